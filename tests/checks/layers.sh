@@ -1,0 +1,101 @@
+#!/bin/sh
+# layers.sh [ROOT] - walks the include graph and fails on every arrow that the layering does not allow:
+#
+#   schema <- broker        schema <- node <- client <- tools, tests        nothing but tests includes broker
+#
+# and on a library's header outside the one place it belongs to. <muster/status.h> and <muster/status.def> are
+# schema's; every other <muster/...> is client's. Each finding is one line: FILE:LINE: what is wrong.
+set -eu
+cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
+
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+for folder in schema broker node client tools tests; do
+    if [ -d "$folder" ]; then
+        find "$folder" -type f \( -name '*.[ch]' -o -name '*.def' \)
+    fi
+done | grep -v '^tests/install/' | LC_ALL=C sort >"$list"
+
+awk -v list="$list" '
+function wrong(text) { printf "%s:%d: %s\n", file, line, text; bad++ }
+function exists(path) { return path in known }
+function folder_of(path) { return substr(path, 1, index(path, "/") - 1) }
+
+# The layer of a file: its folder, or the two pure cores and the programs that only users\047 headers may serve.
+function layer_of(path) {
+    if (path ~ /^(broker|node)\/core\//) return folder_of(path) "/core"
+    if (path ~ /^client\/examples\//) return "examples"
+    if (path ~ /^client\/include\//) return "client/include"
+    return folder_of(path)
+}
+function normal(path,   parts, count, i, out, depth) { # a/../b -> b
+    count = split(path, parts, "/"); depth = 0
+    for (i = 1; i <= count; i++) {
+        if (parts[i] == "." || parts[i] == "") continue
+        if (parts[i] == ".." && depth > 0) depth--
+        else stack[++depth] = parts[i]
+    }
+    out = stack[1]
+    for (i = 2; i <= depth; i++) out = out "/" stack[i]
+    return out
+}
+function check_ours(target) {
+    to = layer_of(target)
+    if (index(allowed[from], " " to " ") == 0)
+        wrong(from " must not include " to " (" target ")")
+}
+function check_quoted(name,   beside) {
+    beside = file; sub(/[^\/]*$/, "", beside); beside = normal(beside name)
+    if (public_header && name != "status.def")
+        wrong("a public header includes <muster/...> and standard headers only, not \"" name "\"")
+    else if (exists(beside)) check_ours(beside)
+    else if (exists(normal(name))) check_ours(normal(name))
+    else wrong("no such file: \"" name "\"")
+}
+function check_system(name) {
+    if (name ~ /^muster\/status\.(h|def)$/) return # public, and schema\047s: everybody may
+    if (name ~ /^muster\//) { check_ours("client/include/" name); return }
+    if (public_header && name !~ standard)
+        wrong("a public header includes <muster/...> and standard headers only, not <" name ">")
+    if ((from == "schema" || from ~ /\/core$/) && name ~ impure)
+        wrong(from " is pure: no socket, file, clock, thread, so no <" name ">")
+    if (file ~ /^tests\//) return
+    if (name ~ /^sqlite3/ && file !~ /^(broker\/store[^\/]*|client\/dbread[^\/]*)\.[ch]$/)
+        wrong("<" name "> belongs to broker/store* and client/dbread* only")
+    if (name == "czmq.h" && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|tools\/[^\/]*)$/)
+        wrong("<czmq.h> belongs to broker/bus*, broker/main.c and tools only: its first socket replaces signal handlers")
+    if (name ~ /^zmq/ && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|node\/link[^\/]*\.[ch]|client\/query[^\/]*\.[ch]|tools\/[^\/]*)$/)
+        wrong("<" name "> belongs to broker/bus*, node/link*, client/query* and tools only")
+}
+
+BEGIN {
+    allowed["schema"] = " schema "
+    allowed["broker/core"] = " schema broker/core "
+    allowed["broker"] = " schema broker/core broker "
+    allowed["node/core"] = " schema node/core "
+    allowed["node"] = " schema node/core node "
+    allowed["client/include"] = " client/include "
+    allowed["client"] = " schema node/core node client client/include "
+    allowed["examples"] = " client/include examples "
+    allowed["tools"] = " schema node/core node client client/include tools "
+    allowed["tests"] = " schema broker/core broker node/core node client client/include examples tools tests "
+    standard = "^(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|time|wchar|wctype)\\.h$"
+    impure = "^(z?c?zmq|sqlite3|poll|pthread|signal|fcntl|unistd|time|dirent|threads|dlfcn|netdb|sys/|net/|netinet/|arpa/)"
+    while ((getline path < list) > 0) { known[path] = 1; order[++files] = path }
+    for (i = 1; i <= files; i++) {
+        file = order[i]; from = layer_of(file); line = 0
+        public_header = file ~ /^client\/include\// || file ~ /^schema\/status\.(h|def)$/
+        while ((getline text < file) > 0) {
+            line++
+            if (text !~ /^[ \t]*#[ \t]*include/) continue
+            includes++
+            sub(/^[ \t]*#[ \t]*include[ \t]*/, "", text)
+            if (substr(text, 1, 1) == "\"") { split(text, part, "\""); check_quoted(part[2]) }
+            else if (substr(text, 1, 1) == "<") { split(text, part, "[<>]"); check_system(part[2]) }
+            else wrong("an include by macro cannot be followed: " text)
+        }
+        close(file)
+    }
+    printf "%d includes in %d files, %d not allowed\n", includes, files, bad
+    exit bad > 0
+}' </dev/null

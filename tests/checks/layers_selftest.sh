@@ -1,0 +1,68 @@
+#!/bin/sh
+# layers_selftest.sh - layers.sh must be able to fail: one forbidden include at a time in a small tree.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+plant() { # FILE LINE
+    mkdir -p "$tree/$(dirname "$1")"
+    printf '%s\n' "$2" >"$tree/$1"
+}
+
+clean_tree() {
+    rm -rf "$tree"
+    for file in schema/wire.h schema/status.h broker/bus.h broker/core/round.h node/gate.h node/core/member.h \
+                client/manager.h client/include/muster/node.h tools/render.h; do
+        plant "$file" '#include <stdint.h>'
+    done
+    plant broker/store.c '#include <sqlite3.h>'
+    plant broker/bus.c '#include <czmq.h>'
+    plant node/link.c '#include <zmq.h>'
+    plant client/dbread.c '#include <sqlite3.h>'
+    plant client/node.c '#include "node/gate.h"'
+    plant client/examples/train.c '#include <muster/node.h>'
+    plant node/agent.c '#include <muster/status.h>'
+    plant tests/unit/test_x.c '#include "broker/core/round.h"'
+}
+
+refuses() { # FILE LINE WHAT_THE_FINDING_SAYS
+    clean_tree
+    plant "$1" "$2"
+    if finding=$(sh "$here/layers.sh" "$tree"); then
+        echo "not refused: $1 with $2"
+        failed=1
+    elif ! printf '%s\n' "$finding" | grep -q "^$1:1: .*$3"; then
+        printf 'refused for another reason: %s with %s\n%s\n' "$1" "$2" "$finding"
+        failed=1
+    fi
+}
+
+clean_tree
+sh "$here/layers.sh" "$tree" || { echo "a tree without fault was refused"; failed=1; }
+refuses schema/a.c '#include "node/gate.h"' 'schema must not include node'
+refuses schema/a.c '#include <pthread.h>' 'schema is pure'
+refuses broker/a.c '#include "node/gate.h"' 'broker must not include node'
+refuses broker/core/a.c '#include "broker/bus.h"' 'broker/core must not include broker'
+refuses broker/core/a.c '#include "../bus.h"' 'broker/core must not include broker'
+refuses broker/core/a.c '#include <time.h>' 'broker/core is pure'
+refuses broker/loop.c '#include <sqlite3.h>' 'belongs to broker/store'
+refuses broker/loop.c '#include <zmq.h>' 'belongs to broker/bus'
+refuses node/a.c '#include "broker/bus.h"' 'node must not include broker'
+refuses node/a.c '#include "client/manager.h"' 'node must not include client'
+refuses node/a.c '#include <muster/node.h>' 'node must not include client/include'
+refuses node/core/a.c '#include "node/gate.h"' 'node/core must not include node'
+refuses node/agent.c '#include <zmq.h>' 'belongs to broker/bus'
+refuses node/link.c '  #  include <czmq.h>' 'czmq.h> belongs'
+refuses client/a.c '#include "tools/render.h"' 'client must not include tools'
+refuses client/a.c '#include "broker/bus.h"' 'client must not include broker'
+refuses client/a.c '#include <sqlite3.h>' 'belongs to broker/store'
+refuses client/include/muster/a.h '#include "node/gate.h"' 'a public header includes'
+refuses client/include/muster/a.h '#include <czmq.h>' 'a public header includes'
+refuses client/examples/a.c '#include "node/gate.h"' 'examples must not include node'
+refuses tools/a.c '#include "broker/bus.h"' 'tools must not include broker'
+refuses tools/a.c '#include "tools/nowhere.h"' 'no such file'
+refuses node/a.c '#include HEADER' 'include by macro'
+[ "$failed" = 0 ] && echo "every forbidden arrow is refused"
+exit "$failed"
