@@ -1,0 +1,16 @@
+/* error - fill a struct muster_error in one call. */
+#ifndef SCHEMA_ERROR_H
+#define SCHEMA_ERROR_H
+
+#include "schema/status.h"
+
+/* Fills *err (may be NULL) with status and a formatted line; rank -1, code 0, step -1.
+ * Returns status, so that a caller can write `return error_set(err, MUSTER_E_IO, "...");`. */
+enum muster_status error_set(struct muster_error *err, enum muster_status status,
+                             const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same with the errno value `code`, which is kept in err->code; the text is not extended. */
+enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
+                                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,67 @@
+/* limits - every bound of muster, with its arithmetic. Times are milliseconds unless named.
+ * A bound that two sides must agree on lives here and nowhere else. */
+#ifndef SCHEMA_LIMITS_H
+#define SCHEMA_LIMITS_H
+
+/* --- sizes -------------------------------------------------------------------------------- */
+#define WIRE_VERSION 1
+#define WIRE_FRAME_MAX 65536 /* one frame; longer things travel in parts */
+#define WIRE_DEPTH_MAX 4     /* message > list > entry, and one to spare */
+#define WIRE_ITEMS_MAX 32768 /* msgpack items in a frame: 4096 members x 4 + head, rounded up */
+
+#define JOB_NAME_MAX 63 /* bytes, without the end; [A-Za-z0-9._-], not beginning with '.' or '-' */
+#define HOST_MAX 255
+#define ENDPOINT_MAX 255
+#define PATH_BYTES_MAX 1023 /* a checkpoint directory or path */
+#define TEXT_MAX 4095       /* error texts, reasons: cut cleanly at a character */
+#define NOTICE_ID_MAX 127
+#define NAME_MAX_BYTES 63 /* kinds, sources, query names */
+#define CHECKSUM_MAX 63   /* "xxh3-128:" + 32 digits, room for others */
+
+#define WORLD_SIZE_MAX 4096 /* members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB */
+#define FILES_FRAME_MAX 96  /* 96 x (255 path + 63 checksum + 24) = 32,832 < 64 KiB */
+#define FILE_PATH_MAX 255
+#define FILES_SHARD_MAX 4096 /* files of one rank's shard */
+#define NOTICES_NODE_MAX 8   /* uncancelled notices of one node */
+#define NOTICES_HELLO_BYTES \
+    512 /* a notice's text inside HELLO: 8 x 1 KiB stays far below a frame */
+#define MANIFEST_CHUNK_MAX 49152
+#define MANIFEST_BYTES_MAX (64 << 20)
+#define ROWS_BYTES_MAX 57344 /* one page of query rows */
+#define EVENTS_PAGE_MAX 256  /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
+#define PENDING_MAX 64 /* unanswered requests a node keeps; one shard's FILES fit: 4096 / 96 = 43 */
+#define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
+#define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
+#define JOURNAL_EVENTS_MAX 100000
+
+/* --- times, see the table of protocol.md section 6 ------------------------------------------ */
+#define HEARTBEAT_MS 1000
+#define LOST_MS 5000           /* silence after which a node is lost */
+#define TAKEOVER_PING_MS 2000  /* silence after a ping that frees a held rank */
+#define START_GRACE_MS 30000   /* after a broker start nobody is declared lost by silence alone */
+#define START_FREEZE_MS 6000   /* after a broker start: how long to wait for the generation */
+#define LOOP_GAP_MS 1000       /* a longer gap between two loop passes is added to silence limits */
+#define FREEZE_MS 2000         /* broker: for all reports */
+#define THAW_MS 4000           /* node: closing without a decision */
+#define THAW_ABORTED_MS 2000   /* node: after an aborted report */
+#define WAY_MIN_MS 60000       /* way to S: max(this, (S - done + 1) x 3 x step p95) */
+#define SAVE_MIN_MS 60000      /* save: max(this, 3 x save p95) */
+#define MARGIN_MS 1000         /* before the deadline */
+#define GRACE_DEFAULT_MS 30000 /* a notice that does not say, on an unknown platform */
+#define ENDING_MS 10000        /* an ending generation waits for its nodes */
+#define MANIFEST_WAIT_MS 2000  /* how long the others wait for the manifest before leaving */
+#define JOIN_TIMEOUT_MS 600000 /* from the first WELCOME until all have restored */
+#define ABORT_TIMEOUT_MS 60000 /* a step that does not return after on_error */
+#define LEAVE_MS 1000          /* how long LEAVE waits for its answer */
+#define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
+#define RESEND_MIN_MS 200        /* requests: doubling ... */
+#define RESEND_MAX_MS 1000       /* ... to this */
+#define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
+#define REPEAT_MAX_MS 1000       /* ... to this */
+#define PROBE_MS 1000            /* wait for the topic's echo */
+#define RECONNECT_MIN_MS 200
+#define RECONNECT_MAX_MS 2000
+#define PROGRESS_MS 1000 /* progress rows at most this often */
+#define STUCK_MIN_MS 60000
+
+#endif

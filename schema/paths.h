@@ -1,0 +1,16 @@
+/* paths - where things are when nobody says where. Pure: the caller reads the environment. */
+#ifndef SCHEMA_PATHS_H
+#define SCHEMA_PATHS_H
+
+#include "schema/limits.h"
+
+#include <stdbool.h>
+
+/* The endpoint at which a musterd without options listens, and which nodes and tools without
+ * options ask: root "ipc:///run/muster/broker.sock"; else "ipc://$XDG_RUNTIME_DIR/muster/broker.sock";
+ * without that variable (NULL, or not an absolute path) "ipc:///tmp/muster-UID/broker.sock".
+ * False: it does not fit. */
+bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
+                            char ret_endpoint[ENDPOINT_MAX + 1]);
+
+#endif

@@ -1,0 +1,215 @@
+/* record - the rows of the database as structs, one tagged union.
+ * The broker's core hands them out to be written and gets them back when a broker starts; each is
+ * a whole row (insert or replace by its key), so that writing one twice changes nothing.
+ * Strings are borrowed and NUL-terminated, never NULL. Enums are those of wire.h; the store keeps
+ * their words. Boot times are CLOCK_BOOTTIME milliseconds of the boot named by the store's own boot
+ * id; the store hands rows of another boot back with deadline 0 and `other_boot` set. */
+#ifndef SCHEMA_RECORD_H
+#define SCHEMA_RECORD_H
+
+#include "schema/wire.h"
+
+enum record_kind {
+    RECORD_NONE,
+    RECORD_BROKER,
+    RECORD_JOB,
+    RECORD_GENERATION,
+    RECORD_NODE,
+    RECORD_PROGRESS,
+    RECORD_NOTICE,
+    RECORD_EVENT,
+    RECORD_ROUND,
+    RECORD_PARTICIPANT,
+    RECORD_CHECKPOINT,
+    RECORD_SUPERSEDE, /* write only: all committed checkpoints of the job beyond a step */
+    RECORD_SHARD,
+    RECORD_FILE,
+    RECORD_KIND_COUNT
+};
+
+struct record_broker {
+    uint64_t epoch; /* +1 at each start, or a jump above what a node has seen */
+};
+struct record_job {
+    const char *job;
+    enum wire_generation_state state;
+    int64_t state_unix_ms;
+    uint64_t generation;
+    uint64_t seq;
+    uint64_t round;
+    const char *save_now_id;
+    int64_t created_unix_ms;
+};
+struct record_generation {
+    const char *job;
+    uint64_t generation;
+    enum wire_generation_state state;
+    uint64_t world_size;
+    enum wire_layout layout;
+    const char *checkpoint_dir;
+    uint64_t resume_checkpoint;
+    int64_t resume_step;
+    bool resume_ready;
+    bool fallback;
+    unsigned end_status;
+    const char *end_text;
+    int64_t error_rank;
+    int64_t error_code;
+    const char *error_text;
+    int64_t opened_unix_ms;
+    int64_t started_unix_ms;
+    int64_t ended_unix_ms;
+};
+struct record_node {
+    const char *job;
+    uint64_t incarnation;
+    uint64_t generation;
+    enum wire_role role;
+    uint64_t rank;
+    const char *host;
+    uint64_t pid;
+    enum wire_node_state state;
+    uint64_t last_request;
+    unsigned last_code;
+    uint64_t last_value;
+    enum wire_leave_why leave_why;
+    int64_t exit_code;
+    int64_t joined_unix_ms;
+    int64_t ended_unix_ms;
+};
+struct record_progress {
+    const char *job;
+    uint64_t incarnation;
+    int64_t begun;
+    int64_t done;
+    enum wire_phase phase;
+    uint64_t step_p95_ms;
+    uint64_t applied_seq;
+    int64_t heard_unix_ms;
+};
+enum record_notice_state { RECORD_NOTICE_ACTIVE, RECORD_NOTICE_CANCELLED, RECORD_NOTICE_SERVED };
+struct record_notice {
+    const char *job;
+    uint64_t generation;
+    const char *id;
+    int64_t rank;
+    uint64_t incarnation;
+    enum wire_notice_kind kind;
+    const char *source;
+    enum record_notice_state state;
+    bool cancellable;
+    int64_t left_ms;
+    int64_t deadline_boot_ms;
+    bool other_boot; /* read only */
+    const char *text;
+    uint64_t round;
+    int64_t received_unix_ms;
+};
+struct record_event {
+    const char *job;
+    uint64_t seq;
+    uint64_t generation;
+    int64_t unix_ms;
+    int64_t deadline_boot_ms; /* 0: left_ms is as in the body */
+    struct wire_event body;
+};
+struct record_round {
+    const char *job;
+    uint64_t round;
+    uint64_t generation;
+    uint64_t attempt;
+    enum wire_cause cause;
+    enum wire_round_state state;
+    int64_t step;
+    bool aborted_steps;
+    int64_t culprit_rank;
+    unsigned reason_code;
+    const char *reason;
+    bool final;
+    int64_t deadline_boot_ms;
+    bool other_boot; /* read only */
+    int64_t opened_boot_ms;
+    int64_t opened_unix_ms;
+    int64_t decided_unix_ms;
+    int64_t captured_unix_ms;
+    int64_t ended_unix_ms;
+    int64_t margin_ms;
+};
+struct record_participant {
+    const char *job;
+    uint64_t round;
+    uint64_t rank;
+    uint64_t incarnation;
+    bool writer;
+    int64_t begun;
+    int64_t done;
+    int64_t reported_ms;
+    int64_t at_step_ms;
+    int64_t captured_ms;
+    int64_t saved_ms;
+    int64_t save_ms;
+    const char *failed;
+};
+struct record_checkpoint {
+    const char *job;
+    uint64_t round;
+    uint64_t generation;
+    int64_t step;
+    enum wire_checkpoint_state state;
+    enum wire_cause cause;
+    enum wire_layout layout;
+    uint64_t world_size;
+    uint64_t shards_required;
+    uint64_t bytes;
+    const char *path;
+    int64_t epoch;
+    int64_t step_in_epoch;
+    int64_t data_position;
+    bool pinned;
+    const char *metrics;
+    int64_t committed_unix_ms;
+};
+struct record_supersede {
+    const char *job;
+    int64_t beyond_step;
+};
+struct record_shard {
+    const char *job;
+    uint64_t round;
+    uint64_t rank;
+    uint64_t incarnation;
+    uint64_t files;
+    uint64_t bytes;
+    uint64_t save_ms;
+    uint64_t blocked_ms;
+    int64_t saved_unix_ms;
+};
+struct record_file {
+    const char *job;
+    uint64_t round;
+    uint64_t rank;
+    const char *path;
+    uint64_t bytes;
+    const char *checksum;
+};
+
+struct record {
+    enum record_kind kind;
+    union {
+        struct record_broker broker;
+        struct record_job job;
+        struct record_generation generation;
+        struct record_node node;
+        struct record_progress progress;
+        struct record_notice notice;
+        struct record_event event;
+        struct record_round round;
+        struct record_participant participant;
+        struct record_checkpoint checkpoint;
+        struct record_supersede supersede;
+        struct record_shard shard;
+        struct record_file file;
+    } u;
+};
+
+#endif

@@ -1,0 +1,71 @@
+/* status - the sentences of every status code, and filling a struct muster_error.
+ * Never: allocation, I/O, locale. */
+#include "schema/status.h"
+#include "schema/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    const char *sentence;
+    const char *advice;
+} texts[MUSTER_STATUS_COUNT] = {
+#define X(name, value, sentence, advice) [value] = {#name, sentence, advice},
+#include "schema/status.def"
+#undef X
+};
+
+const char *muster_status_name(enum muster_status status)
+{
+    return (unsigned)status < MUSTER_STATUS_COUNT ? texts[status].name : "unknown status";
+}
+
+const char *muster_status_sentence(enum muster_status status)
+{
+    return (unsigned)status < MUSTER_STATUS_COUNT ? texts[status].sentence : "unknown status";
+}
+
+const char *muster_status_advice(enum muster_status status)
+{
+    return (unsigned)status < MUSTER_STATUS_COUNT ? texts[status].advice : "unknown status";
+}
+
+static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
+                               const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
+
+static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
+                               const char *format, va_list args)
+{
+    if (err == NULL)
+        return status;
+    err->status = status;
+    err->rank = -1;
+    err->code = code;
+    err->step = -1;
+    vsnprintf(err->text, sizeof err->text, format, args);
+    return status;
+}
+
+enum muster_status error_set(struct muster_error *err, enum muster_status status,
+                             const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fill(err, status, 0, format, args);
+    va_end(args);
+    return status;
+}
+
+enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
+                                  const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fill(err, status, code, format, args);
+    va_end(args);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* status - every status code of muster, with its sentence.
+ * This header and status.def are installed as <muster/status.h>, <muster/status.def>.
+ * 0 is success; a positive value names what happened. The text that says to whom and why is in
+ * struct muster_error, filled by every function that takes one as its last argument. */
+#ifndef MUSTER_STATUS_H
+#define MUSTER_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MUSTER_API __attribute__((visibility("default")))
+#else
+#define MUSTER_API
+#endif
+
+enum muster_status {
+#define X(name, value, sentence, advice) name = value,
+#include "status.def"
+#undef X
+    MUSTER_STATUS_COUNT = 37
+};
+
+#define MUSTER_ERROR_TEXT_MAX 1024
+
+/* Caller-owned description of a failure. Untouched on success. */
+struct muster_error {
+    enum muster_status status; /* the same value that the function returned */
+    int rank;                  /* the rank that it is about, or -1 */
+    int code;                  /* errno, a peer's own code, an exit code; 0 = none */
+    long long step;            /* the step that it is about, or -1 */
+    char
+        text[MUSTER_ERROR_TEXT_MAX]; /* one line: what happened, to what, what to do; never empty */
+};
+
+/* All three borrow nothing and return static strings; an unknown status gives "unknown status". */
+MUSTER_API const char *muster_status_name(enum muster_status status);     /* "MUSTER_E_RANK" */
+MUSTER_API const char *muster_status_sentence(enum muster_status status); /* what it means */
+MUSTER_API const char *muster_status_advice(enum muster_status status);   /* what to do next */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+/* wire_names - the words for the numbers of wire.h's enums, as shown and stored.
+ * Never: allocation, locale. A number that has no word here is "unknown". */
+#include "schema/wire.h"
+
+#include <string.h>
+
+/* A table has one text for each number of its enum: an enum that grows without it does not compile. */
+#define NAMES(function, parameter, count, ...)                                                \
+    const char *function(unsigned parameter)                                                  \
+    {                                                                                         \
+        static const char *const names[] = {__VA_ARGS__};                                     \
+                                                                                              \
+        _Static_assert(sizeof names / sizeof *names == (count), "one name for each " #count); \
+        return parameter < (count) ? names[parameter] : "unknown";                            \
+    }
+
+NAMES(wire_role_name, role, ROLE_COUNT, "none", "chief", "worker", "ps", "evaluator", "tool")
+NAMES(wire_layout_name, layout, LAYOUT_COUNT, "none", "replicated", "sharded")
+NAMES(wire_cause_name, cause, CAUSE_COUNT, "none", "termination", "operator", "period", "policy",
+      "error")
+NAMES(wire_round_state_name, state, ROUND_STATE_COUNT, "none", "freezing", "decided", "writing",
+      "committed", "aborted", "unchanged")
+NAMES(wire_generation_state_name, state, GENERATION_STATE_COUNT, "none", "joining", "running",
+      "ending", "ended")
+NAMES(wire_node_state_name, state, NODE_STATE_COUNT, "none", "joined", "restored", "left", "lost",
+      "fenced")
+NAMES(wire_phase_name, phase, PHASE_COUNT, "none", "joining", "restoring", "stepping", "frozen",
+      "to step", "saving", "holding", "hold", "closing", "ended")
+NAMES(wire_notice_kind_name, kind, NOTICE_KIND_COUNT, "none", "preempt", "terminate", "stop",
+      "reboot", "time limit", "signal", "user", "freeze", "migrate")
+NAMES(wire_leave_why_name, why, LEAVE_WHY_COUNT, "none", "finished", "preempted", "failed", "error")
+NAMES(wire_checkpoint_state_name, state, CHECKPOINT_STATE_COUNT, "none", "writing", "committed",
+      "failed", "superseded", "deleted")
+NAMES(wire_event_kind_name, kind, EVENT_KIND_COUNT, "none", "generation opened", "resume",
+      "started", "termination", "notice cancelled", "freeze", "decision", "commit", "manifest",
+      "abort", "unchanged", "not saved", "peer error", "node lost", "rank restarted", "join failed",
+      "restore failed", "stuck", "save skipped", "generation ended")
+
+unsigned wire_notice_kind_from_name(const char *name)
+{
+    for (unsigned kind = NOTICE_NONE + 1; kind < NOTICE_KIND_COUNT; kind++)
+        if (name != NULL && strcmp(name, wire_notice_kind_name(kind)) == 0)
+            return kind;
+    return NOTICE_NONE;
+}
+
+bool wire_job_name_ok(const char *name)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = name == NULL ? 0 : strnlen(name, JOB_NAME_MAX + 1);
+
+    return length > 0 && length <= JOB_NAME_MAX && name[0] != '.' && name[0] != '-' &&
+           strspn(name, allowed) == length;
+}
