@@ -1,0 +1,482 @@
+/* core - create, load, dispatch, timers. See core.h for the contract and state.h for the rest. */
+#include "broker/core/state.h"
+
+struct core *core_create(const struct core_options *options)
+{
+    struct core *core = calloc(1, sizeof *core);
+
+    if (core == NULL)
+        return NULL;
+    core->options = *options;
+    if (core->options.join_timeout_ms == 0)
+        core->options.join_timeout_ms = JOIN_TIMEOUT_MS;
+    strncpy(core->events_endpoint, options->events_endpoint ? options->events_endpoint : "",
+            sizeof core->events_endpoint - 1);
+    core->options.events_endpoint = core->events_endpoint;
+    return core;
+}
+
+static void job_free(struct core *core, struct job *job)
+{
+    peers_forget(core, job);
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        round_free(&job->rounds[i]);
+    registry_forget_beyond(job, INT64_MIN);
+    notices_free(job);
+    free(job->peers);
+    free(job->trainers);
+    free(job->gen.error_text);
+    free(job);
+}
+
+void core_destroy(struct core **core)
+{
+    if (*core == NULL)
+        return;
+    for (struct job *job = (*core)->jobs; job != NULL;) {
+        struct job *next = job->next;
+        job_free(*core, job);
+        job = next;
+    }
+    free(*core);
+    *core = NULL;
+}
+
+struct job *job_find(const struct core *core, const char *name)
+{
+    for (struct job *job = core->jobs; job != NULL; job = job->next)
+        if (strcmp(job->name, name) == 0)
+            return job;
+    return NULL;
+}
+
+struct job *job_create(struct core *core, const char *name)
+{
+    if (core->jobs_count == CORE_JOBS_MAX)
+        return NULL;
+    struct job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return NULL;
+    strncpy(job->name, name, sizeof job->name - 1);
+    job->gen.error_rank = -1;
+    job->policy_step = -1;
+    job->policy_pending = -1;
+    job->created_unix_ms = core->now_unix;
+    job->timer_boot_ms = INT64_MAX;
+    job->next = core->jobs;
+    core->jobs = job;
+    core->jobs_count++;
+    return job;
+}
+
+static struct peer **hash_slot(struct core *core, uint64_t incarnation)
+{
+    size_t size = sizeof core->hash / sizeof core->hash[0];
+
+    return &core->hash[(incarnation ^ (incarnation >> 29)) % size];
+}
+
+struct peer *peer_find(const struct core *core, uint64_t incarnation)
+{
+    struct peer *peer = *hash_slot((struct core *)core, incarnation);
+
+    while (peer != NULL && peer->incarnation != incarnation)
+        peer = peer->next_hash;
+    return peer;
+}
+
+struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation)
+{
+    if (core->peers_count == CORE_NODES_MAX)
+        return NULL;
+    if (job->peers_count == job->peers_capacity) {
+        size_t capacity = job->peers_capacity ? job->peers_capacity * 2 : 16;
+        struct peer **peers = realloc(job->peers, capacity * sizeof(struct peer *));
+        if (peers == NULL)
+            return NULL;
+        job->peers = peers;
+        job->peers_capacity = capacity;
+    }
+    struct peer *peer = calloc(1, sizeof *peer);
+    if (peer == NULL)
+        return NULL;
+    struct peer **slot = hash_slot(core, incarnation);
+    peer->job = job;
+    peer->incarnation = incarnation;
+    peer->next_hash = *slot;
+    *slot = peer;
+    job->peers[job->peers_count++] = peer;
+    core->peers_count++;
+    return peer;
+}
+
+void peers_forget(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++) {
+        struct peer **slot = hash_slot(core, job->peers[i]->incarnation);
+        while (*slot != job->peers[i])
+            slot = &(*slot)->next_hash;
+        *slot = job->peers[i]->next_hash;
+        free(job->peers[i]);
+        core->peers_count--;
+    }
+    job->peers_count = 0;
+    for (size_t r = 0; r < ROUNDS_ACTIVE_MAX; r++)
+        for (size_t i = 0; job->rounds[r].used && i < job->rounds[r].count; i++)
+            job->rounds[r].parts[i].peer = NULL;
+    for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++)
+        job->trainers[rank] = NULL;
+}
+
+bool peer_is_live(const struct peer *peer)
+{
+    return peer->state == NODE_JOINED || peer->state == NODE_RESTORED;
+}
+
+bool role_is_trainer(enum wire_role role)
+{
+    return role == ROLE_CHIEF || role == ROLE_WORKER;
+}
+
+void job_timer(struct job *job, int64_t at_boot_ms)
+{
+    if (at_boot_ms < job->timer_boot_ms)
+        job->timer_boot_ms = at_boot_ms;
+}
+
+uint64_t core_epoch(const struct core *core)
+{
+    return core->epoch;
+}
+
+uint64_t core_start_id(const struct core *core)
+{
+    return core->options.start_id;
+}
+
+uint64_t core_last_seq(const struct core *core, const char *name)
+{
+    const struct job *job = job_find(core, name);
+
+    return job ? job->seq : 0;
+}
+
+void core_fill_down(const struct core *core, const char *name, struct wire_down *ret_down)
+{
+    const struct job *job = name[0] ? job_find(core, name) : NULL;
+
+    *ret_down = (struct wire_down){
+        .start_id = core->options.start_id,
+        .broker_epoch = core->epoch,
+        .job = name,
+        .generation = job ? job->gen.generation : 0,
+        .last_seq = job ? job->seq : 0,
+    };
+}
+
+int64_t core_wakeup_boot_ms(const struct core *core)
+{
+    int64_t at = INT64_MAX;
+
+    for (const struct job *job = core->jobs; job != NULL; job = job->next)
+        if (job->timer_boot_ms < at)
+            at = job->timer_boot_ms;
+    return at;
+}
+
+bool core_input_is_free(const struct wire_msg *message)
+{
+    switch (message->type) {
+    case WIRE_HEARTBEAT:
+    case WIRE_EVENTS_GET:
+    case WIRE_MANIFEST_GET:
+    case WIRE_PROBE_GET:
+    case WIRE_QUERY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static struct answer take_request(struct core *core, struct peer *peer, const struct wire_msg *m)
+{
+    switch (m->type) {
+    case WIRE_NOTICE:
+        return notice_take(core, peer->job, &m->u.notice, (int64_t)peer->rank, peer->incarnation);
+    case WIRE_CANCEL:
+        return notice_cancel(core, peer->job, m->u.cancel.id);
+    case WIRE_REPORT:
+        return round_report(core, peer, &m->u.report);
+    case WIRE_AT_STEP:
+        return save_at_step(core, peer, &m->u.at_step);
+    case WIRE_FILES:
+        return save_files(core, peer, &m->u.files);
+    case WIRE_SAVED:
+        return save_saved(core, peer, &m->u.saved);
+    case WIRE_SAVE_FAILED:
+        return save_failed(core, peer, &m->u.save_failed);
+    case WIRE_PAST:
+        return save_past(core, peer, &m->u.past);
+    case WIRE_SAVE_AT:
+        return round_save_at(core, peer, m->u.save_at.step);
+    case WIRE_ERROR:
+        return roster_error(core, peer, &m->u.error);
+    case WIRE_RESTORED:
+        return registry_restored(core, peer, &m->u.restored);
+    case WIRE_RESTORE_FAILED:
+        return registry_restore_failed(core, peer, &m->u.restore_failed);
+    case WIRE_MANIFEST_DONE:
+        return registry_manifest_done(core, peer, &m->u.manifest_done);
+    case WIRE_LEAVE:
+        return roster_leave(core, peer, &m->u.leave);
+    case WIRE_NOOP:
+        return (struct answer){MUSTER_OK, "", 0};
+    default:
+        return (struct answer){MUSTER_E_PROTOCOL, "this message is not for joined nodes", 0};
+    }
+}
+
+/* Strictly in number order: a duplicate is answered again, a number too high waits for its turn
+ * (the node resends in order). The answer and the number are one row of the same transaction. */
+static void on_request(struct core *core, struct peer *peer, const struct wire_msg *m)
+{
+    uint64_t request = m->up.request;
+
+    if (request <= peer->last_request) {
+        bool last = request == peer->last_request;
+        send_ack(core, peer->route, peer->job->name, request, last ? peer->last_code : MUSTER_OK,
+                 "", last ? peer->last_value : 0);
+        return;
+    }
+    if (request != peer->last_request + 1)
+        return;
+    struct answer answer = take_request(core, peer, m);
+    peer->last_request = request;
+    peer->last_code = answer.code;
+    peer->last_value = answer.value;
+    persist_peer(core, peer);
+    send_ack(core, peer->route, peer->job->name, request, answer.code, answer.text, answer.value);
+}
+
+static void on_tool(struct core *core, const struct input *in)
+{
+    const struct wire_msg *m = in->message;
+    struct job *job = job_find(core, m->up.job);
+    struct answer answer = {MUSTER_E_PROTOCOL, "this message is not for tools", 0};
+
+    if (m->type == WIRE_QUERY) {
+        struct action *action = action_add(core, ACTION_SEND_ROWS);
+        action->route = in->route;
+        action->job = out_text(core, m->up.job);
+        MUST(wire_copy(&action->message, m, &core->out->arena));
+        return;
+    }
+    if (m->type == WIRE_HEARTBEAT) { /* a tool's ping */
+        send_to(core, in->route, m->up.job, WIRE_ALIVE);
+        return;
+    }
+    if (job == NULL)
+        answer = (struct answer){
+            MUSTER_E_NOT_FOUND,
+            out_printf(core, "no job '%s' is known here; `muster status` lists the jobs",
+                       m->up.job),
+            0};
+    else if (m->type == WIRE_NOTICE)
+        answer = notice_take(core, job, &m->u.notice, m->u.notice.rank, 0);
+    else if (m->type == WIRE_CANCEL)
+        answer = notice_cancel(core, job, m->u.cancel.id);
+    else if (m->type == WIRE_SAVE_NOW)
+        answer = round_save_now(core, job, m->u.save_now.id);
+    send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
+}
+
+static void on_question(struct core *core, struct peer *peer, const struct wire_msg *m)
+{
+    struct action *action;
+
+    switch (m->type) {
+    case WIRE_HEARTBEAT:
+        roster_heartbeat(core, peer, &m->u.heartbeat);
+        break;
+    case WIRE_PROBE_GET:
+        action = action_add(core, ACTION_PUBLISH);
+        action->job = out_text(core, peer->job->name);
+        action->message.type = WIRE_PROBE;
+        core_fill_down(core, peer->job->name, &action->message.down);
+        action->message.down.job = action->job;
+        action->message.u.probe.nonce = m->u.probe_get.nonce;
+        break;
+    case WIRE_EVENTS_GET:
+        if (m->u.events_get.from_seq > peer->job->seq)
+            break;
+        action = action_add(core, ACTION_SEND_EVENTS);
+        action->route = peer->route;
+        action->job = out_text(core, peer->job->name);
+        action->number = m->u.events_get.from_seq;
+        action->count = EVENTS_PAGE_MAX;
+        break;
+    case WIRE_MANIFEST_GET:
+        action = action_add(core, ACTION_SEND_MANIFEST);
+        action->route = peer->route;
+        action->job = out_text(core, peer->job->name);
+        action->number = m->u.manifest_get.checkpoint;
+        action->count = m->u.manifest_get.offset;
+        break;
+    default:
+        break; /* a DOWN message from a node: dropped */
+    }
+}
+
+static void on_message(struct core *core, const struct input *in)
+{
+    const struct wire_msg *m = in->message;
+
+    if (m->type == WIRE_HELLO) {
+        roster_hello(core, in);
+        return;
+    }
+    if (m->up.role == ROLE_TOOL) {
+        on_tool(core, in);
+        return;
+    }
+    struct peer *peer = peer_find(core, m->up.incarnation);
+    if (peer == NULL || !peer->mapped || peer->route != in->route ||
+        strcmp(peer->job->name, m->up.job) != 0) {
+        send_ack(core, in->route, m->up.job, m->up.request, MUSTER_E_HELLO, "", 0);
+        return;
+    }
+    peer->heard_boot_ms = core->now;
+    peer->heard_unix_ms = core->now_unix;
+    peer->pinged_boot_ms = 0;
+    if (m->up.applied_seq > peer->applied_seq) {
+        peer->applied_seq = m->up.applied_seq;
+        peer->progress_dirty = true;
+        if (peer->applied_seq == peer->job->seq) {
+            int64_t took = core->now - peer->job->emitted_boot_ms;
+            peer->job->fan_out_ms = took > 1000 ? 1000 : took;
+        }
+    }
+    if (!peer_is_live(peer)) {
+        unsigned code = peer->state == NODE_LEFT ? MUSTER_OK : MUSTER_E_STALE;
+        send_ack(core, in->route, m->up.job, m->up.request, code, "", 0);
+        return;
+    }
+    if (wire_is_request(m->type) && m->up.request > 0)
+        on_request(core, peer, m);
+    else
+        on_question(core, peer, m);
+}
+
+/* --- start, time ---------------------------------------------------------------------------- */
+
+/* An undecided round dies with the broker that led it; a decided one goes on with new bounds. */
+static void restart_rounds(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        if (!round->used)
+            continue;
+        round->way_until_boot_ms = core->now + WAY_MIN_MS;
+        for (size_t p = 0; p < round->count; p++)
+            round->parts[p].at_step_boot_ms = core->now;
+        if (round->state == ROUND_FREEZING) {
+            enum wire_cause cause = round->cause;
+            uint64_t attempt = round->attempt;
+            job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
+            round_abort(core, job, round, -1, MUSTER_E_ABORTED,
+                        "the broker was restarted before a step was decided", ABORT_LATER);
+            job->want = cause;
+            job->want_attempt = attempt; /* not the cause's fault */
+        }
+    }
+}
+
+static void on_start(struct core *core)
+{
+    core->epoch++;
+    core->started = true;
+    core->start_boot_ms = core->now;
+    core->last_tick_boot_ms = core->now;
+    persist_broker(core);
+    for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
+        job->gen.ending_boot_ms = core->now;
+        job->gen.join_until_boot_ms = core->now + core->options.join_timeout_ms;
+        for (size_t i = 0; i < job->peers_count; i++) {
+            job->peers[i]->heard_boot_ms = core->now;
+            job->peers[i]->advanced_boot_ms = core->now;
+        }
+        restart_rounds(core, job);
+        if (job->want == CAUSE_NONE && job->gen.state == GENERATION_RUNNING &&
+            notice_any_active(job) && round_open_one(job) == NULL)
+            round_want(core, job, CAUSE_TERMINATION);
+        job_timer(job, core->now);
+    }
+}
+
+void job_tick(struct core *core, struct job *job)
+{
+    job->timer_boot_ms = INT64_MAX;
+    roster_tick(core, job);
+    round_tick(core, job);
+    generation_tick(core, job);
+    if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
+        job->progress_boot_ms = core->now;
+        for (size_t i = 0; i < job->peers_count; i++)
+            if (job->peers[i]->progress_dirty)
+                persist_progress(core, job->peers[i]);
+    }
+}
+
+static void on_tick(struct core *core)
+{
+    int64_t gap = core->now - core->last_tick_boot_ms;
+
+    core->last_tick_boot_ms = core->now;
+    for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        for (size_t i = 0; gap > LOOP_GAP_MS && i < job->peers_count; i++) {
+            struct peer *peer = job->peers[i]; /* we were away, not they */
+            peer->heard_boot_ms += gap;
+            if (peer->heard_boot_ms > core->now)
+                peer->heard_boot_ms = core->now;
+            if (peer->pinged_boot_ms > 0)
+                peer->pinged_boot_ms += gap;
+        }
+        if (core->now >= job->timer_boot_ms)
+            job_tick(core, job);
+    }
+}
+
+void core_step(struct core *core, const struct input *in, struct actions *out)
+{
+    struct job *job;
+    struct peer *peer;
+
+    core->now = in->now_boot_ms;
+    core->now_unix = in->now_unix_ms;
+    core->out = out;
+    switch (in->kind) {
+    case INPUT_START:
+        on_start(core);
+        break;
+    case INPUT_MESSAGE:
+        on_message(core, in);
+        break;
+    case INPUT_TICK:
+        on_tick(core);
+        break;
+    case INPUT_NO_EVENTS:
+        job = job_find(core, in->job);
+        for (size_t i = 0; job != NULL && i < job->peers_count; i++) {
+            peer = job->peers[i];
+            if (peer->mapped && peer->route == in->route && peer_is_live(peer))
+                roster_snapshot(core, peer);
+        }
+        break;
+    default:
+        break;
+    }
+    core->out = NULL;
+}

@@ -1,0 +1,112 @@
+/* core - what the broker decides, as a pure function of (state, input, now).
+ * Owns: jobs, generations, rosters, notices, rounds, the choice of the resume checkpoint, event
+ * numbers, acknowledgements, every bound of protocol.md section 6.
+ * Never: socket, file, clock, lock, log, randomness. Time comes in; work comes out as actions.
+ *
+ * The driver's contract (broker/loop.c, and the simulator):
+ *   1. feed inputs one at a time; the actions of a whole batch are collected in one list;
+ *   2. write every ACTION_PERSIST of the batch in ONE transaction, in order;
+ *   3. only after its commit carry out the other actions, in order. ACTION_HINT alone may go
+ *      out before the commit;
+ *   4. a batch that could not be written is kept whole and retried; until it is written only
+ *      inputs for which core_input_is_free() holds may be given, the rest are answered E_STORAGE.
+ * The core is never rolled back. */
+#ifndef BROKER_CORE_CORE_H
+#define BROKER_CORE_CORE_H
+
+#include "schema/arena.h"
+#include "schema/record.h"
+#include "schema/wire.h"
+
+#define CORE_JOBS_MAX 1024
+#define CORE_NODES_MAX \
+    65536 /* over all jobs, the ended ones of a job's newest generation included */
+
+struct core;
+
+struct core_options {
+    uint64_t start_id;           /* random, of this broker start */
+    const char *events_endpoint; /* told in WELCOME; copied */
+    int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
+};
+
+enum input_kind {
+    INPUT_NONE,
+    INPUT_START,     /* after all rows were loaded: begins a new broker epoch */
+    INPUT_MESSAGE,   /* a decoded UP message from route */
+    INPUT_TICK,      /* time passed; give one a loop pass, after the messages of that pass */
+    INPUT_NO_EVENTS, /* the journal has no event from_seq for this node: it needs a snapshot */
+};
+
+struct input {
+    enum input_kind kind;
+    int64_t now_boot_ms;
+    int64_t now_unix_ms;
+    uint64_t route;                 /* MESSAGE, NO_EVENTS: whom to answer */
+    const struct wire_msg *message; /* MESSAGE: borrowed for the call */
+    const char *job;                /* NO_EVENTS */
+};
+
+enum action_kind {
+    ACTION_NONE,
+    ACTION_PERSIST,     /* record */
+    ACTION_SEND,        /* message to route */
+    ACTION_PUBLISH,     /* message (EVENT, PROBE) on topic `job` */
+    ACTION_HINT,        /* message (HINT) on topic `job`, at once */
+    ACTION_SEND_EVENTS, /* journal of `job`, from number, at most count events, as EVENTs to route */
+    ACTION_SEND_MANIFEST, /* manifest of (job, number), from offset `count`: MANIFEST_CHUNK to route */
+    ACTION_SEND_ROWS,     /* the query in `message` (QUERY), answered to route as ROWS */
+};
+
+struct action {
+    enum action_kind kind;
+    uint64_t route;
+    const char *job;
+    uint64_t number;
+    uint64_t count;
+    bool lazy; /* PERSIST: progress; need not be synced for itself */
+    /* EVENT with a deadline: left_ms is to be computed from this at each send (0 = as it is) */
+    int64_t deadline_boot_ms;
+    struct record record;
+    struct wire_msg message;
+};
+
+/* A list of actions; all that they point to lives in its arena. */
+struct actions {
+    struct arena arena;
+    struct action *items;
+    size_t count;
+    size_t capacity;
+};
+void actions_init(struct actions *actions);
+void actions_clear(struct actions *actions); /* keeps memory */
+void actions_free(struct actions *actions);
+
+/* NULL when memory is out. Copies options. */
+struct core *core_create(const struct core_options *options);
+void core_destroy(struct core **core);
+
+/* Before INPUT_START: one row of the database at a time, in this order: broker, jobs, then of each
+ * job its newest generation, that generation's nodes, progress, notices (active), the 64 newest
+ * ended rounds in ascending order, every round in state freezing, decided or writing (of any
+ * generation), the participants (ascending rank) and shard files of these, checkpoints: every
+ * one `writing`, and the CORE_CHECKPOINTS_MAX newest committed. */
+#define CORE_CHECKPOINTS_MAX 64
+void core_load(struct core *core, const struct record *row);
+
+void core_step(struct core *core, const struct input *input, struct actions *out);
+
+/* When the next INPUT_TICK is due at the latest, boot ms; INT64_MAX = no timer. */
+int64_t core_wakeup_boot_ms(const struct core *core);
+
+/* Does this message, whatever its content, persist nothing but lazy progress? (See contract 4.) */
+bool core_input_is_free(const struct wire_msg *message);
+
+/* Current numbers, for heads and logs. */
+uint64_t core_epoch(const struct core *core);
+uint64_t core_start_id(const struct core *core);
+uint64_t core_last_seq(const struct core *core, const char *job); /* 0 for an unknown job */
+/* Fills the head of a DOWN message to a job ("" for tools). */
+void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down);
+
+#endif

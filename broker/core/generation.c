@@ -1,0 +1,220 @@
+/* generation - one launch of the job: its opening with the one resume choice, its start once all have
+ * restored, its end. */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+
+static void reset(struct core *core, struct job *job)
+{
+    peers_forget(core, job);
+    notices_free(job);
+    free(job->gen.error_text);
+    free(job->trainers);
+    job->trainers = NULL;
+    memset(&job->gen, 0, sizeof job->gen);
+    job->gen.error_rank = -1;
+    job->want = CAUSE_NONE;
+    job->want_abort = false;
+    job->want_not_before_boot_ms = 0;
+    job->policy_step = -1;
+    job->policy_skipped = false;
+    job->policy_pending = -1;
+}
+
+static void set_facts(struct core *core, struct job *job, uint64_t number,
+                      const struct wire_hello *hello)
+{
+    struct generation *gen = &job->gen;
+
+    gen->generation = number;
+    gen->state = GENERATION_JOINING;
+    gen->world_size = hello->world_size;
+    gen->layout = (enum wire_layout)hello->layout;
+    gen->fallback = hello->restore_fallback;
+    strncpy(gen->checkpoint_dir, hello->checkpoint_dir, sizeof gen->checkpoint_dir - 1);
+    gen->opened_unix_ms = core->now_unix;
+    gen->join_until_boot_ms =
+        core->now + (hello->join_timeout_ms > 0 ? (int64_t)hello->join_timeout_ms
+                                                : core->options.join_timeout_ms);
+    job->trainers = calloc(gen->world_size, sizeof(struct peer *));
+    job->state_unix_ms = core->now_unix;
+    job_timer(job, gen->join_until_boot_ms);
+}
+
+/* Rounds of the past cannot commit any more: their writers belong to a generation that is over. */
+static void close_old_rounds(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
+                        "the next generation was opened before it was committed", ABORT_LATER);
+}
+
+void generation_open(struct core *core, struct job *job, const struct wire_hello *hello)
+{
+    uint64_t number = job->gen.generation + 1;
+
+    close_old_rounds(core, job);
+    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED) {
+        for (size_t i = 0; i < job->peers_count; i++) {
+            if (!peer_is_live(job->peers[i]))
+                continue;
+            job->peers[i]->state = NODE_FENCED;
+            persist_peer(core, job->peers[i]);
+        }
+        job->gen.state = GENERATION_ENDED;
+        job->gen.ended_unix_ms = core->now_unix;
+        persist_generation(core, job);
+    }
+    reset(core, job);
+    set_facts(core, job, number, hello);
+    if (job->trainers == NULL)
+        return;
+
+    const struct checkpoint *newest = registry_newest(job);
+    if (newest != NULL) {
+        job->gen.resume_checkpoint = newest->row.round;
+        job->gen.resume_step = newest->row.step;
+    }
+    persist_job(core, job);
+    persist_generation(core, job);
+    struct wire_event event = event_make(job, EVENT_GENERATION_OPENED);
+    event.checkpoint = job->gen.resume_checkpoint;
+    event.step = job->gen.resume_step;
+    event_emit(core, job, event, 0);
+    if (newest == NULL || newest->path[0] != '\0')
+        registry_announce_resume(core, job);
+}
+
+/* Nodes of a generation that the database does not know (it was restored from a copy): they are
+ * running, so they are believed. */
+void generation_adopt(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello)
+{
+    close_old_rounds(core, job);
+    reset(core, job);
+    set_facts(core, job, generation, hello);
+    if (job->trainers == NULL)
+        return;
+    job->gen.state = GENERATION_RUNNING;
+    job->gen.started_unix_ms = core->now_unix;
+    job->gen.resume_ready = true;
+    const struct checkpoint *newest = registry_newest(job);
+    if (newest != NULL) {
+        job->gen.resume_checkpoint = newest->row.round;
+        job->gen.resume_step = newest->row.step;
+    }
+    persist_job(core, job);
+    persist_generation(core, job);
+}
+
+void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
+                                const char *text)
+{
+    if (job->gen.error_rank >= 0)
+        return;
+    job->gen.error_rank = rank;
+    job->gen.error_code = code;
+    free(job->gen.error_text);
+    job->gen.error_text = strdup(text);
+    persist_generation(core, job);
+}
+
+void generation_ending(struct core *core, struct job *job, unsigned status, const char *text)
+{
+    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+        return;
+    job->gen.state = GENERATION_ENDING;
+    job->gen.ending_boot_ms = core->now;
+    job->gen.end_status = status;
+    snprintf(job->gen.end_text, sizeof job->gen.end_text, "%s", text);
+    job->state_unix_ms = core->now_unix;
+    job->want = CAUSE_NONE;
+    persist_generation(core, job);
+    persist_job(core, job);
+}
+
+size_t generation_live_count(const struct job *job)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < job->peers_count; i++)
+        live += peer_is_live(job->peers[i]);
+    return live;
+}
+
+void generation_check_ended(struct core *core, struct job *job)
+{
+    enum wire_generation_state state = job->gen.state;
+
+    if ((state != GENERATION_RUNNING && state != GENERATION_ENDING) ||
+        generation_live_count(job) > 0)
+        return;
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
+                        "all its processes left before it was committed", ABORT_LATER);
+    job->want = CAUSE_NONE;
+    job->gen.state = GENERATION_ENDED;
+    job->gen.ended_unix_ms = core->now_unix;
+    job->state_unix_ms = core->now_unix;
+    persist_generation(core, job);
+    struct wire_event event = event_make(job, EVENT_GENERATION_ENDED);
+    event.text = job->gen.end_text[0] ? job->gen.end_text : "its last process left";
+    event_emit(core, job, event, 0);
+}
+
+void generation_check_started(struct core *core, struct job *job)
+{
+    if (job->gen.state != GENERATION_JOINING)
+        return;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] == NULL || job->trainers[rank]->state != NODE_RESTORED)
+            return;
+    job->gen.state = GENERATION_RUNNING;
+    job->gen.started_unix_ms = core->now_unix;
+    job->state_unix_ms = core->now_unix;
+    persist_generation(core, job);
+    event_emit(core, job, event_make(job, EVENT_STARTED), 0);
+}
+
+/* "1, 3 to 7 and 12" would be nicer; a bounded list is what fits into a line. */
+static void missing_ranks(const struct job *job, char *text, size_t size)
+{
+    size_t used = 0, shown = 0, missing = 0;
+
+    text[0] = '\0';
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        const struct peer *peer = job->trainers[rank];
+        if (peer != NULL && peer->state == NODE_RESTORED)
+            continue;
+        missing++;
+        if (shown == 16)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%llu%s", shown ? ", " : "",
+                                 (unsigned long long)rank, peer ? " (has not restored)" : "");
+        shown++;
+    }
+    if (missing > shown)
+        snprintf(text + used, size - used, " and %zu more", missing - shown);
+}
+
+void generation_tick(struct core *core, struct job *job)
+{
+    char missing[400], text[512];
+
+    if (job->gen.state != GENERATION_JOINING)
+        return;
+    if (core->now < job->gen.join_until_boot_ms) {
+        job_timer(job, job->gen.join_until_boot_ms);
+        return;
+    }
+    missing_ranks(job, missing, sizeof missing);
+    snprintf(text, sizeof text, "these ranks did not join and restore in time: %s", missing);
+    struct wire_event event = event_make(job, EVENT_JOIN_FAILED);
+    event.code = MUSTER_E_JOIN;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_ending(core, job, MUSTER_E_JOIN, text);
+    generation_check_ended(core, job);
+}

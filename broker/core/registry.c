@@ -1,0 +1,210 @@
+/* registry - committed checkpoints, and which one a generation resumes from.
+ * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has all. */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+
+const struct checkpoint *registry_newest(const struct job *job)
+{
+    return job->checkpoints_count ? &job->checkpoints[job->checkpoints_count - 1] : NULL;
+}
+
+static void drop(struct job *job, size_t index)
+{
+    free(job->checkpoints[index].path);
+    free(job->checkpoints[index].metrics);
+    memmove(&job->checkpoints[index], &job->checkpoints[index + 1],
+            (job->checkpoints_count - index - 1) * sizeof job->checkpoints[0]);
+    job->checkpoints_count--;
+}
+
+static void point_to_own(struct job *job, struct checkpoint *checkpoint)
+{
+    checkpoint->row.job = job->name;
+    checkpoint->row.path = checkpoint->path;
+    checkpoint->row.metrics = checkpoint->metrics;
+}
+
+void registry_add(struct job *job, const struct record_checkpoint *row)
+{
+    size_t at = job->checkpoints_count;
+
+    while (at > 0 && (job->checkpoints[at - 1].row.step > row->step ||
+                      (job->checkpoints[at - 1].row.step == row->step &&
+                       job->checkpoints[at - 1].row.round > row->round)))
+        at--;
+    if (job->checkpoints_count == CORE_CHECKPOINTS_MAX) {
+        if (at == 0)
+            return; /* older than all that are held */
+        drop(job, 0);
+        at--;
+    }
+    memmove(&job->checkpoints[at + 1], &job->checkpoints[at],
+            (job->checkpoints_count - at) * sizeof job->checkpoints[0]);
+    job->checkpoints_count++;
+    struct checkpoint *checkpoint = &job->checkpoints[at];
+    checkpoint->row = *row;
+    checkpoint->path = strdup(row->path);
+    checkpoint->metrics = strdup(row->metrics);
+    MUST(checkpoint->path != NULL && checkpoint->metrics != NULL);
+    point_to_own(job, checkpoint);
+}
+
+void registry_forget_beyond(struct job *job, int64_t step)
+{
+    while (job->checkpoints_count > 0 && registry_newest(job)->row.step > step)
+        drop(job, job->checkpoints_count - 1);
+    if (step == INT64_MIN && job->checkpoints_count > 0)
+        drop(job, 0);
+}
+
+static struct checkpoint *find(struct job *job, uint64_t round)
+{
+    for (size_t i = 0; i < job->checkpoints_count; i++)
+        if (job->checkpoints[i].row.round == round)
+            return &job->checkpoints[i];
+    return NULL;
+}
+
+/* The choice is in place (manifest and final name): every rank may restore it. After this nobody
+ * renames it. */
+void registry_announce_resume(struct core *core, struct job *job)
+{
+    struct generation *gen = &job->gen;
+    const struct checkpoint *chosen = find(job, gen->resume_checkpoint);
+    struct wire_event event = event_make(job, EVENT_RESUME);
+
+    gen->resume_ready = true;
+    persist_generation(core, job);
+    event.checkpoint = gen->resume_checkpoint;
+    event.step = gen->resume_step;
+    event.path = chosen ? chosen->path : "";
+    event_emit(core, job, event, 0);
+}
+
+static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_t checkpoint,
+                                   int64_t step)
+{
+    struct job *job = peer->job;
+    struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
+    const char *text = out_printf(
+        core, "rank %llu restored checkpoint %llu at step %lld, the job's is %llu at step %lld",
+        (unsigned long long)peer->rank, (unsigned long long)checkpoint, (long long)step,
+        (unsigned long long)job->gen.resume_checkpoint, (long long)job->gen.resume_step);
+
+    event.rank = (int64_t)peer->rank;
+    event.checkpoint = checkpoint;
+    event.code = MUSTER_E_RESTORE;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, text);
+    generation_ending(core, job, MUSTER_E_RESTORE, text);
+    return (struct answer){MUSTER_E_RESTORE, text, 0};
+}
+
+struct answer registry_restored(struct core *core, struct peer *peer, const struct wire_restored *m)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct job *job = peer->job;
+
+    if (peer->state == NODE_RESTORED)
+        return ok;
+    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+        return (struct answer){MUSTER_E_ENDING, "the generation is ending", 0};
+    if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
+        return ok; /* an older one was announced meanwhile: it will restore that */
+    if (m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step)
+        return wrong_restore(core, peer, m->checkpoint, m->step);
+    peer->state = NODE_RESTORED;
+    peer->begun = peer->done = m->step;
+    persist_peer(core, peer);
+    generation_check_started(core, job);
+    return ok;
+}
+
+/* The whole generation goes back to the next older one; nothing newer is ever taken again. */
+static bool fall_back(struct core *core, struct job *job, uint64_t from)
+{
+    const struct checkpoint *failed = find(job, from);
+    const struct checkpoint *older = NULL;
+    int64_t step = failed ? failed->row.step : job->gen.resume_step;
+
+    for (size_t i = 0; i < job->checkpoints_count; i++)
+        if (job->checkpoints[i].row.step < step)
+            older = &job->checkpoints[i];
+    if (older == NULL)
+        return false;
+    int64_t keep = older->row.step;
+    struct action *action = action_add(core, ACTION_PERSIST);
+    action->record.kind = RECORD_SUPERSEDE;
+    action->record.u.supersede = (struct record_supersede){out_text(core, job->name), keep};
+    job->gen.resume_checkpoint = older->row.round;
+    job->gen.resume_step = keep;
+    job->gen.resume_ready = false;
+    registry_forget_beyond(job, keep);
+    for (size_t i = 0; i < job->peers_count; i++) {
+        if (job->peers[i]->state != NODE_RESTORED)
+            continue;
+        job->peers[i]->state = NODE_JOINED;
+        persist_peer(core, job->peers[i]);
+    }
+    return true;
+}
+
+struct answer registry_restore_failed(struct core *core, struct peer *peer,
+                                      const struct wire_restore_failed *m)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct job *job = peer->job;
+    struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
+
+    if (job->gen.state != GENERATION_JOINING || m->checkpoint != job->gen.resume_checkpoint)
+        return ok; /* of a choice that was given up already */
+    event.rank = (int64_t)peer->rank;
+    event.checkpoint = m->checkpoint;
+    event.step = m->step;
+    event.code = MUSTER_E_RESTORE;
+    event.text = m->text;
+    bool again = job->gen.fallback && fall_back(core, job, m->checkpoint);
+    event.flags = again ? EVENT_FLAG_RETRY : 0;
+    event_emit(core, job, event, 0);
+    if (!again) {
+        generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, m->text);
+        generation_ending(core, job, MUSTER_E_RESTORE,
+                          out_printf(core, "rank %llu could not restore: %s",
+                                     (unsigned long long)peer->rank, m->text));
+        return ok;
+    }
+    const struct checkpoint *chosen = find(job, job->gen.resume_checkpoint);
+    if (chosen->path[0] != '\0')
+        registry_announce_resume(core, job);
+    else if (job->trainers[0] != NULL)
+        roster_snapshot(core, job->trainers[0]); /* it is asked to repair */
+    return ok;
+}
+
+struct answer registry_manifest_done(struct core *core, struct peer *peer,
+                                     const struct wire_manifest_done *m)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct job *job = peer->job;
+    struct checkpoint *checkpoint = find(job, m->checkpoint);
+
+    if (checkpoint == NULL || checkpoint->path[0] != '\0' || m->path[0] == '\0')
+        return ok; /* superseded meanwhile, or told twice */
+    free(checkpoint->path);
+    checkpoint->path = strdup(m->path);
+    MUST(checkpoint->path != NULL);
+    point_to_own(job, checkpoint);
+    persist_checkpoint(core, &checkpoint->row);
+    struct wire_event event = event_make(job, EVENT_MANIFEST);
+    event.checkpoint = m->checkpoint;
+    event.round = m->checkpoint;
+    event.step = checkpoint->row.step;
+    event.path = m->path;
+    event_emit(core, job, event, 0);
+    if (job->gen.state == GENERATION_JOINING && !job->gen.resume_ready &&
+        job->gen.resume_checkpoint == m->checkpoint)
+        registry_announce_resume(core, job);
+    return ok;
+}

@@ -1,0 +1,625 @@
+/* round - one agreement on one save step, from its cause to the decision.
+ * Owns: which save is wanted, the freeze, the reports, S. What follows the decision is save.c.
+ *
+ *            want -> FREEZING -> DECIDED -> (WRITING) -> COMMITTED
+ *                       |  \-> UNCHANGED   \-> ABORTED
+ *   policy saves enter at DECIDED. One round is open (FREEZING, DECIDED) at a time. */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+
+#define BIT(state) (1u << (state))
+static const unsigned round_moves[ROUND_STATE_COUNT] = {
+    [ROUND_NONE] =
+        BIT(ROUND_FREEZING) | BIT(ROUND_DECIDED) | BIT(ROUND_UNCHANGED) | BIT(ROUND_ABORTED),
+    [ROUND_FREEZING] = BIT(ROUND_DECIDED) | BIT(ROUND_ABORTED) | BIT(ROUND_UNCHANGED),
+    [ROUND_DECIDED] = BIT(ROUND_WRITING) | BIT(ROUND_COMMITTED) | BIT(ROUND_ABORTED),
+    [ROUND_WRITING] = BIT(ROUND_COMMITTED) | BIT(ROUND_ABORTED),
+};
+
+void round_move(struct round *round, enum wire_round_state to)
+{
+    MUST(round_moves[round->state] & BIT(to));
+    round->state = to;
+}
+
+struct round *round_open_one(struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used &&
+            (job->rounds[i].state == ROUND_FREEZING || job->rounds[i].state == ROUND_DECIDED))
+            return &job->rounds[i];
+    return NULL;
+}
+
+struct round *round_find(struct job *job, uint64_t number)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used && job->rounds[i].round == number)
+            return &job->rounds[i];
+    return NULL;
+}
+
+struct participant *round_part(struct round *round, const struct peer *peer)
+{
+    for (size_t i = 0; i < round->count; i++)
+        if (round->parts[i].incarnation == peer->incarnation)
+            return &round->parts[i];
+    return NULL;
+}
+
+void round_free(struct round *round)
+{
+    free(round->parts);
+    memset(round, 0, sizeof *round);
+}
+
+/* --- outcomes ----------------------------------------------------------------------------------- */
+
+void round_remember(struct job *job, const struct round *round)
+{
+    job->outcomes[job->outcomes_next++ % OUTCOMES_MAX] =
+        (struct outcome){round->round, round->state, round->cause, round->step};
+}
+
+/* A round that nobody knows any more is aborted: what it wrote was never committed. */
+struct outcome round_outcome(struct job *job, uint64_t number)
+{
+    const struct round *round = round_find(job, number);
+
+    if (round != NULL)
+        return (struct outcome){number, round->state, round->cause, round->step};
+    for (size_t i = 0; i < OUTCOMES_MAX; i++)
+        if (number > 0 && job->outcomes[i].round == number)
+            return job->outcomes[i];
+    return (struct outcome){number, number > 0 ? ROUND_ABORTED : ROUND_NONE, CAUSE_NONE, -1};
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+struct round *round_new(struct core *core, struct job *job, enum wire_cause cause, uint64_t attempt)
+{
+    struct round *round = NULL;
+
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX && round == NULL; i++)
+        if (!job->rounds[i].used)
+            round = &job->rounds[i];
+    if (round == NULL)
+        return NULL;
+    memset(round, 0, sizeof *round);
+    round->used = true;
+    round->round = ++job->round;
+    round->generation = job->gen.generation;
+    round->attempt = attempt;
+    round->cause = cause;
+    round->step = -1;
+    round->culprit_rank = -1;
+    round->margin_ms = -1;
+    round->opened_boot_ms = core->now;
+    round->opened_unix_ms = core->now_unix;
+    round->deadline_boot_ms = cause == CAUSE_TERMINATION ? notice_deadline(job) : 0;
+    return round;
+}
+
+static bool may_be_member(const struct job *job, const struct peer *peer)
+{
+    bool skipped = peer != NULL && peer->left_out && job->gen.layout == LAYOUT_REPLICATED;
+
+    return peer != NULL && peer->state == NODE_RESTORED && !peer->failed && !skipped;
+}
+
+static bool add_members(struct job *job, struct round *round)
+{
+    round->parts = calloc(job->gen.world_size, sizeof *round->parts);
+    if (round->parts == NULL)
+        return false;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        struct peer *peer = job->trainers[rank];
+        if (!may_be_member(job, peer))
+            continue;
+        round->parts[round->count++] = (struct participant){.peer = peer,
+                                                            .rank = rank,
+                                                            .incarnation = peer->incarnation,
+                                                            .begun = -1,
+                                                            .done = -1,
+                                                            .reported_ms = -1,
+                                                            .at_step_ms = -1,
+                                                            .captured_ms = -1,
+                                                            .saved_ms = -1,
+                                                            .save_ms = -1};
+    }
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL)
+            job->trainers[rank]->left_out = false;
+    return true;
+}
+
+/* sharded: without one rank there is no checkpoint. Writes who is missing and why. */
+static int64_t missing_rank(const struct job *job, char *text, size_t size)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        const struct peer *peer = job->trainers[rank];
+        const char *how = "is not there";
+        if (may_be_member(job, peer))
+            continue;
+        for (size_t i = 0; i < job->peers_count; i++)
+            if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
+                how = job->peers[i]->state == NODE_LOST            ? "was lost"
+                      : job->peers[i]->leave_why == LEAVE_FINISHED ? "finished"
+                      : job->peers[i]->failed                      ? "failed its step"
+                      : job->peers[i]->state == NODE_LEFT          ? "left"
+                                                                   : how;
+        snprintf(text, size, "rank %llu %s, and a sharded checkpoint needs every rank",
+                 (unsigned long long)rank, how);
+        return (int64_t)rank;
+    }
+    return -1;
+}
+
+static void lend_members(const struct round *round, struct wire_event *event,
+                         struct wire_member *members)
+{
+    for (size_t i = 0; i < round->count; i++)
+        members[i] = (struct wire_member){round->parts[i].rank, round->parts[i].incarnation,
+                                          round->parts[i].writer ? MEMBER_FLAG_WRITER : 0};
+    event->members.items = members;
+    event->members.count = round->count;
+}
+
+static void emit_with_members(struct core *core, struct job *job, struct round *round,
+                              enum wire_event_kind kind)
+{
+    struct wire_member *members =
+        arena_alloc(&core->out->arena, round->count * sizeof *members + 1);
+    struct wire_event event = event_make(job, kind);
+
+    MUST(members != NULL);
+    event.round = round->round;
+    event.cause = round->cause;
+    event.step = round->step;
+    event.flags = round->aborted_steps ? EVENT_FLAG_ABORT : 0;
+    lend_members(round, &event, members);
+    event_emit(core, job, event, round->deadline_boot_ms);
+}
+
+static void freeze(struct core *core, struct job *job, struct round *round)
+{
+    int64_t wait = round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS;
+    int64_t until = core->now + wait;
+
+    if (round->deadline_boot_ms > 0 && until > round->deadline_boot_ms - MARGIN_MS)
+        until = round->deadline_boot_ms - MARGIN_MS;
+    round_move(round, ROUND_FREEZING);
+    round->freeze_until_boot_ms = until;
+    persist_job(core, job);
+    persist_round(core, job, round);
+    for (size_t i = 0; i < round->count; i++)
+        persist_participant(core, job, round, &round->parts[i]);
+    emit_with_members(core, job, round, EVENT_FREEZE);
+    job_timer(job, until);
+}
+
+/* Nothing has been done since the resume checkpoint, or nothing may begin yet: the state on disk is
+ * the state. */
+static void unchanged_at_once(struct core *core, struct job *job)
+{
+    struct round *round = round_new(core, job, job->want, job->want_attempt);
+
+    if (round == NULL)
+        return;
+    job->want = CAUSE_NONE;
+    persist_job(core, job);
+    round_unchanged(core, job, round, job->gen.resume_step);
+}
+
+static bool generation_is_back(const struct job *job)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL && !job->trainers[rank]->mapped)
+            return false;
+    return true;
+}
+
+static bool plan_forces(const struct core *core, const struct job *job)
+{
+    int64_t deadline = notice_deadline(job);
+
+    return deadline > 0 && core->now + FREEZE_MS + 2 * MARGIN_MS >= deadline;
+}
+
+static bool may_open(struct core *core, struct job *job)
+{
+    if (job->want == CAUSE_NONE || round_open_one(job) != NULL)
+        return false;
+    if (core->now < job->want_not_before_boot_ms && !generation_is_back(job) &&
+        !plan_forces(core, job)) {
+        job_timer(job, job->want_not_before_boot_ms);
+        return false;
+    }
+    return true;
+}
+
+void round_try_open(struct core *core, struct job *job)
+{
+    char text[256];
+    struct round *round;
+
+    if (!may_open(core, job))
+        return;
+    if (job->gen.state == GENERATION_JOINING) {
+        if (job->want == CAUSE_TERMINATION)
+            unchanged_at_once(core, job);
+        return; /* other causes wait for the first step */
+    }
+    if (job->gen.state != GENERATION_RUNNING) {
+        job->want = CAUSE_NONE;
+        return;
+    }
+    round = round_new(core, job, job->want, job->want_attempt);
+    if (round == NULL)
+        return; /* three are being written: when one ends this is tried again */
+    job->want = CAUSE_NONE;
+    round->aborted_steps = job->want_abort;
+    job->want_abort = false;
+    int64_t missing = job->gen.layout == LAYOUT_SHARDED ? missing_rank(job, text, sizeof text) : -1;
+    if (!add_members(job, round) || (round->count == 0 && missing < 0)) {
+        snprintf(text, sizeof text, "no rank is left that could save");
+        missing = 0;
+    }
+    if (missing >= 0) {
+        persist_job(core, job);
+        persist_round(core, job, round);
+        round_abort(core, job, round, round->count > 0 ? missing : -1, MUSTER_E_ABORTED, text,
+                    ABORT_FINAL);
+        return;
+    }
+    freeze(core, job, round);
+}
+
+void round_want(struct core *core, struct job *job, enum wire_cause cause)
+{
+    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+        return;
+    if (job->want == CAUSE_NONE || cause == CAUSE_TERMINATION) {
+        if (job->want != cause)
+            job->want_attempt = 1;
+        job->want = cause;
+    }
+    round_try_open(core, job);
+}
+
+/* A notice while a round is open joins it: S stands, the earliest deadline counts. */
+void round_join_termination(struct core *core, struct job *job, struct round *round)
+{
+    int64_t deadline = notice_deadline(job);
+
+    round->cause = CAUSE_TERMINATION;
+    if (deadline > 0 && (round->deadline_boot_ms == 0 || deadline < round->deadline_boot_ms))
+        round->deadline_boot_ms = deadline;
+    round->checkpoint.cause = CAUSE_TERMINATION;
+    persist_round(core, job, round);
+    if (round->state == ROUND_DECIDED)
+        persist_checkpoint(core, &round->checkpoint);
+    job_timer(job, core->now);
+}
+
+struct answer round_save_now(struct core *core, struct job *job, const char *id)
+{
+    struct round *round;
+
+    if (strcmp(job->save_now_id, id) == 0 && id[0] != '\0')
+        return (struct answer){MUSTER_OK, "",
+                               job->save_now_round ? job->save_now_round : job->round};
+    if (job->gen.state != GENERATION_RUNNING)
+        return (struct answer){
+            MUSTER_E_NOT_FOUND,
+            out_printf(core,
+                       "job '%s' is not running (its generation %llu is %s); a save "
+                       "needs running processes",
+                       job->name, (unsigned long long)job->gen.generation,
+                       wire_generation_state_name(job->gen.state)),
+            0};
+    snprintf(job->save_now_id, sizeof job->save_now_id, "%s", id);
+    round = round_open_one(job);
+    if (round == NULL) {
+        round_want(core, job, CAUSE_OPERATOR);
+        round = round_open_one(job);
+    }
+    /* an open round is an agreed save too: its outcome is the answer */
+    job->save_now_round = round ? round->round : job->round + (job->want != CAUSE_NONE);
+    persist_job(core, job);
+    return (struct answer){MUSTER_OK, "", job->save_now_round};
+}
+
+/* --- reports and decision ----------------------------------------------------------------------- */
+
+static bool all_reported(const struct round *round)
+{
+    for (size_t i = 0; i < round->count; i++)
+        if (round->parts[i].reported_ms < 0)
+            return false;
+    return true;
+}
+
+static bool is_committed(const struct job *job, int64_t step)
+{
+    const struct checkpoint *newest = registry_newest(job);
+
+    return step == job->gen.resume_step || (newest != NULL && newest->row.step == step);
+}
+
+static void set_writers(const struct job *job, struct round *round)
+{
+    bool sharded = job->gen.layout == LAYOUT_SHARDED;
+
+    for (size_t i = 0; i < round->count; i++)
+        round->parts[i].writer =
+            sharded || i == 0; /* parts are by rank: the lowest that reported */
+}
+
+void round_decide(struct core *core, struct job *job, struct round *round, int64_t step)
+{
+    uint64_t writers = 0;
+    int64_t way = WAY_MIN_MS;
+
+    round->step = step;
+    set_writers(job, round);
+    for (size_t i = 0; i < round->count; i++) {
+        const struct participant *part = &round->parts[i];
+        int64_t left = step - part->done + 1;
+        int64_t needs = part->peer ? left * 3 * (int64_t)part->peer->step_p95_ms : 0;
+        writers += part->writer;
+        if (part->done >= 0 && needs > way)
+            way = needs;
+    }
+    round_move(round, ROUND_DECIDED);
+    round->decided_unix_ms = core->now_unix;
+    round->way_until_boot_ms = core->now + way;
+    round->checkpoint = (struct record_checkpoint){.job = job->name,
+                                                   .round = round->round,
+                                                   .generation = round->generation,
+                                                   .step = step,
+                                                   .state = CHECKPOINT_WRITING,
+                                                   .cause = round->cause,
+                                                   .layout = job->gen.layout,
+                                                   .world_size = job->gen.world_size,
+                                                   .shards_required = writers,
+                                                   .path = "",
+                                                   .epoch = -1,
+                                                   .step_in_epoch = -1,
+                                                   .data_position = -1,
+                                                   .metrics = ""};
+    persist_round(core, job, round);
+    persist_checkpoint(core, &round->checkpoint);
+    for (size_t i = 0; i < round->count; i++)
+        persist_participant(core, job, round, &round->parts[i]);
+    emit_with_members(core, job, round, EVENT_DECISION);
+    job_timer(job, round->way_until_boot_ms);
+}
+
+static void decide_from_reports(struct core *core, struct job *job, struct round *round)
+{
+    int64_t furthest = -1;
+    size_t at = 0;
+
+    for (size_t i = 0; i < round->count; i++) {
+        int64_t stands = round->aborted_steps ? round->parts[i].done : round->parts[i].begun;
+        if (stands > furthest) {
+            furthest = stands;
+            at = i;
+        }
+    }
+    for (size_t i = 0; round->aborted_steps && i < round->count; i++) {
+        if (round->parts[i].done == furthest)
+            continue;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "the survivors stand at different steps (rank %llu at %lld, rank %llu at %lld), "
+                 "so no step "
+                 "can be saved by all",
+                 (unsigned long long)round->parts[i].rank, (long long)round->parts[i].done,
+                 (unsigned long long)round->parts[at].rank, (long long)furthest);
+        round_abort(core, job, round, (int64_t)round->parts[i].rank, MUSTER_E_UNREACHABLE, text,
+                    ABORT_FINAL);
+        return;
+    }
+    if (is_committed(job, furthest))
+        round_unchanged(core, job, round, furthest);
+    else
+        round_decide(core, job, round, furthest);
+}
+
+struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct round *round = round_find(peer->job, m->round);
+    struct participant *part = round ? round_part(round, peer) : NULL;
+
+    if (part == NULL || round->state != ROUND_FREEZING || part->reported_ms >= 0)
+        return ok; /* of a round that went on without it, or a repeat */
+    if (m->done < 0 || m->begun < m->done || m->begun > m->done + 1)
+        return (struct answer){MUSTER_E_PROTOCOL,
+                               "begun and done of the report do not fit together", 0};
+    part->begun = peer->begun = m->begun;
+    part->done = peer->done = m->done;
+    part->reported_ms = core->now - round->opened_boot_ms;
+    persist_participant(core, peer->job, round, part);
+    if (all_reported(round))
+        decide_from_reports(core, peer->job, round);
+    return ok;
+}
+
+/* --- policy saves ----------------------------------------------------------------------------------- */
+
+static void skip_policy(struct core *core, struct job *job, int64_t step, const char *why)
+{
+    struct wire_event event = event_make(job, EVENT_SAVE_SKIPPED);
+
+    job->policy_step = step;
+    job->policy_skipped = true;
+    event.step = step;
+    event.text = why;
+    event_emit(core, job, event, 0);
+}
+
+static void open_policy(struct core *core, struct job *job, int64_t step)
+{
+    char text[256];
+    struct round *round;
+
+    if (is_committed(job, step)) {
+        skip_policy(core, job, step, "this step is committed already");
+        return;
+    }
+    if (job->gen.layout == LAYOUT_SHARDED && missing_rank(job, text, sizeof text) >= 0) {
+        skip_policy(core, job, step, text);
+        return;
+    }
+    round = round_new(core, job, CAUSE_POLICY, 1);
+    if (round == NULL || !add_members(job, round) || round->count == 0) {
+        if (round != NULL) {
+            job->round--; /* nobody heard of it */
+            round_free(round);
+        }
+        skip_policy(core, job, step, "earlier checkpoints are still being written");
+        return;
+    }
+    job->policy_step = step;
+    job->policy_skipped = false;
+    persist_job(core, job);
+    round_decide(core, job, round, step);
+}
+
+void round_policy_pending(struct core *core, struct job *job)
+{
+    int64_t step = job->policy_pending;
+
+    if (step < 0 || round_open_one(job) != NULL || job->want != CAUSE_NONE ||
+        job->gen.state != GENERATION_RUNNING)
+        return;
+    job->policy_pending = -1;
+    if (step > job->policy_step)
+        open_policy(core, job, step);
+}
+
+struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct job *job = peer->job;
+    struct round *round = round_open_one(job);
+
+    if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
+        return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
+    if (step <= job->policy_step) {
+        if (job->policy_skipped || step < job->policy_step)
+            return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};
+        return round_find(job, job->round) || round != NULL || is_committed(job, step)
+                   ? ok
+                   : (struct answer){MUSTER_E_ABORTED, "this save was aborted", 0};
+    }
+    if (round != NULL) {
+        struct participant *part = round_part(round, peer);
+        if (round->state == ROUND_DECIDED && part != NULL && part->captured_ms < 0 &&
+            step > round->step) {
+            char text[160];
+            snprintf(text, sizeof text, "rank %llu is at step %lld, past the save step %lld",
+                     (unsigned long long)peer->rank, (long long)step, (long long)round->step);
+            round_abort(core, job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
+        }
+        if (step > job->policy_pending)
+            job->policy_pending = step;
+        round_policy_pending(core, job);
+        return ok;
+    }
+    if (job->want == CAUSE_NONE)
+        open_policy(core, job, step);
+    else
+        job->policy_pending = step;
+    return ok;
+}
+
+/* --- time ------------------------------------------------------------------------------------------- */
+
+static void freeze_over(struct core *core, struct job *job, struct round *round)
+{
+    char text[256];
+    size_t missing = 0;
+    const struct participant *first = NULL;
+
+    for (size_t i = 0; i < round->count; i++) {
+        struct participant *part = &round->parts[i];
+        if (part->reported_ms >= 0)
+            continue;
+        missing++;
+        if (first == NULL)
+            first = part;
+        if (part->peer != NULL)
+            part->peer->left_out = true;
+    }
+    MUST(first != NULL);
+    snprintf(text, sizeof text, "rank %llu did not answer the freeze in %lld.%lld s%s",
+             (unsigned long long)first->rank,
+             (long long)((core->now - round->opened_boot_ms) / 1000),
+             (long long)((core->now - round->opened_boot_ms) % 1000 / 100),
+             missing > 1 ? ", and it was not the only one" : "");
+    round_abort(core, job, round, (int64_t)first->rank, MUSTER_E_TIMEOUT, text,
+                round->aborted_steps ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY);
+}
+
+/* Who is to blame when the margin is reached. */
+static int64_t laggard(const struct job *job, const struct round *round)
+{
+    for (size_t i = 0; i < round->count; i++)
+        if (round->state == ROUND_FREEZING ? round->parts[i].reported_ms < 0
+                                           : save_is_needed(job, round, &round->parts[i]))
+            return (int64_t)round->parts[i].rank;
+    return -1;
+}
+
+/* deadline - margin without a commit: everybody leaves with what was committed before. */
+static void margin_over(struct core *core, struct job *job)
+{
+    struct round *round = round_open_one(job);
+    int64_t deadline = notice_deadline(job);
+    char text[256];
+
+    if (deadline == 0 || !notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
+        return;
+    if (core->now < deadline - MARGIN_MS) {
+        job_timer(job, deadline - MARGIN_MS);
+        return;
+    }
+    for (size_t i = 0; round == NULL && i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
+            round = &job->rounds[i];
+    int64_t rank = round ? laggard(job, round) : -1;
+    snprintf(text, sizeof text, "the deadline's margin was reached before the commit%s",
+             rank >= 0 ? "" : "");
+    if (round != NULL && rank >= 0)
+        snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
+                 (long long)rank, round->state == ROUND_FREEZING ? "reported" : "saved");
+    if (round != NULL)
+        round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
+    else
+        round_not_saved(core, job, 0, -1, MUSTER_E_NOT_SAVED, text);
+}
+
+void round_tick(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        if (!round->used)
+            continue;
+        if (round->state == ROUND_FREEZING) {
+            if (core->now >= round->freeze_until_boot_ms)
+                freeze_over(core, job, round);
+            else
+                job_timer(job, round->freeze_until_boot_ms);
+        } else {
+            save_tick(core, job, round);
+        }
+    }
+    margin_over(core, job);
+    round_try_open(core, job);
+    round_policy_pending(core, job);
+}

@@ -1,0 +1,344 @@
+/* state - what the broker's core remembers, and who of its files does what.
+ *
+ *   core.c      create, dispatch, timers              journal.c   events and rows as actions
+ *   load.c      from the rows of the database         save.c      from the decision to the commit
+ *   roster.c    HELLO, LEAVE, loss, errors            generation.c  opening, starting, ending
+ *   round.c     one agreement, from cause to decision
+ *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
+ *
+ * Memory is taken when a job, node or generation appears and given back when it goes; its count is
+ * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */
+#ifndef BROKER_CORE_STATE_H
+#define BROKER_CORE_STATE_H
+
+#include "broker/core/core.h"
+#include "schema/error.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A broken promise of our own: the broker stops and its restart re-reads (crash-only). */
+#define MUST(condition)   \
+    do {                  \
+        if (!(condition)) \
+            abort();      \
+    } while (0)
+
+#define OUTCOMES_MAX 64 /* rounds whose outcome a returning node can be told without the database */
+
+struct job;
+
+struct peer { /* one incarnation of the newest generation */
+    struct job *job;
+    uint64_t incarnation;
+    enum wire_role role;
+    uint64_t rank;
+    char host[HOST_MAX + 1];
+    uint64_t pid;
+    enum wire_node_state state;
+    bool failed; /* told of an own failure: takes part in no further round */
+    bool mapped; /* said HELLO to this broker start */
+    uint64_t route;
+    uint64_t last_request;
+    unsigned last_code;
+    uint64_t last_value;
+    enum wire_leave_why leave_why;
+    int64_t exit_code;
+    int64_t joined_unix_ms;
+    int64_t ended_unix_ms;
+    /* progress */
+    int64_t begun;
+    int64_t done;
+    unsigned phase;
+    uint64_t phase_ms;
+    uint64_t step_p95_ms;
+    uint64_t applied_seq;
+    uint64_t named_round; /* the round that its last HELLO spoke of */
+    int64_t heard_boot_ms;
+    int64_t heard_unix_ms;
+    int64_t advanced_boot_ms; /* when begun last changed */
+    bool stuck_said;
+    int64_t pinged_boot_ms; /* 0 = no ping without an answer since */
+    bool progress_dirty;
+    int64_t repeat_boot_ms; /* next unicast repeat */
+    int64_t repeat_every_ms;
+    bool left_out; /* missed a freeze: not a member of the next round (replicated) */
+    struct peer *next_hash;
+};
+
+struct notice {
+    char id[NOTICE_ID_MAX + 1];
+    uint64_t generation;
+    int64_t rank;
+    uint64_t incarnation;
+    enum wire_notice_kind kind;
+    char source[NAME_MAX_BYTES + 1];
+    enum record_notice_state state;
+    bool cancellable;
+    int64_t left_ms;
+    int64_t deadline_boot_ms; /* 0 = not known (the machine rebooted) */
+    char *text;
+    uint64_t round;
+    int64_t received_unix_ms;
+    struct notice *next;
+};
+
+struct participant {
+    struct peer *peer; /* NULL once the peer is forgotten */
+    uint64_t rank;
+    uint64_t incarnation;
+    bool writer;
+    int64_t begun;
+    int64_t done;
+    int64_t reported_ms;
+    int64_t at_step_ms;
+    int64_t captured_ms;
+    int64_t saved_ms;
+    int64_t save_ms;
+    int64_t at_step_boot_ms;
+    uint64_t files_taken;
+};
+
+struct round {
+    bool used;
+    uint64_t round;
+    uint64_t generation;
+    uint64_t attempt;
+    enum wire_cause cause;
+    enum wire_round_state state;
+    int64_t step;
+    bool aborted_steps;
+    int64_t culprit_rank;
+    unsigned reason_code;
+    char reason[512];
+    bool final;
+    int64_t deadline_boot_ms; /* 0 = none */
+    int64_t opened_boot_ms;
+    int64_t opened_unix_ms;
+    int64_t decided_unix_ms;
+    int64_t captured_unix_ms;
+    int64_t ended_unix_ms;
+    int64_t margin_ms;
+    int64_t freeze_until_boot_ms;
+    int64_t way_until_boot_ms;
+    struct participant *parts; /* by rank, ascending */
+    size_t count;
+    struct record_checkpoint checkpoint; /* strings: job's, "" */
+};
+
+struct checkpoint {               /* a committed one, not superseded */
+    struct record_checkpoint row; /* path, metrics: owned below */
+    char *path;
+    char *metrics;
+};
+
+struct outcome {
+    uint64_t round;
+    enum wire_round_state state;
+    enum wire_cause cause;
+    int64_t step;
+};
+
+struct generation {
+    uint64_t generation;
+    enum wire_generation_state state;
+    uint64_t world_size;
+    enum wire_layout layout;
+    char checkpoint_dir[PATH_BYTES_MAX + 1];
+    uint64_t resume_checkpoint;
+    int64_t resume_step;
+    bool resume_ready;
+    bool fallback;
+    unsigned end_status;
+    char end_text[512];
+    int64_t error_rank;
+    int64_t error_code;
+    char *error_text;
+    int64_t opened_unix_ms;
+    int64_t started_unix_ms;
+    int64_t ended_unix_ms;
+    int64_t join_until_boot_ms;
+    int64_t ending_boot_ms;
+};
+
+struct job {
+    char name[JOB_NAME_MAX + 1];
+    int64_t state_unix_ms;
+    uint64_t seq;
+    uint64_t round; /* highest number used */
+    char save_now_id[NOTICE_ID_MAX + 1];
+    uint64_t save_now_round;
+    int64_t created_unix_ms;
+    struct generation gen; /* gen.generation 0: none yet */
+    struct peer **peers;   /* all of this generation, the ended ones too */
+    size_t peers_count;
+    size_t peers_capacity;
+    struct peer **trainers; /* [world_size]: the live holder of each rank, or NULL */
+    struct notice *notices; /* of this generation */
+    struct round rounds[ROUNDS_ACTIVE_MAX];
+    struct checkpoint checkpoints[CORE_CHECKPOINTS_MAX]; /* ascending step */
+    size_t checkpoints_count;
+    struct outcome outcomes[OUTCOMES_MAX]; /* ring */
+    size_t outcomes_next;
+    /* the save that is wanted */
+    enum wire_cause want;
+    uint64_t want_attempt; /* number the next round of it gets */
+    bool want_abort;       /* freeze with abort: a member was lost or failed */
+    int64_t
+        want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
+    int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
+    bool policy_skipped;
+    int64_t policy_pending;   /* asked for while a round was open, -1 */
+    uint64_t save_p95_ms;     /* longest save seen */
+    int64_t progress_boot_ms; /* last progress rows */
+    int64_t fan_out_ms;       /* last measured */
+    int64_t emitted_boot_ms;  /* when seq last rose */
+    int64_t timer_boot_ms;    /* when job_tick is due */
+    struct job *next;
+};
+
+struct core {
+    struct core_options options;
+    char events_endpoint[ENDPOINT_MAX + 1];
+    uint64_t epoch;
+    bool started;
+    int64_t start_boot_ms;
+    int64_t last_tick_boot_ms;
+    struct job *jobs;
+    size_t jobs_count;
+    size_t peers_count;
+    struct peer *hash[4096]; /* by incarnation */
+    /* of the present step */
+    int64_t now;
+    int64_t now_unix;
+    struct actions *out;
+};
+
+/* journal.c */
+struct action *action_add(struct core *core, enum action_kind kind);
+char *out_text(struct core *core, const char *text);
+char *out_printf(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void persist_broker(struct core *core);
+void persist_job(struct core *core, const struct job *job);
+void persist_generation(struct core *core, const struct job *job);
+void persist_peer(struct core *core, const struct peer *peer);
+void persist_progress(struct core *core, struct peer *peer);
+void persist_notice(struct core *core, const struct job *job, const struct notice *notice);
+void persist_round(struct core *core, const struct job *job, const struct round *round);
+void persist_participant(struct core *core, const struct job *job, const struct round *round,
+                         const struct participant *part);
+void persist_checkpoint(struct core *core, const struct record_checkpoint *row);
+struct wire_event event_make(const struct job *job, enum wire_event_kind kind);
+/* Gives the event the job's next seq, journals and publishes it. Strings are copied. */
+void event_emit(struct core *core, struct job *job, struct wire_event event,
+                int64_t deadline_boot_ms);
+struct wire_msg *send_to(struct core *core, uint64_t route, const char *job, enum wire_type type);
+void send_ack(struct core *core, uint64_t route, const char *job, uint64_t request, unsigned code,
+              const char *text, uint64_t value);
+
+/* core.c */
+struct job *job_find(const struct core *core, const char *name);
+struct job *job_create(struct core *core, const char *name);
+struct peer *peer_find(const struct core *core, uint64_t incarnation);
+struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
+void peers_forget(struct core *core, struct job *job);
+bool peer_is_live(const struct peer *peer); /* joined and neither left nor lost */
+bool role_is_trainer(enum wire_role role);
+void job_timer(struct job *job, int64_t at_boot_ms);
+void job_tick(struct core *core, struct job *job);
+
+/* What a request's handler answers. */
+struct answer {
+    unsigned code;
+    const char *text; /* "" or in the actions' arena or static */
+    uint64_t value;
+};
+
+/* roster.c */
+void roster_hello(struct core *core, const struct input *in);
+void roster_snapshot(struct core *core, struct peer *peer);
+struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave);
+struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error);
+void roster_lost(struct core *core, struct peer *peer, const char *why);
+void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat);
+void roster_tick(struct core *core, struct job *job);
+
+/* generation.c */
+void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
+void generation_adopt(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello);
+void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
+                                const char *text);
+void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);
+void generation_check_ended(struct core *core, struct job *job); /* all gone? */
+size_t generation_live_count(const struct job *job);
+void generation_check_started(struct core *core, struct job *job);
+void generation_tick(struct core *core, struct job *job);
+
+/* registry.c */
+const struct checkpoint *registry_newest(const struct job *job);
+void registry_add(struct job *job, const struct record_checkpoint *row);
+void registry_forget_beyond(struct job *job, int64_t step);
+void registry_announce_resume(struct core *core, struct job *job);
+struct answer registry_restored(struct core *core, struct peer *peer,
+                                const struct wire_restored *m);
+struct answer registry_restore_failed(struct core *core, struct peer *peer,
+                                      const struct wire_restore_failed *m);
+struct answer registry_manifest_done(struct core *core, struct peer *peer,
+                                     const struct wire_manifest_done *m);
+
+/* notice.c */
+struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *m,
+                          int64_t rank, uint64_t incarnation);
+struct answer notice_cancel(struct core *core, struct job *job, const char *id);
+void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
+int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = none known */
+bool notice_any_active(const struct job *job);
+void notices_served(struct core *core, struct job *job, uint64_t round);
+void notices_free(struct job *job);
+
+/* round.c */
+struct round *round_open_one(struct job *job); /* freezing or decided, NULL if none */
+struct round *round_find(struct job *job, uint64_t number);
+struct participant *round_part(struct round *round, const struct peer *peer);
+struct outcome round_outcome(struct job *job, uint64_t number);
+void round_remember(struct job *job, const struct round *round);
+void round_want(struct core *core, struct job *job, enum wire_cause cause);
+void round_try_open(struct core *core, struct job *job);
+void round_join_termination(struct core *core, struct job *job, struct round *round);
+struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
+struct answer round_save_at(struct core *core, struct peer *peer, int64_t step);
+struct answer round_save_now(struct core *core, struct job *job, const char *id);
+void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
+void round_tick(struct core *core, struct job *job);
+void round_policy_pending(struct core *core, struct job *job);
+void round_move(struct round *round, enum wire_round_state to);
+struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
+                        uint64_t attempt);
+void round_free(struct round *round);
+
+/* save.c */
+bool save_is_needed(const struct job *job, const struct round *round,
+                    const struct participant *part);
+struct answer save_at_step(struct core *core, struct peer *peer, const struct wire_at_step *m);
+struct answer save_files(struct core *core, struct peer *peer, const struct wire_files *m);
+struct answer save_saved(struct core *core, struct peer *peer, const struct wire_saved *m);
+struct answer save_failed(struct core *core, struct peer *peer, const struct wire_save_failed *m);
+struct answer save_past(struct core *core, struct peer *peer, const struct wire_past *m);
+enum abort_retry {
+    ABORT_FINAL,
+    ABORT_LATER, /* the caller wants the cause again; nothing is opened now */
+    ABORT_RETRY,
+    ABORT_RETRY_ABORTED_STEPS, /* the next freeze breaks off steps: a member is gone */
+};
+/* Ends the round; if `retry` allows, the cause has attempts left and the time fits, the next opens.
+ * Returns whether another round follows. */
+bool round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
+                 unsigned code, const char *reason, enum abort_retry retry);
+void round_unchanged(struct core *core, struct job *job, struct round *round, int64_t step);
+void round_not_saved(struct core *core, struct job *job, uint64_t round, int64_t rank,
+                     unsigned code, const char *text);
+void save_tick(struct core *core, struct job *job, struct round *round);
+
+#endif
