@@ -1,0 +1,171 @@
+/* member - what a node does, as a pure function of (state, input, now).
+ * Owns: joining, the order of events and their gaps, requests and their resending, this node's part
+ * in rounds, the verdict its training thread gets.
+ * Never: socket, file, clock, lock, log, thread, randomness. Time comes in; work comes out.
+ *
+ * The driver (node/agent.c, and the simulator) feeds inputs one at a time and carries out the
+ * actions in order. The gate and the training thread belong to the driver:
+ *   - MEMBER_CLOSE_GATE: close it now, then feed MEMBER_GATE_CLOSED with the begun and done of the
+ *     closing (an already closed gate gives its present begun, exact because only the slow path,
+ *     under the driver's mutex, changes it) before any other input.
+ *   - MEMBER_VIEW: the training thread's orders changed; when the mode is VIEW_OPEN the driver opens
+ *     the gate, in every other mode the gate is closed (the core closed it before).
+ * The training thread, in its slow path, under the driver's mutex, obeys the view:
+ *   VIEW_OPEN     go on.
+ *   VIEW_WAIT     wait for another view.
+ *   VIEW_STEP_TO  admit a step while begun < step. At begun == done == step feed MEMBER_ARRIVED once a
+ *                 round and wait for another view. (begun > step never happens here.)
+ *   VIEW_CAPTURE  begun == done == step: if writer, save into round's directory, then feed
+ *                 MEMBER_SAVED or MEMBER_SAVE_FAILED, once a round; wait for another view.
+ *   VIEW_END      return end_error's status from every boundary, for ever.
+ * A thread that comes to a boundary with the gate closed feeds MEMBER_ARRIVED (with begun == done) and
+ * then obeys. With the gate open a boundary tells nobody anything. */
+#ifndef NODE_CORE_MEMBER_H
+#define NODE_CORE_MEMBER_H
+
+#include "schema/arena.h"
+#include "schema/error.h"
+#include "schema/wire.h"
+
+struct member;
+
+struct member_options { /* strings are copied */
+    const char *job;
+    enum wire_role role;
+    uint64_t rank;
+    uint64_t world_size;
+    uint64_t incarnation; /* random, not 0 */
+    const char *host;
+    uint64_t pid;
+    enum wire_layout layout;
+    const char *checkpoint_dir;
+    int64_t join_timeout_ms;
+    int64_t abort_timeout_ms;
+    int64_t grace_period_ms; /* -1: as the notice says, else GRACE_DEFAULT_MS */
+    bool restore_fallback;
+};
+
+enum member_input_kind {
+    MEMBER_TICK = 1,    /* time passed; give one at member_wakeup_boot_ms at the latest */
+    MEMBER_FRAME,       /* message: a decoded DOWN message, from DEALER or SUB */
+    MEMBER_GATE_CLOSED, /* answer to MEMBER_CLOSE_GATE; begun, done of the closing */
+    MEMBER_ARRIVED,     /* the training thread waits at a closed boundary; begun == done */
+    MEMBER_SAVED,       /* round, files, bytes, save_ms, blocked_ms, epoch .. data_position */
+    MEMBER_SAVE_FAILED, /* round, code = status, text */
+    MEMBER_POLICY_SAVE, /* all ranks save at step = done; the thread closed the gate and waits */
+    MEMBER_STEP_FAILED, /* code, text, step: begun was taken back already */
+    MEMBER_NOTICE,      /* id, notice_kind, source, left_ms, cancellable, text */
+    MEMBER_NOTICE_CANCELLED, /* id */
+    MEMBER_RESTORED,         /* checkpoint, step */
+    MEMBER_RESTORE_FAILED,   /* checkpoint, step, text */
+    MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
+    MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
+    MEMBER_CLOSE,            /* close() or the exit policy: why, code. A boundary: begun == done */
+};
+
+struct member_input {
+    enum member_input_kind kind;
+    int64_t now_boot_ms;
+    int64_t begun; /* in every input: the gate's begun and the done count at this moment */
+    int64_t done;
+    bool in_hold;                   /* between muster_node_hold and release */
+    const struct wire_msg *message; /* FRAME: borrowed for the call; so are strings below */
+    uint64_t round;
+    uint64_t checkpoint;
+    int64_t step;
+    int64_t code;
+    const char *text;
+    const char *id;
+    const char *source;
+    unsigned notice_kind; /* enum wire_notice_kind */
+    int64_t left_ms;
+    bool cancellable;
+    const struct wire_file *files;
+    size_t files_count;
+    uint64_t bytes;
+    uint64_t save_ms;
+    uint64_t blocked_ms;
+    int64_t epoch;
+    int64_t step_in_epoch;
+    int64_t data_position;
+    enum wire_leave_why why;
+};
+
+enum view_mode { VIEW_WAIT, VIEW_OPEN, VIEW_STEP_TO, VIEW_CAPTURE, VIEW_END };
+
+/* What other threads may know; a copy is handed out at each change. */
+struct member_view {
+    enum view_mode mode;
+    uint64_t round;
+    int64_t step;            /* S */
+    bool writer;             /* CAPTURE: save; else nothing is to be written by this rank */
+    bool termination;        /* the open round's cause */
+    struct muster_error end; /* END: status and text */
+    bool leave_restart;      /* END: leave with the restart code (preempted, committed or not) */
+    /* joining */
+    bool joined;                 /* WELCOME and its snapshot were taken */
+    struct muster_error refused; /* status != OK: refused, final; open returns it */
+    bool refused_retry;          /* refused holds the last "try again" refusal */
+    bool resume_known;           /* restore this (checkpoint 0: begin from the start), then feed
+                                   MEMBER_RESTORED or _FAILED; changes to another checkpoint on fallback */
+    uint64_t resume_checkpoint;
+    int64_t resume_step;
+    char resume_path[PATH_BYTES_MAX + 1];
+    bool started; /* all ranks restored */
+    uint64_t generation;
+    uint64_t broker_epoch;
+    bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
+    bool termination_seen; /* a termination was announced (hint or event) */
+};
+
+enum member_action_kind {
+    MEMBER_SEND = 1, /* message to the broker */
+    MEMBER_SUBSCRIBE, /* text = events endpoint, connect SUB there, topic = job + NUL; replaces a former */
+    MEMBER_CLOSE_GATE, /* see above */
+    MEMBER_VIEW,       /* view */
+    MEMBER_ON_ERROR,   /* error: call the user's on_error on this thread */
+    MEMBER_WRITE_MANIFEST, /* generation, round (= checkpoint), step, bytes: write, rename; off this thread */
+    MEMBER_DISCARD_ROUND, /* generation, round: the round was aborted by a journaled event; remove own
+                              shards (after a save still running has ended); off this thread */
+    MEMBER_EXIT_PROCESS, /* policy EXIT only: the step does not return; end the process from this
+                              thread. restart: with the restart code, else as a failure (1) */
+    MEMBER_LOG,          /* level, text */
+};
+
+struct member_action {
+    enum member_action_kind kind;
+    struct wire_msg message;
+    struct muster_error error;
+    uint64_t generation;
+    uint64_t round;
+    int64_t step;
+    const uint8_t *bytes; /* lives in the actions' arena */
+    size_t bytes_count;
+    const char *text;
+    int level; /* as muster_log_fn */
+    bool restart;
+};
+
+struct member_actions { /* all that items point to lives in the arena */
+    struct arena arena;
+    struct member_action *items;
+    size_t count;
+    size_t capacity;
+};
+void member_actions_init(struct member_actions *actions);
+void member_actions_clear(struct member_actions *actions);
+void member_actions_free(struct member_actions *actions);
+
+/* NULL when memory is out. The core starts unjoined, gate closed, mode VIEW_WAIT; the first
+ * MEMBER_TICK sends HELLO. */
+struct member *member_create(const struct member_options *options);
+void member_destroy(struct member **member);
+
+void member_step(struct member *member, const struct member_input *input,
+                 struct member_actions *out);
+const struct member_view *member_get_view(const struct member *member);
+int64_t member_wakeup_boot_ms(const struct member *member);
+/* What it is doing, for `muster nodes`; set by the core from mode and inputs. */
+enum wire_phase member_phase(const struct member *member);
+
+#endif

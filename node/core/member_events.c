@@ -1,0 +1,230 @@
+/* member_events - what each event of the journal does to this node. Events come in order, without
+ * gaps, once each; a snapshot stands for all up to its seq. */
+#include "node/core/member_state.h"
+
+#include <stdio.h>
+
+static const struct wire_member *find_me(const struct member *m, const struct wire_event *event)
+{
+    for (size_t i = 0; i < event->members.count; i++)
+        if (event->members.items[i].incarnation == m->options.incarnation)
+            return &event->members.items[i];
+    return NULL;
+}
+
+static void on_resume(struct member *m, uint64_t checkpoint, int64_t step, const char *path)
+{
+    m->view.resume_known = true;
+    m->view.resume_checkpoint = checkpoint;
+    m->view.resume_step = step;
+    snprintf(m->view.resume_path, sizeof m->view.resume_path, "%s", path);
+    m->view_changed = true;
+}
+
+static void on_started(struct member *m)
+{
+    m->view.started = true;
+    m->join_until = NEVER;
+    if (m->part == PART_NONE)
+        view_open_or_end(m);
+    m->view_changed = true;
+}
+
+static void on_termination(struct member *m, const struct wire_event *event)
+{
+    if (event->flags & EVENT_FLAG_RETRY)
+        return; /* a kind that ends nothing */
+    m->view.termination_seen = true;
+    m->view_changed = true;
+    if (event->round == 0 || event->round != m->round || m->part == PART_NONE)
+        return;
+    m->cause = CAUSE_TERMINATION; /* it joined my round: whoever is captured holds now */
+    view_set(m, m->view.mode);
+}
+
+static void on_peer(struct member *m, const struct wire_event *event)
+{
+    if (event->rank == (int64_t)m->options.rank && m->own_failure)
+        return;
+    int code =
+        event->kind == EVENT_PEER_ERROR && event->left_ms > INT32_MIN && event->left_ms < INT32_MAX
+            ? (int)event->left_ms
+            : 0;
+    error_heard(m, (int)event->rank, code, event->step, event->text,
+                (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0);
+}
+
+static void end_with(struct member *m, enum muster_status status, const struct wire_event *event)
+{
+    if (m->view.mode == VIEW_END)
+        return;
+    if (m->begun > m->done) {
+        struct member_action *action = member_add(m, MEMBER_ON_ERROR);
+        action->error =
+            (struct muster_error){.status = status, .rank = (int)event->rank, .step = event->step};
+        snprintf(action->error.text, sizeof action->error.text, "%s", member_text(m, event->text));
+    }
+    member_end(m, status, false, (int)event->rank, 0, event->step, event->text);
+}
+
+static void on_freeze(struct member *m, const struct wire_event *event)
+{
+    if (event->round <= m->round)
+        return;
+    m->round_generation = event->generation;
+    if (find_me(m, event) != NULL)
+        round_freeze(m, event->round, (enum wire_cause)event->cause,
+                     (event->flags & EVENT_FLAG_ABORT) != 0);
+}
+
+static void on_decision(struct member *m, const struct wire_event *event)
+{
+    const struct wire_member *me = find_me(m, event);
+
+    if (me == NULL || event->round < m->round)
+        return;
+    round_decision(m, event->round, event->generation, (enum wire_cause)event->cause, event->step,
+                   (me->flags & MEMBER_FLAG_WRITER) != 0);
+}
+
+static void not_saved(struct member *m, const char *text)
+{
+    char line[TEXT_MAX + 64];
+
+    snprintf(line, sizeof line, "the job is being terminated and no checkpoint was committed: %s",
+             text);
+    member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1, line);
+}
+
+void events_apply(struct member *m, const struct wire_event *event)
+{
+    switch (event->kind) {
+    case EVENT_RESUME:
+        on_resume(m, event->checkpoint, event->step, event->path);
+        break;
+    case EVENT_STARTED:
+        on_started(m);
+        break;
+    case EVENT_TERMINATION:
+        on_termination(m, event);
+        break;
+    case EVENT_FREEZE:
+        on_freeze(m, event);
+        break;
+    case EVENT_DECISION:
+        on_decision(m, event);
+        break;
+    case EVENT_COMMIT:
+        round_committed(m, event->round, (enum wire_cause)event->cause,
+                        event->incarnation == m->options.incarnation);
+        break;
+    case EVENT_MANIFEST:
+        if (m->part == PART_COMMITTED && event->round == m->round)
+            m->manifest_until = m->now;
+        break;
+    case EVENT_ABORT:
+        round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0);
+        break;
+    case EVENT_UNCHANGED:
+        round_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
+        break;
+    case EVENT_NOT_SAVED:
+        not_saved(m, event->text);
+        break;
+    case EVENT_PEER_ERROR:
+    case EVENT_NODE_LOST:
+        on_peer(m, event);
+        break;
+    case EVENT_RANK_RESTARTED:
+        end_with(m, MUSTER_E_PEER, event);
+        break;
+    case EVENT_JOIN_FAILED:
+        end_with(m, MUSTER_E_JOIN, event);
+        break;
+    case EVENT_RESTORE_FAILED:
+        if (!(event->flags & EVENT_FLAG_RETRY))
+            end_with(m, MUSTER_E_RESTORE, event);
+        break;
+    case EVENT_SAVE_SKIPPED:
+        if (m->policy_wait && event->step == m->done) {
+            m->policy_wait = false;
+            m->policy_until = NEVER;
+            if (m->part == PART_NONE || m->part == PART_THAWED)
+                view_open_or_end(m);
+        }
+        break;
+    case EVENT_NOTICE_CANCELLED:
+        notice_forget(m, event->text);
+        break;
+    default: /* generation opened, ended, stuck: for others to read */
+        break;
+    }
+}
+
+/* --- a snapshot ------------------------------------------------------------------------------------------ */
+
+static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
+{
+    if (m->round == 0 || s->named_round != m->round || s->round == m->round)
+        return;
+    switch (s->named_state) {
+    case ROUND_COMMITTED:
+        round_committed(m, m->round, (enum wire_cause)s->named_cause, false);
+        break;
+    case ROUND_ABORTED:
+        round_aborted(m, m->round, m->round_generation, s->round > 0);
+        break;
+    case ROUND_UNCHANGED:
+        round_unchanged(m, m->round, (enum wire_cause)s->named_cause, s->named_step);
+        break;
+    default:
+        break; /* writing: its commit will be heard */
+    }
+}
+
+static void snapshot_round(struct member *m, const struct wire_snapshot *s)
+{
+    bool mine = s->round == m->round;
+
+    if (s->round == 0 || !s->member || s->taken)
+        return;
+    m->round_generation = s->generation;
+    if (s->round_state == ROUND_FREEZING && s->round > m->round)
+        round_freeze(m, s->round, (enum wire_cause)s->round_cause,
+                     (s->round_flags & EVENT_FLAG_ABORT) != 0);
+    else if (s->round_state == ROUND_DECIDED && s->round >= m->round &&
+             (!mine || m->part == PART_FROZEN || m->part == PART_THAWED))
+        round_decision(m, s->round, s->generation, (enum wire_cause)s->round_cause, s->round_step,
+                       s->writer);
+}
+
+static void snapshot_end(struct member *m, const struct wire_snapshot *s)
+{
+    enum muster_status status = (enum muster_status)s->end_status;
+
+    if (s->generation_state != GENERATION_ENDING && s->generation_state != GENERATION_ENDED)
+        return;
+    if (status == MUSTER_PREEMPTED && m->part != PART_COMMITTED)
+        member_end(m, MUSTER_PREEMPTED, true, -1, 0, -1, "the job is being terminated");
+    else if (status == MUSTER_E_NOT_SAVED)
+        not_saved(m, s->end_text);
+    else if (status != MUSTER_OK && status != MUSTER_PREEMPTED)
+        member_end(m, status, false, (int)s->error_rank, (int)s->error_code, -1, s->end_text);
+}
+
+void events_snapshot(struct member *m, const struct wire_snapshot *s)
+{
+    if (s->generation != m->generation)
+        return; /* of the next one: HELLO will tell that this process is stale */
+    if (s->resume_ready)
+        on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
+    else if (s->resume_repair)
+        manifest_begin(m, s->resume_checkpoint);
+    snapshot_outcome(m, s);
+    if (s->generation_state == GENERATION_RUNNING && !m->view.started)
+        on_started(m);
+    if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
+        error_heard(m, (int)s->error_rank, (int)s->error_code, -1, s->error_text, s->round > 0);
+    snapshot_round(m, s);
+    snapshot_end(m, s);
+}

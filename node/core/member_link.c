@@ -1,0 +1,575 @@
+/* member_link - the node's half of the reliable channel: HELLO, numbered requests resent until they are
+ * answered, events without gaps, heartbeats, own notices.
+ * A frame of a lower broker epoch is dropped; a new start id is greeted before anything is applied. */
+#include "node/core/member_state.h"
+
+#include <stdio.h>
+
+struct wire_msg message_make(enum wire_type type)
+{
+    struct wire_msg message;
+
+    memset(&message, 0, sizeof message);
+    message.type = type;
+    return message;
+}
+
+static uint64_t step_p95(const struct member *m)
+{
+    size_t count = m->step_times_count < STEP_TIMES_MAX ? m->step_times_count : STEP_TIMES_MAX;
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < count;
+         i++) /* of 32, the 95th percentile is the longest but one at most */
+        if (m->step_times[i] > longest)
+            longest = m->step_times[i];
+    return longest;
+}
+
+static int64_t left_ms(const struct member *m, const struct own_notice *notice)
+{
+    int64_t left = notice->deadline_boot_ms - m->now;
+
+    if (notice->deadline_boot_ms == 0)
+        return -1;
+    return left > 0 ? left : 0;
+}
+
+void message_send(struct member *m, const struct wire_msg *message, uint64_t request)
+{
+    struct member_action *action = member_add(m, MEMBER_SEND);
+
+    action->message = *message;
+    action->message.up = (struct wire_up){
+        .request = request,
+        .job = m->options.job,
+        .role = m->options.role,
+        .rank = m->options.rank,
+        .incarnation = m->options.incarnation,
+        .generation = m->generation,
+        .broker_epoch = m->broker_epoch,
+        .applied_seq = m->applied_seq,
+    };
+    for (size_t i = 0; message->type == WIRE_NOTICE && i < m->notices_count; i++)
+        if (strcmp(m->notices[i].id, message->u.notice.id) == 0)
+            action->message.u.notice.left_ms = left_ms(m, &m->notices[i]);
+    m->sent = true;
+}
+
+/* --- requests --------------------------------------------------------------------------------------- */
+
+uint64_t request_put(struct member *m, const struct wire_msg *message)
+{
+    struct pending *pending;
+
+    if (m->pending_count == PENDING_MAX)
+        return 0;
+    pending = calloc(1, sizeof *pending);
+    if (pending == NULL)
+        return 0;
+    arena_init(&pending->arena, 0);
+    if (!wire_copy(&pending->message, message, &pending->arena)) {
+        arena_free(&pending->arena);
+        free(pending);
+        return 0;
+    }
+    pending->message.up.request = m->next_request++;
+    m->pending[m->pending_count++] = pending;
+    if (m->link == LINK_JOINED)
+        message_send(m, &pending->message, pending->message.up.request);
+    if (m->resend_at == NEVER) {
+        m->resend_every = RESEND_MIN_MS;
+        m->resend_at = m->now + m->resend_every;
+    }
+    return pending->message.up.request;
+}
+
+bool request_waits(const struct member *m, uint64_t request)
+{
+    return request > 0 && m->pending_count > 0 && request >= m->pending[0]->message.up.request &&
+           request <= m->pending[m->pending_count - 1]->message.up.request;
+}
+
+/* Its number has to be taken all the same: the broker takes requests in order. */
+void request_withdraw(struct member *m, uint64_t request)
+{
+    if (!request_waits(m, request))
+        return;
+    struct pending *pending = m->pending[request - m->pending[0]->message.up.request];
+    pending->message.type = WIRE_NOOP;
+    memset(&pending->message.u, 0, sizeof pending->message.u);
+}
+
+static void pop_through(struct member *m, uint64_t request)
+{
+    size_t popped = 0;
+
+    while (popped < m->pending_count && m->pending[popped]->message.up.request <= request) {
+        arena_free(&m->pending[popped]->arena);
+        free(m->pending[popped]);
+        popped++;
+    }
+    m->pending_count -= popped;
+    memmove(m->pending, m->pending + popped, m->pending_count * sizeof m->pending[0]);
+    if (popped > 0)
+        m->resend_every = RESEND_MIN_MS;
+    m->resend_at = m->pending_count > 0 ? m->now + m->resend_every : NEVER;
+}
+
+static void send_pending(struct member *m)
+{
+    for (size_t i = 0; i < m->pending_count; i++)
+        message_send(m, &m->pending[i]->message, m->pending[i]->message.up.request);
+}
+
+/* A broker that lost its database counts this incarnation from 0 again. */
+static void renumber(struct member *m, uint64_t last_request)
+{
+    uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
+
+    pop_through(m, last_request);
+    if (first <= last_request + 1)
+        return;
+    uint64_t shift = first - last_request - 1;
+    for (size_t i = 0; i < m->pending_count; i++)
+        m->pending[i]->message.up.request -= shift;
+    m->next_request -= shift;
+    m->report_request -= m->report_request >= shift ? shift : m->report_request;
+    m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
+    m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
+}
+
+static void on_ack(struct member *m, const struct wire_ack *ack)
+{
+    if (ack->code == MUSTER_E_HELLO) {
+        if (m->link != LINK_HELLO && m->link != LINK_OVER)
+            link_rehello(m);
+        return;
+    }
+    if (ack->code == MUSTER_E_STORAGE || m->link != LINK_JOINED)
+        return; /* resent by its timer */
+    if (ack->code == MUSTER_E_STALE) {
+        link_rehello(m); /* the refusal says why */
+        return;
+    }
+    if (!request_waits(m, ack->request))
+        return;
+    if (ack->code != MUSTER_OK)
+        member_log(m, 2, "%s was answered %s%s%s",
+                   wire_type_name(
+                       m->pending[ack->request - m->pending[0]->message.up.request]->message.type),
+                   muster_status_name((enum muster_status)ack->code), ack->text[0] ? ": " : "",
+                   ack->text);
+    bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
+    pop_through(m, ack->request);
+    if (policy) {
+        m->policy_wait = false;
+        m->policy_until = NEVER;
+        if (m->part == PART_NONE || m->part == PART_THAWED)
+            view_open_or_end(m);
+    }
+}
+
+/* --- HELLO --------------------------------------------------------------------------------------------- */
+
+static void send_hello(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_HELLO);
+    struct wire_notice_fact *facts =
+        arena_alloc(&m->out->arena, (m->notices_count + 1) * sizeof *facts);
+    size_t count = facts ? m->notices_count : 0;
+
+    for (size_t i = 0; i < count; i++)
+        facts[i] = (struct wire_notice_fact){.id = m->notices[i].id,
+                                             .kind = m->notices[i].kind,
+                                             .source = m->notices[i].source,
+                                             .left_ms = left_ms(m, &m->notices[i]),
+                                             .cancellable = m->notices[i].cancellable,
+                                             .text = m->notices[i].text};
+    message.u.hello = (struct wire_hello){
+        .nonce = m->nonce,
+        .world_size = m->options.world_size,
+        .host = m->options.host,
+        .pid = m->options.pid,
+        .layout = m->options.layout,
+        .checkpoint_dir = m->options.checkpoint_dir,
+        .join_timeout_ms = (uint64_t)m->options.join_timeout_ms,
+        .begun = m->begun,
+        .done = m->done,
+        .phase = m->phase,
+        .round = m->round,
+        .reported = m->reported,
+        .report_begun = m->reported_begun,
+        .report_done = m->reported_done,
+        .report_aborted = m->abort_mode,
+        .saved_round = m->saved_round,
+        .saved_ok = m->saved_ok,
+        .generation_seen = m->generation,
+        .notices = {facts, count},
+        .restore_fallback = m->options.restore_fallback,
+    };
+    message_send(m, &message, 0);
+    m->hello_at = m->now + m->hello_every;
+    m->hello_every = m->hello_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->hello_every * 2;
+}
+
+void link_rehello(struct member *m)
+{
+    m->link = LINK_HELLO;
+    m->nonce++;
+    m->hello_every = RESEND_MIN_MS;
+    m->hello_at = m->now;
+    m->gap_since = m->gap_asked_at = NEVER;
+    m->snapshot_until = NEVER;
+}
+
+static void subscribe(struct member *m, const char *endpoint)
+{
+    if (strcmp(endpoint, m->events_endpoint) != 0) {
+        snprintf(m->events_endpoint, sizeof m->events_endpoint, "%s", endpoint);
+        member_add(m, MEMBER_SUBSCRIBE)->text = member_text(m, endpoint);
+    }
+    m->probe_nonce = ++m->nonce;
+    m->probe_until = m->now + PROBE_MS;
+    struct wire_msg message = message_make(WIRE_PROBE_GET);
+    message.u.probe_get.nonce = m->probe_nonce;
+    message_send(m, &message, 0);
+}
+
+static void joined(struct member *m)
+{
+    m->link = LINK_JOINED;
+    m->snapshot_until = NEVER;
+    m->heartbeat_at = m->now;
+    m->view.joined = true;
+    m->view.refused.status = MUSTER_OK;
+    m->view_changed = true;
+    if (m->join_until == NEVER && !m->view.started)
+        m->join_until =
+            m->now + m->options.join_timeout_ms + LOST_MS; /* the broker's verdict first */
+    send_pending(m);
+    if (m->pending_count > 0)
+        m->resend_at = m->now + m->resend_every;
+}
+
+static void on_welcome(struct member *m, const struct wire_msg *message)
+{
+    const struct wire_welcome *welcome = &message->u.welcome;
+
+    if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
+        return;
+    m->start_id = message->down.start_id;
+    m->broker_epoch = message->down.broker_epoch;
+    m->generation = m->view.generation = welcome->generation;
+    m->view.broker_epoch = m->broker_epoch;
+    m->known_seq = message->down.last_seq;
+    renumber(m, welcome->last_request);
+    subscribe(m, welcome->events_endpoint);
+    if (welcome->snapshot_follows) {
+        m->link = LINK_SNAPSHOT;
+        m->snapshot_until = m->now + RESEND_MAX_MS;
+    } else {
+        joined(m);
+    }
+}
+
+static void on_refused(struct member *m, const struct wire_refused *refused)
+{
+    enum muster_status code =
+        refused->code > MUSTER_PREEMPTED && refused->code < MUSTER_STATUS_COUNT
+            ? (enum muster_status)refused->code
+            : MUSTER_E_PROTOCOL;
+
+    if (m->link != LINK_HELLO || refused->nonce != m->nonce)
+        return;
+    m->view.refused.status = code;
+    m->view.refused.rank = (int)m->options.rank;
+    m->view.refused.step = -1;
+    snprintf(m->view.refused.text, sizeof m->view.refused.text, "%s",
+             member_text(m, refused->text));
+    m->view.refused_retry = refused->retry;
+    m->view_changed = true;
+    if (refused->retry)
+        return; /* HELLO goes on */
+    m->link = LINK_OVER;
+    pop_through(m, UINT64_MAX);
+    if (m->view.joined)
+        member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);
+}
+
+/* --- events and their gaps ------------------------------------------------------------------------------ */
+
+static void ask_events(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_EVENTS_GET);
+
+    message.u.events_get.from_seq = m->applied_seq + 1;
+    message_send(m, &message, 0);
+    m->gap_asked_at = m->now;
+}
+
+static void watch_gap(struct member *m)
+{
+    if (m->known_seq <= m->applied_seq)
+        m->gap_since = m->gap_asked_at = NEVER;
+    else if (m->gap_since == NEVER)
+        m->gap_since = m->now;
+}
+
+static void on_event(struct member *m, const struct wire_event *event)
+{
+    if (event->seq > m->known_seq)
+        m->known_seq = event->seq;
+    if (event->seq == m->applied_seq + 1) {
+        m->applied_seq = event->seq;
+        m->ack_wanted = true;
+        m->gap_since = m->gap_asked_at = NEVER;
+        events_apply(m, event);
+    } else if (event->seq <= m->applied_seq) {
+        m->ack_wanted = true; /* it was repeated: my acknowledgement got lost */
+    } else if (m->gap_asked_at == NEVER) {
+        ask_events(m); /* a hole for sure */
+    }
+    watch_gap(m);
+}
+
+static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
+{
+    if (m->link == LINK_SNAPSHOT)
+        joined(m);
+    if (m->link != LINK_JOINED || snapshot->seq < m->applied_seq)
+        return;
+    m->applied_seq = snapshot->seq;
+    if (m->known_seq < snapshot->seq)
+        m->known_seq = snapshot->seq;
+    m->ack_wanted = true;
+    events_snapshot(m, snapshot);
+    watch_gap(m);
+}
+
+/* False: the frame is from a past broker, or from one that was not greeted yet. */
+static bool from_my_broker(struct member *m, const struct wire_msg *message)
+{
+    if (message->type == WIRE_WELCOME || message->type == WIRE_REFUSED)
+        return true;
+    if (message->type == WIRE_ACK && message->u.ack.code == MUSTER_E_HELLO)
+        return true;
+    if (message->down.broker_epoch < m->broker_epoch || m->link == LINK_HELLO)
+        return false;
+    if (message->down.start_id == m->start_id)
+        return true;
+    if (message->down.broker_epoch > m->broker_epoch)
+        link_rehello(m);
+    return false;
+}
+
+void link_frame(struct member *m, const struct wire_msg *message)
+{
+    if (m->link == LINK_OVER || wire_is_up(message->type) || !from_my_broker(m, message))
+        return;
+    if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
+        m->known_seq = message->down.last_seq;
+        watch_gap(m);
+    }
+    switch (message->type) {
+    case WIRE_WELCOME:
+        on_welcome(m, message);
+        break;
+    case WIRE_REFUSED:
+        on_refused(m, &message->u.refused);
+        break;
+    case WIRE_ACK:
+        on_ack(m, &message->u.ack);
+        break;
+    case WIRE_EVENT:
+        if (m->link == LINK_JOINED)
+            on_event(m, &message->u.event);
+        break;
+    case WIRE_SNAPSHOT:
+        on_snapshot(m, &message->u.snapshot);
+        break;
+    case WIRE_PROBE:
+        if (m->probe_nonce == message->u.probe.nonce) {
+            m->probe_nonce = 0;
+            if (m->known_seq > m->applied_seq && m->link == LINK_JOINED)
+                ask_events(m);
+        }
+        break;
+    case WIRE_PING:
+        m->heartbeat_at = m->now;
+        break;
+    case WIRE_HINT:
+        if (!m->view.termination_seen && message->u.hint.kind != NOTICE_FREEZE &&
+            message->u.hint.kind != NOTICE_MIGRATE) {
+            m->view.termination_seen = true;
+            m->view_changed = true;
+        }
+        break;
+    case WIRE_MANIFEST_CHUNK:
+        manifest_chunk(m, &message->u.manifest_chunk);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- time ------------------------------------------------------------------------------------------------- */
+
+static void heartbeat(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_HEARTBEAT);
+
+    message.u.heartbeat = (struct wire_heartbeat){
+        .begun = m->begun,
+        .done = m->done,
+        .phase = m->phase,
+        .round = m->round,
+        .step_p95_ms = step_p95(m) > INT32_MAX ? INT32_MAX : step_p95(m),
+        .phase_ms =
+            m->now - m->phase_since > INT32_MAX ? INT32_MAX : (uint64_t)(m->now - m->phase_since),
+    };
+    message_send(m, &message, 0);
+    m->heartbeat_at = m->now + HEARTBEAT_MS;
+}
+
+void link_tick(struct member *m)
+{
+    if (m->link == LINK_OVER)
+        return;
+    if (m->link == LINK_HELLO) {
+        if (m->nonce == 0)
+            m->nonce = m->options.incarnation >> 1;
+        if (m->now >= m->hello_at)
+            send_hello(m);
+        return;
+    }
+    if (m->link == LINK_SNAPSHOT) {
+        if (m->now >= m->snapshot_until)
+            link_rehello(m);
+        return;
+    }
+    if (m->probe_nonce != 0 && m->now >= m->probe_until)
+        m->probe_nonce = 0;
+    if (m->now >= m->heartbeat_at)
+        heartbeat(m);
+    if (m->pending_count > 0 && m->now >= m->resend_at) {
+        send_pending(m);
+        m->resend_every = m->resend_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->resend_every * 2;
+        m->resend_at = m->now + m->resend_every;
+    }
+    if (m->gap_since != NEVER && m->now - m->gap_since >= GAP_PATIENCE_MS &&
+        (m->gap_asked_at == NEVER || m->now - m->gap_asked_at >= GAP_REPEAT_MS))
+        ask_events(m);
+}
+
+void link_flush(struct member *m)
+{
+    if (m->ack_wanted && !m->sent && m->link == LINK_JOINED)
+        heartbeat(m);
+    m->ack_wanted = false;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t link_wakeup(const struct member *m)
+{
+    int64_t at = NEVER;
+
+    if (m->link == LINK_OVER)
+        return NEVER;
+    if (m->link == LINK_HELLO)
+        return m->hello_at;
+    if (m->link == LINK_SNAPSHOT)
+        return m->snapshot_until;
+    at = earlier(at, m->heartbeat_at);
+    if (m->pending_count > 0)
+        at = earlier(at, m->resend_at);
+    if (m->gap_since != NEVER)
+        at = earlier(at, m->gap_asked_at == NEVER ? m->gap_since + GAP_PATIENCE_MS
+                                                  : m->gap_asked_at + GAP_REPEAT_MS);
+    return at;
+}
+
+/* --- own notices ---------------------------------------------------------------------------------------------- */
+
+static bool is_termination(unsigned kind)
+{
+    return kind != NOTICE_FREEZE && kind != NOTICE_MIGRATE;
+}
+
+int64_t notice_own_deadline(const struct member *m)
+{
+    int64_t deadline = NEVER;
+
+    for (size_t i = 0; i < m->notices_count; i++)
+        if (m->notices[i].termination && m->notices[i].deadline_boot_ms > 0)
+            deadline = earlier(deadline, m->notices[i].deadline_boot_ms);
+    return deadline;
+}
+
+/* Sent at once, whatever the training thread does. */
+void notice_put(struct member *m, const struct member_input *in)
+{
+    struct own_notice *notice;
+    int64_t left = in->left_ms;
+
+    for (size_t i = 0; i < m->notices_count; i++)
+        if (strcmp(m->notices[i].id, in->id) == 0)
+            return;
+    if (m->notices_count == NOTICES_NODE_MAX) {
+        member_log(m, 1, "a further notice (%s) is not told: %d are known already", in->id,
+                   NOTICES_NODE_MAX);
+        return;
+    }
+    notice = &m->notices[m->notices_count++];
+    memset(notice, 0, sizeof *notice);
+    snprintf(notice->id, sizeof notice->id, "%s", in->id);
+    snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
+    char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1);
+    snprintf(notice->text, sizeof notice->text, "%s", text ? text : "");
+    notice->kind = in->notice_kind;
+    notice->cancellable = in->cancellable;
+    notice->termination = is_termination(in->notice_kind);
+    if (left < 0)
+        left = m->options.grace_period_ms >= 0 ? m->options.grace_period_ms : GRACE_DEFAULT_MS;
+    notice->deadline_boot_ms = m->now + left;
+    if (notice->termination) {
+        m->view.termination_seen = true;
+        m->view_changed = true;
+    }
+    struct wire_msg message = message_make(WIRE_NOTICE);
+    message.u.notice = (struct wire_notice){.id = notice->id,
+                                            .kind = notice->kind,
+                                            .source = notice->source,
+                                            .left_ms = left,
+                                            .cancellable = notice->cancellable,
+                                            .text = notice->text,
+                                            .rank = (int64_t)m->options.rank};
+    request_put(m, &message);
+}
+
+bool notice_forget(struct member *m, const char *id)
+{
+    for (size_t i = 0; i < m->notices_count; i++) {
+        if (strcmp(m->notices[i].id, id) != 0)
+            continue;
+        memmove(&m->notices[i], &m->notices[i + 1],
+                (m->notices_count - i - 1) * sizeof m->notices[0]);
+        m->notices_count--;
+        return true;
+    }
+    return false;
+}
+
+void notice_drop(struct member *m, const char *id)
+{
+    struct wire_msg message = message_make(WIRE_CANCEL);
+
+    if (!notice_forget(m, id))
+        return;
+    message.u.cancel.id = id;
+    request_put(m, &message);
+}

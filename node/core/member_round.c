@@ -1,0 +1,603 @@
+/* member_round - this node's part in a round, the manifest it writes, errors of others, the end.
+ *
+ *   freeze:   close the gate, report what the closing gave
+ *   decision: begun <= S: walk to S; else PAST
+ *   at S:     AT_STEP, capture (the writer saves), SAVED; a termination then holds until the verdict
+ *   A node that trains on beyond S never says SAVED for that round. */
+#include "node/core/member_state.h"
+
+#include <stdio.h>
+
+/* --- freeze, report ---------------------------------------------------------------------------------- */
+
+static void ask_on_error(struct member *m, enum muster_status status, int rank, int code,
+                         int64_t step, const char *text)
+{
+    struct member_action *action = member_add(m, MEMBER_ON_ERROR);
+
+    action->error =
+        (struct muster_error){.status = status, .rank = rank, .code = code, .step = step};
+    snprintf(action->error.text, sizeof action->error.text, "%s", member_text(m, text));
+}
+
+/* The step is to be broken off; if it never returns the process is ended. */
+static void arm_exit(struct member *m, bool restart)
+{
+    int64_t at = m->now + m->options.abort_timeout_ms;
+    int64_t deadline = notice_own_deadline(m);
+
+    if (deadline != NEVER && deadline - MARGIN_MS < at)
+        at = deadline - MARGIN_MS;
+    if (at < m->exit_at)
+        m->exit_at = at;
+    m->exit_restart = restart;
+}
+
+static void report(struct member *m, int64_t begun, int64_t done)
+{
+    struct wire_msg message = message_make(WIRE_REPORT);
+
+    m->reported = true;
+    m->reported_begun = begun;
+    m->reported_done = done;
+    message.u.report = (struct wire_report){
+        .round = m->round, .begun = begun, .done = done, .aborted = m->abort_mode};
+    m->report_request = request_put(m, &message);
+    if (m->abort_mode)
+        m->thaw_at = m->now + THAW_ABORTED_MS;
+}
+
+void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode)
+{
+    if (m->view.mode == VIEW_END || round <= m->round)
+        return;
+    request_withdraw(m, m->reported ? m->report_request : 0);
+    m->round = round;
+    m->cause = cause;
+    m->abort_mode = abort_mode;
+    m->reported = false;
+    m->step = -1;
+    m->writer = false;
+    m->part = PART_FROZEN;
+    m->policy_wait = false;
+    m->policy_until = NEVER;
+    m->give_up_at = NEVER;
+    m->error_until =
+        m->error.status != MUSTER_OK ? m->now + THAW_MS + m->options.abort_timeout_ms : NEVER;
+    m->thaw_at = m->now + THAW_MS + (abort_mode ? m->options.abort_timeout_ms : 0);
+    close_gate(m, GATE_FREEZE);
+    view_set(m, VIEW_WAIT);
+}
+
+static void walk(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_PAST);
+
+    if (m->begun > m->step) {
+        message.u.past = (struct wire_past){.round = m->round, .begun = m->begun};
+        request_put(m, &message);
+        m->part = PART_NONE;
+        view_open_or_end(m);
+        return;
+    }
+    m->part = PART_TO_STEP;
+    m->thaw_at = NEVER;
+    m->give_up_at = m->now + GIVE_UP_MS;
+    view_set(m, VIEW_STEP_TO);
+}
+
+void round_gate_closed(struct member *m)
+{
+    enum gate_use use = m->gate_use;
+
+    m->gate_use = GATE_NO_USE;
+    if (m->view.mode == VIEW_END)
+        return;
+    if (use == GATE_DECISION) {
+        walk(m);
+    } else if (use == GATE_FREEZE && m->part == PART_FROZEN) {
+        if (!m->abort_mode)
+            report(m, m->begun, m->done);
+        else if (m->begun == m->done)
+            report(m, m->done, m->done);
+        else
+            ask_on_error(m, MUSTER_E_PEER, m->error.rank, m->error.code, m->error.step,
+                         m->error.status != MUSTER_OK
+                             ? m->error.text
+                             : "a rank was lost; the running step is broken off");
+    }
+}
+
+/* In abort mode the report waits until no step is in flight. */
+static void report_if_quiet(struct member *m)
+{
+    if (m->part == PART_FROZEN && m->abort_mode && !m->reported && m->begun == m->done &&
+        m->gate_use == GATE_NO_USE)
+        report(m, m->done, m->done);
+}
+
+void round_decision(struct member *m, uint64_t round, uint64_t generation, enum wire_cause cause,
+                    int64_t step, bool writer)
+{
+    bool same = round == m->round;
+
+    if (m->view.mode == VIEW_END || (same && m->part != PART_FROZEN && m->part != PART_THAWED))
+        return;
+    m->round = round;
+    m->round_generation = generation;
+    m->cause = cause;
+    m->step = step;
+    m->writer = writer;
+    m->abort_mode = same && m->abort_mode;
+    m->reported = same && m->reported;
+    m->policy_wait = false;
+    m->policy_until = NEVER;
+    m->error_until = m->error.status != MUSTER_OK ? m->now + GIVE_UP_MS : NEVER;
+    close_gate(m, GATE_DECISION);
+    view_set(m, VIEW_WAIT);
+}
+
+/* --- at S ----------------------------------------------------------------------------------------------- */
+
+static void hold_or_go(struct member *m)
+{
+    if (m->cause == CAUSE_TERMINATION) {
+        m->give_up_at = m->now + GIVE_UP_MS;
+        view_set(m, VIEW_WAIT);
+    } else {
+        m->give_up_at = NEVER;
+        m->error_until = m->error.status != MUSTER_OK ? m->now + GIVE_UP_MS : NEVER;
+        view_open_or_end(m);
+    }
+}
+
+void round_arrived(struct member *m)
+{
+    report_if_quiet(m);
+    if (m->part != PART_TO_STEP || m->begun != m->step || m->done != m->step)
+        return;
+    struct wire_msg message = message_make(WIRE_AT_STEP);
+    message.u.at_step =
+        (struct wire_at_step){.round = m->round, .step = m->step, .captured = !m->writer};
+    request_put(m, &message);
+    if (m->writer) {
+        m->part = PART_CAPTURING;
+        m->give_up_at = NEVER; /* the thread is busy; its wait begins when it comes back */
+        view_set(m, VIEW_CAPTURE);
+        return;
+    }
+    m->part = PART_CAPTURED;
+    hold_or_go(m);
+}
+
+static void send_files(struct member *m, const struct member_input *in)
+{
+    for (size_t first = 0; first < in->files_count; first += FILES_FRAME_MAX) {
+        struct wire_msg message = message_make(WIRE_FILES);
+        size_t count = in->files_count - first;
+        message.u.files.round = in->round;
+        message.u.files.step = m->step;
+        message.u.files.files.items = in->files + first;
+        message.u.files.files.count = count < FILES_FRAME_MAX ? count : FILES_FRAME_MAX;
+        request_put(m, &message);
+    }
+}
+
+static bool save_counts(const struct member *m, const struct member_input *in)
+{
+    return m->part == PART_CAPTURING && in->round == m->round;
+}
+
+void round_saved(struct member *m, const struct member_input *in)
+{
+    struct wire_msg message = message_make(WIRE_SAVED);
+
+    if (!save_counts(m, in)) {
+        report_if_quiet(m);
+        return; /* the round ended while it was written */
+    }
+    send_files(m, in);
+    message.u.saved =
+        (struct wire_saved){.round = m->round,
+                            .step = m->step,
+                            .files_count = in->files_count,
+                            .bytes = in->bytes,
+                            .save_ms = in->save_ms > INT32_MAX ? INT32_MAX : in->save_ms,
+                            .blocked_ms = in->blocked_ms > INT32_MAX ? INT32_MAX : in->blocked_ms,
+                            .epoch = in->epoch,
+                            .step_in_epoch = in->step_in_epoch,
+                            .data_position = in->data_position};
+    request_put(m, &message);
+    m->saved_round = m->round;
+    m->saved_ok = true;
+    m->part = PART_CAPTURED;
+    hold_or_go(m);
+}
+
+void round_save_failed(struct member *m, const struct member_input *in)
+{
+    struct wire_msg message = message_make(WIRE_SAVE_FAILED);
+
+    if (!save_counts(m, in)) {
+        report_if_quiet(m);
+        return;
+    }
+    message.u.save_failed = (struct wire_save_failed){
+        .round = m->round,
+        .step = m->step,
+        .code = (uint64_t)(in->code > 0 && in->code < 256 ? in->code : MUSTER_E_SAVE),
+        .text = member_text(m, in->text)};
+    request_put(m, &message);
+    m->saved_round = m->round;
+    m->saved_ok = false;
+    m->part = PART_CAPTURED;
+    hold_or_go(m);
+}
+
+void round_policy(struct member *m, int64_t step)
+{
+    struct wire_msg message = message_make(WIRE_SAVE_AT);
+
+    m->view_changed = true; /* the thread waits for a view, whatever it says */
+    if (m->view.mode == VIEW_END)
+        return;
+    if (m->part != PART_NONE && m->part != PART_THAWED && m->view.mode != VIEW_OPEN) {
+        round_arrived(m); /* an open round comes first and stands for this save */
+        return;
+    }
+    if (m->link != LINK_JOINED || m->error.status != MUSTER_OK) {
+        view_open_or_end(m); /* nobody can agree now: skip it */
+        return;
+    }
+    m->policy_wait = true;
+    m->policy_until = m->now + THAW_MS;
+    message.u.save_at.step = step;
+    m->policy_request = request_put(m, &message);
+    view_set(m, VIEW_WAIT);
+}
+
+/* --- outcomes ---------------------------------------------------------------------------------------------- */
+
+void round_over_for_me(struct member *m)
+{
+    m->part = PART_NONE;
+    m->thaw_at = m->give_up_at = NEVER;
+    if (m->error.status != MUSTER_OK)
+        m->error_until = NEVER; /* the round that was announced is over */
+    view_open_or_end(m);
+}
+
+void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest)
+{
+    if (writes_manifest)
+        manifest_begin(m, round);
+    if (m->view.mode == VIEW_END)
+        return;
+    if (cause != CAUSE_TERMINATION) {
+        if (round == m->round && m->part != PART_NONE)
+            round_over_for_me(m);
+        return;
+    }
+    m->round = round > m->round ? round : m->round;
+    m->cause = cause;
+    m->part = PART_COMMITTED;
+    m->thaw_at = m->give_up_at = m->error_until = NEVER;
+    m->manifest_until = m->now + (writes_manifest ? ENDING_MS : MANIFEST_WAIT_MS);
+    close_gate(m, GATE_NO_USE);
+    view_set(m, VIEW_WAIT);
+    if (m->begun > m->done) { /* its peers are leaving: a collective would wait for ever */
+        ask_on_error(m, MUSTER_PREEMPTED, -1, 0, m->step,
+                     "the job's checkpoint is committed; it is being terminated");
+        arm_exit(m, true);
+    }
+}
+
+void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again)
+{
+    if (round == m->round ? m->writer : round == m->saved_round) {
+        struct member_action *action = member_add(m, MEMBER_DISCARD_ROUND);
+        action->generation = generation;
+        action->round = round;
+    }
+    if (round != m->round || m->part == PART_NONE || m->view.mode == VIEW_END)
+        return;
+    if (again) { /* the next freeze is the next event; its bound is the same as after a freeze */
+        m->part = PART_FROZEN;
+        m->reported = true; /* nothing to report for this one */
+        m->give_up_at = NEVER;
+        m->thaw_at = m->now + THAW_MS;
+        view_set(m, VIEW_WAIT);
+        return;
+    }
+    round_over_for_me(m);
+}
+
+void round_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step)
+{
+    if (cause == CAUSE_TERMINATION) {
+        char text[128];
+        snprintf(text, sizeof text, "the job is being terminated; step %lld is on disk already",
+                 (long long)step);
+        if (m->begun > m->done)
+            ask_on_error(m, MUSTER_PREEMPTED, -1, 0, step, text);
+        if (m->begun > m->done)
+            arm_exit(m, true);
+        member_end(m, MUSTER_PREEMPTED, true, -1, 0, step, text);
+    } else if (round == m->round && m->part != PART_NONE) {
+        round_over_for_me(m);
+    }
+}
+
+/* --- the manifest ------------------------------------------------------------------------------------------- */
+
+static void manifest_ask(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_MANIFEST_GET);
+
+    message.u.manifest_get =
+        (struct wire_manifest_get){.checkpoint = m->manifest, .offset = m->manifest_have};
+    if (m->link == LINK_JOINED)
+        message_send(m, &message, 0);
+    m->manifest_ask_at = m->now + RESEND_MIN_MS;
+}
+
+void manifest_begin(struct member *m, uint64_t checkpoint)
+{
+    if (m->manifest == checkpoint)
+        return;
+    free(m->manifest_bytes);
+    m->manifest_bytes = NULL;
+    m->manifest = checkpoint;
+    m->manifest_total = m->manifest_have = 0;
+    m->manifest_writing = false;
+    manifest_ask(m);
+}
+
+void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
+{
+    if (m->manifest == 0 || m->manifest_writing || chunk->checkpoint != m->manifest ||
+        chunk->offset != m->manifest_have || chunk->total == 0)
+        return;
+    if (m->manifest_bytes == NULL) {
+        m->manifest_bytes = malloc(chunk->total);
+        if (m->manifest_bytes == NULL)
+            return; /* asked for again */
+        m->manifest_total = chunk->total;
+        m->manifest_generation = chunk->round_generation;
+        m->manifest_step = chunk->step;
+    }
+    if (chunk->total != m->manifest_total ||
+        chunk->bytes.size > m->manifest_total - m->manifest_have)
+        return;
+    memcpy(m->manifest_bytes + m->manifest_have, chunk->bytes.data, chunk->bytes.size);
+    m->manifest_have += chunk->bytes.size;
+    if (m->manifest_have < m->manifest_total) {
+        manifest_ask(m);
+        return;
+    }
+    uint8_t *copy = arena_alloc(&m->out->arena, m->manifest_total);
+    if (copy == NULL)
+        return;
+    memcpy(copy, m->manifest_bytes, m->manifest_total);
+    struct member_action *action = member_add(m, MEMBER_WRITE_MANIFEST);
+    action->generation = m->manifest_generation;
+    action->round = m->manifest;
+    action->step = m->manifest_step;
+    action->bytes = copy;
+    action->bytes_count = m->manifest_total;
+    m->manifest_writing = true;
+    m->manifest_ask_at = NEVER;
+}
+
+static void manifest_forget(struct member *m)
+{
+    free(m->manifest_bytes);
+    m->manifest_bytes = NULL;
+    m->manifest = 0;
+    m->manifest_writing = false;
+    m->manifest_ask_at = NEVER;
+}
+
+void manifest_done(struct member *m, const struct member_input *in, bool written)
+{
+    struct wire_msg message = message_make(WIRE_MANIFEST_DONE);
+
+    if (in->checkpoint != m->manifest)
+        return;
+    if (written) {
+        message.u.manifest_done =
+            (struct wire_manifest_done){.checkpoint = in->checkpoint, .path = in->text};
+    } else if (!m->view.resume_known) { /* repairing the choice before the first step */
+        message = message_make(WIRE_RESTORE_FAILED);
+        message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
+                                                                .step = m->manifest_step,
+                                                                .text = member_text(m, in->text)};
+    } else {
+        member_log(
+            m, 1,
+            "the manifest of checkpoint %llu could not be written (%s); the next launch repairs it",
+            (unsigned long long)in->checkpoint, in->text);
+        manifest_forget(m);
+        return;
+    }
+    request_put(m, &message);
+    manifest_forget(m);
+    if (m->part == PART_COMMITTED && m->manifest_until > m->now + MANIFEST_WAIT_MS)
+        m->manifest_until = m->now + MANIFEST_WAIT_MS;
+}
+
+/* --- errors ------------------------------------------------------------------------------------------------- */
+
+void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
+                 bool round_follows)
+{
+    if (m->error.status != MUSTER_OK || m->view.mode == VIEW_END || m->part == PART_COMMITTED)
+        return; /* the first one wins */
+    m->error =
+        (struct muster_error){.status = MUSTER_E_PEER, .rank = rank, .code = code, .step = step};
+    snprintf(m->error.text, sizeof m->error.text, "%s", member_text(m, text));
+    ask_on_error(m, MUSTER_E_PEER, rank, code, step, text);
+    if (m->begun > m->done)
+        arm_exit(m, false);
+    if (round_follows) {
+        m->error_until = m->now + (m->part == PART_NONE ? THAW_MS : GIVE_UP_MS);
+        if (m->part == PART_NONE) {
+            close_gate(m, GATE_NO_USE);
+            view_set(m, VIEW_WAIT);
+        }
+        return;
+    }
+    m->error_until = NEVER;
+    member_end(m, MUSTER_E_PEER, false, rank, code, step, text);
+}
+
+void step_failed(struct member *m, const struct member_input *in)
+{
+    struct wire_msg message = message_make(WIRE_ERROR);
+
+    /* broken off because of another rank: that error is the first one */
+    if (m->error.status != MUSTER_OK || (m->part == PART_FROZEN && m->abort_mode) ||
+        m->part == PART_COMMITTED || m->view.mode == VIEW_END) {
+        report_if_quiet(m);
+        return;
+    }
+    m->own_failure = true;
+    const char *text = member_text(m, in->text);
+    message.u.error = (struct wire_error){.code = in->code, .step = in->step, .text = text};
+    request_put(m, &message);
+    member_end(m, MUSTER_E_STEP, false, (int)m->options.rank, (int)in->code, in->step, text);
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------ */
+
+static bool something_keeps_it(const struct member *m)
+{
+    if (m->view.mode == VIEW_END)
+        return m->manifest != 0 && m->now < m->left_until;
+    switch (m->part) {
+    case PART_FROZEN:
+    case PART_CAPTURING:
+    case PART_COMMITTED:
+        return true;
+    case PART_TO_STEP:
+        return m->done == m->step;
+    case PART_CAPTURED:
+        return m->cause == CAUSE_TERMINATION && m->view.mode == VIEW_WAIT;
+    default:
+        break;
+    }
+    return m->manifest != 0 || (m->error.status != MUSTER_OK && m->error_until != NEVER);
+}
+
+void member_leave(struct member *m)
+{
+    if (!m->closing || m->view.left)
+        return;
+    if (m->leave_request == 0 && m->link == LINK_JOINED && !something_keeps_it(m)) {
+        struct wire_msg message = message_make(WIRE_LEAVE);
+        enum wire_leave_why why =
+            m->view.mode == VIEW_END && m->view.leave_restart ? LEAVE_PREEMPTED : m->why;
+        message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
+        m->leave_request = request_put(m, &message);
+        m->left_until = m->now + LEAVE_MS;
+    }
+    bool unreachable = m->link != LINK_JOINED && m->left_until == NEVER &&
+                       (m->view.mode == VIEW_END || m->part == PART_NONE || m->part == PART_THAWED);
+    if (unreachable)
+        m->left_until = m->now + LEAVE_MS; /* the broker is away: it will find out by silence */
+    bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
+    if (m->link == LINK_OVER || answered || (m->left_until != NEVER && m->now >= m->left_until)) {
+        m->view.left = true;
+        m->view_changed = true;
+    }
+}
+
+/* --- time ---------------------------------------------------------------------------------------------------- */
+
+static void own_margin(struct member *m)
+{
+    int64_t deadline = notice_own_deadline(m);
+
+    if (deadline == NEVER || m->now < deadline - MARGIN_MS || m->view.mode == VIEW_END ||
+        m->part == PART_COMMITTED)
+        return;
+    member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1,
+               "the job is being terminated and no checkpoint was committed before this process's "
+               "own deadline");
+    if (m->begun > m->done) {
+        ask_on_error(m, MUSTER_PREEMPTED, -1, 0, -1, "this process's deadline is reached");
+        m->exit_at = m->now + MARGIN_MS / 2;
+        m->exit_restart = true;
+    }
+}
+
+static void end_preempted(struct member *m)
+{
+    member_end(m, MUSTER_PREEMPTED, true, -1, 0, m->step,
+               "the job is being terminated; its checkpoint is committed");
+}
+
+void round_tick(struct member *m)
+{
+    if (m->exit_at != NEVER && m->begun == m->done)
+        m->exit_at = NEVER; /* it came back */
+    if (m->now >= m->exit_at) {
+        struct member_action *action = member_add(m, MEMBER_EXIT_PROCESS);
+        action->restart = m->exit_restart;
+        m->exit_at = NEVER;
+    }
+    if (m->manifest != 0 && !m->manifest_writing && m->now >= m->manifest_ask_at)
+        manifest_ask(m);
+    own_margin(m);
+    if (m->view.mode == VIEW_END)
+        return;
+    if (m->part == PART_COMMITTED && m->now >= m->manifest_until)
+        end_preempted(m);
+    if (m->now >= m->join_until)
+        member_end(m, MUSTER_E_JOIN, false, -1, 0, -1,
+                   "the ranks of this job did not all join and restore in time, and the broker did "
+                   "not say which");
+    if (m->part == PART_FROZEN &&
+        m->now >= m->thaw_at) { /* training must not hang on a dead broker */
+        request_withdraw(m, m->reported ? m->report_request : 0);
+        m->part = PART_THAWED;
+        m->thaw_at = NEVER;
+        if (m->error.status != MUSTER_OK)
+            m->error_until = NEVER;
+        view_open_or_end(m);
+    }
+    if ((m->part == PART_TO_STEP || m->part == PART_CAPTURED) && m->now >= m->give_up_at)
+        round_over_for_me(m); /* its SAVED stays valid */
+    if (m->policy_wait && m->now >= m->policy_until) {
+        request_withdraw(m, m->policy_request);
+        m->policy_wait = false;
+        m->policy_until = NEVER;
+        view_open_or_end(m);
+    }
+    if (m->error_until != NEVER && m->now >= m->error_until) {
+        m->error_until = NEVER;
+        if (m->part == PART_NONE || m->part == PART_THAWED)
+            view_open_or_end(m);
+    }
+}
+
+int64_t round_wakeup(const struct member *m)
+{
+    int64_t deadline = notice_own_deadline(m);
+    int64_t times[] = {m->exit_at,
+                       m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
+                       deadline != NEVER && m->view.mode != VIEW_END ? deadline - MARGIN_MS : NEVER,
+                       m->part == PART_COMMITTED ? m->manifest_until : NEVER,
+                       m->view.mode != VIEW_END ? m->join_until : NEVER,
+                       m->part == PART_FROZEN ? m->thaw_at : NEVER,
+                       m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
+                       m->policy_wait ? m->policy_until : NEVER,
+                       m->error_until,
+                       m->closing && !m->view.left ? m->left_until : NEVER};
+    int64_t at = NEVER;
+
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        if (times[i] < at)
+            at = times[i];
+    return at;
+}

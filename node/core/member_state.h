@@ -1,0 +1,201 @@
+/* member_state - what the node's core remembers, and who of its files does what.
+ *   member.c         create, dispatch, the view, time
+ *   member_link.c    HELLO, requests and their resending, gaps, heartbeats, notices
+ *   member_events.c  what each event of the journal does
+ *   member_round.c   this node's part in a round, the manifest, errors, the end */
+#ifndef NODE_CORE_MEMBER_STATE_H
+#define NODE_CORE_MEMBER_STATE_H
+
+#include "node/core/member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER INT64_MAX
+#define STEP_TIMES_MAX 32
+#define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
+#define GAP_REPEAT_MS 200
+#define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
+
+enum link_state { LINK_HELLO, LINK_SNAPSHOT, LINK_JOINED, LINK_OVER };
+
+/* This node's part in the round `round`. */
+enum part_state {
+    PART_NONE,      /* no member, or it does not concern this node any more */
+    PART_FROZEN,    /* gate closed, report on its way */
+    PART_THAWED,    /* waited in vain: trains on; the decision may still come */
+    PART_TO_STEP,   /* decided: walks to S */
+    PART_CAPTURING, /* at S, the writer's save runs */
+    PART_CAPTURED,  /* at S and saved (or nothing to save): waits for the verdict */
+    PART_COMMITTED  /* termination: waits for the manifest, then leaves */
+};
+
+enum gate_use { GATE_NO_USE, GATE_FREEZE, GATE_DECISION }; /* why MEMBER_CLOSE_GATE was asked */
+
+struct pending { /* a request without an answer */
+    struct wire_msg message;
+    struct arena arena;
+};
+
+struct own_notice {
+    char id[NOTICE_ID_MAX + 1];
+    unsigned kind;
+    char source[NAME_MAX_BYTES + 1];
+    int64_t deadline_boot_ms; /* 0 = unknown */
+    bool cancellable;
+    bool termination;
+    char text[NOTICES_HELLO_BYTES];
+};
+
+struct member {
+    struct member_options options; /* strings owned */
+    struct member_view view;
+    bool view_changed;
+
+    /* of the present step */
+    int64_t now;
+    int64_t begun;
+    int64_t done;
+    bool in_hold;
+    struct member_actions *out;
+    bool sent; /* something that carries applied_seq */
+    bool ack_wanted;
+
+    /* link */
+    enum link_state link;
+    uint64_t nonce;
+    int64_t hello_at;
+    int64_t hello_every;
+    uint64_t start_id;
+    uint64_t broker_epoch;
+    uint64_t generation;
+    uint64_t applied_seq;
+    uint64_t known_seq;
+    int64_t gap_since; /* NEVER = none */
+    int64_t gap_asked_at;
+    char events_endpoint[ENDPOINT_MAX + 1];
+    uint64_t probe_nonce; /* 0 = not waiting for the echo */
+    int64_t probe_until;
+    int64_t heartbeat_at;
+    int64_t snapshot_until;
+    int64_t join_until;
+
+    /* requests */
+    struct pending *pending[PENDING_MAX];
+    size_t pending_count;
+    uint64_t next_request;
+    int64_t resend_at;
+    int64_t resend_every;
+
+    struct own_notice notices[NOTICES_NODE_MAX];
+    size_t notices_count;
+
+    /* round */
+    uint64_t round;
+    uint64_t round_generation;
+    enum part_state part;
+    enum gate_use gate_use;
+    enum wire_cause cause;
+    int64_t step; /* S */
+    bool writer;
+    bool abort_mode;
+    bool reported;
+    int64_t reported_begun;
+    int64_t reported_done;
+    uint64_t report_request;
+    int64_t thaw_at;
+    int64_t give_up_at;
+    uint64_t saved_round;
+    bool saved_ok;
+    bool policy_wait;
+    uint64_t policy_request;
+    int64_t policy_until;
+
+    /* manifest */
+    uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
+    bool manifest_writing;
+    uint64_t manifest_generation;
+    int64_t manifest_step;
+    uint8_t *manifest_bytes;
+    size_t manifest_total;
+    size_t manifest_have;
+    int64_t manifest_ask_at;
+    int64_t manifest_until; /* PART_COMMITTED: leave then, with or without it */
+
+    /* the end */
+    struct muster_error error; /* first error heard, status OK = none */
+    int64_t error_until;       /* a round was announced to come first; NEVER = none awaited */
+    int64_t exit_at;           /* the step does not return: end the process */
+    bool exit_restart;
+    bool own_failure;
+    bool closing;
+    enum wire_leave_why why;
+    int64_t exit_code;
+    uint64_t leave_request;
+    int64_t left_until;
+
+    /* step times */
+    int64_t last_begun;
+    int64_t last_begun_at;
+    uint64_t step_times[STEP_TIMES_MAX];
+    size_t step_times_count;
+    enum wire_phase phase;
+    int64_t phase_since;
+};
+
+/* member.c */
+struct member_action *member_add(struct member *m, enum member_action_kind kind);
+char *member_text(struct member *m, const char *text);
+void member_log(struct member *m, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void view_set(struct member *m, enum view_mode mode);
+void view_open_or_end(struct member *m); /* nothing concerns this node any more: go on, or end */
+void member_end(struct member *m, enum muster_status status, bool restart, int rank, int code,
+                int64_t step, const char *text);
+void close_gate(struct member *m, enum gate_use use);
+
+/* member_link.c */
+void link_frame(struct member *m, const struct wire_msg *message);
+void link_tick(struct member *m);
+void link_flush(struct member *m); /* end of a step: acknowledge what was applied */
+void link_rehello(struct member *m);
+int64_t link_wakeup(const struct member *m);
+/* Queues a request and sends it. Returns its number, 0 if too many wait already. */
+uint64_t request_put(struct member *m, const struct wire_msg *message);
+void request_withdraw(struct member *m, uint64_t request);
+bool request_waits(const struct member *m, uint64_t request);
+struct wire_msg message_make(enum wire_type type);
+void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
+void notice_put(struct member *m, const struct member_input *in);
+void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
+bool notice_forget(struct member *m, const char *id); /* was it known? */
+int64_t notice_own_deadline(const struct member *m);  /* earliest, NEVER = none */
+
+/* member_events.c */
+void events_apply(struct member *m, const struct wire_event *event);
+void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
+
+/* member_round.c */
+void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode);
+void round_decision(struct member *m, uint64_t round, uint64_t generation, enum wire_cause cause,
+                    int64_t step, bool writer);
+void round_gate_closed(struct member *m);
+void round_arrived(struct member *m);
+void round_saved(struct member *m, const struct member_input *in);
+void round_save_failed(struct member *m, const struct member_input *in);
+void round_policy(struct member *m, int64_t step);
+void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest);
+void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again);
+void round_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
+void round_over_for_me(struct member *m);
+void round_tick(struct member *m);
+int64_t round_wakeup(const struct member *m);
+void manifest_begin(struct member *m, uint64_t checkpoint);
+void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk);
+void manifest_done(struct member *m, const struct member_input *in, bool written);
+void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
+                 bool round_follows);
+void step_failed(struct member *m, const struct member_input *in);
+void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
+
+#endif
