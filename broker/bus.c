@@ -1,0 +1,421 @@
+/* bus - see bus.h.
+ *
+ * czmq makes the sockets and sets their options; the hot path is plain zmq_msg_t. czmq would take
+ * SIGTERM and SIGINT for itself when the first socket is made: zsys_handler_set(NULL) comes before. */
+#include "broker/bus.h"
+
+#include "broker/dirs.h"
+#include "schema/error.h"
+#include "schema/limits.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define COMMAND_HWM 1000
+#define EVENTS_HWM 10000
+#define BACKLOG 4096
+#define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
+#define LINGER_MS 1000
+#define IO_THREADS 2
+#define EVENTS_SUFFIX ".events"
+#define ROUTING_ID_SIZE 5             /* an automatic one: a zero byte and 32 bits */
+#define ROUTE_BIT (UINT64_C(1) << 32) /* so that no route is 0 */
+
+struct bus {
+    zsock_t *commands;
+    zsock_t *events;
+    void *router; /* their libzmq handles */
+    void *publisher;
+    zmq_msg_t frame; /* what the last bus_receive lent */
+    char command_endpoint[ENDPOINT_MAX + 1];
+    char events_endpoint[ENDPOINT_MAX + 1];
+    struct bus_counters counters;
+};
+
+/* --- endpoints ------------------------------------------------------------------------------------ */
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static enum muster_status check_ipc(const char *listen, struct muster_error *err)
+{
+    const char *path = listen + strlen("ipc://");
+    const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - sizeof EVENTS_SUFFIX;
+
+    if (path[0] == '@')
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "listen address %s: an abstract socket can be used by every user of this "
+                         "host; use a path, as ipc:///run/muster/broker.sock",
+                         listen);
+    if (path[0] != '/')
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "listen address %s: nodes run in other directories, so the path must begin "
+            "with '/', as ipc:///run/muster/broker.sock",
+            listen);
+    if (path[strlen(path) - 1] == '/')
+        return error_set(err, MUSTER_E_ARGUMENT, "listen address %s names no file", listen);
+    if (strlen(path) > path_max)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "listen address %.120s: its path has %zu bytes, at most %zu fit into a "
+                         "socket's name; use a shorter one",
+                         listen, strlen(path), path_max);
+    return MUSTER_OK;
+}
+
+static bool is_loopback(const char *host, size_t length)
+{
+    static const char *const names[] = {"localhost", "[::1]", "lo", "::1"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) == length && strncmp(host, names[i], length) == 0)
+            return true;
+    }
+    return starts(host, "127.") && strspn(host, "0123456789.") == length;
+}
+
+/* -1 = any free port, -2 = not a port that can be used */
+static long port_of(const char *text)
+{
+    char *end;
+    long port;
+
+    if (strcmp(text, "*") == 0 || strcmp(text, "0") == 0)
+        return -1;
+    if (text[0] < '0' || text[0] > '9')
+        return -2;
+    port = strtol(text, &end, 10);
+    return *end == '\0' && port >= 1 && port <= 65534 ? port : -2;
+}
+
+static enum muster_status check_tcp(const char *listen, bool insecure, struct muster_error *err)
+{
+    const char *host = listen + strlen("tcp://");
+    const char *colon = strrchr(host, ':');
+
+    if (colon == NULL || colon == host || port_of(colon + 1) == -2)
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "listen address %s: write tcp://HOST:PORT with a port from 1 to 65534 (the "
+            "next one is for events), or * for any",
+            listen);
+    if (insecure || is_loopback(host, (size_t)(colon - host)))
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "listen address %s can be reached from other hosts, and anybody there could "
+                     "command this broker: listen on tcp://127.0.0.1:PORT or ipc:///PATH, or give "
+                     "--insecure if everybody on that network is trusted",
+                     listen);
+}
+
+enum muster_status bus_check_listen(const char *listen, bool insecure, struct muster_error *err)
+{
+    if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
+        return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
+    if (starts(listen, "ipc://") && listen[6] != '\0')
+        return check_ipc(listen, err);
+    if (starts(listen, "tcp://"))
+        return check_tcp(listen, insecure, err);
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
+}
+
+/* Where events are published, before wildcards are resolved. */
+static void events_listen(const char *listen, char *ret_endpoint)
+{
+    const char *colon = strrchr(listen, ':');
+
+    if (starts(listen, "ipc://"))
+        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s" EVENTS_SUFFIX, listen);
+    else if (port_of(colon + 1) == -1)
+        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s", listen);
+    else
+        snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%.*s:%ld", (int)(colon - listen), listen,
+                 port_of(colon + 1) + 1);
+}
+
+/* libzmq unlinks what is at an ipc path. The state lock says that no musterd with our database lives;
+ * a process with another one, or no musterd at all, would lose its socket without a word. */
+static enum muster_status ipc_path_is_free(const char *path, struct muster_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
+    int fd;
+    bool answered;
+
+    if (lstat(path, &info) != 0)
+        return MUSTER_OK;
+    if (!S_ISSOCK(info.st_mode))
+        return error_set(err, MUSTER_E_BUSY,
+                         "%s exists and is not a socket; remove it, or listen elsewhere", path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot make a socket: %s", strerror(errno));
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    answered = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
+    close(fd);
+    if (answered)
+        return error_set(err, MUSTER_E_BUSY,
+                         "another process listens at %s; stop it, or listen elsewhere", path);
+    return MUSTER_OK;
+}
+
+/* Who owns the directory can put another socket in place of ours. */
+static enum muster_status ipc_directory_is_ours(const char *path, struct muster_error *err)
+{
+    char directory[PATH_MAX];
+    struct stat info;
+    enum muster_status status = dirs_parent(path, directory, sizeof directory, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (stat(directory, &info) != 0)
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot look at directory %s: %s", directory,
+                              strerror(errno));
+    if (info.st_uid == geteuid() || info.st_uid == 0)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_AUTH,
+                     "directory %s belongs to another user, who could take over the socket; choose "
+                     "another with --listen ipc:///PATH",
+                     directory);
+}
+
+static enum muster_status bind_one(void *socket, const char *endpoint, char *ret_endpoint,
+                                   struct muster_error *err)
+{
+    size_t size = ENDPOINT_MAX + 1;
+    enum muster_status status = MUSTER_OK;
+
+    if (starts(endpoint, "ipc://")) {
+        const char *path = endpoint + strlen("ipc://");
+
+        status = dirs_make_parent(path, err);
+        if (status == MUSTER_OK)
+            status = ipc_directory_is_ours(path, err);
+        if (status == MUSTER_OK)
+            status = ipc_path_is_free(path, err);
+    }
+    if (status != MUSTER_OK)
+        return status;
+    if (zmq_bind(socket, endpoint) != 0) {
+        int code = zmq_errno();
+
+        return error_set_code(err, code == EADDRINUSE ? MUSTER_E_BUSY : MUSTER_E_IO, code,
+                              "cannot listen at %s: %s; choose another address with --listen",
+                              endpoint, zmq_strerror(code));
+    }
+    if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, ret_endpoint, &size) != 0)
+        return error_set_code(err, MUSTER_E_IO, zmq_errno(), "cannot ask where %s was bound: %s",
+                              endpoint, zmq_strerror(zmq_errno()));
+    return MUSTER_OK;
+}
+
+/* --- open and close --------------------------------------------------------------------------------- */
+
+static void set_common(zsock_t *socket, bool ipv6)
+{
+    zsock_set_linger(socket, LINGER_MS);
+    zsock_set_maxmsgsize(socket, WIRE_FRAME_MAX);
+    zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
+    zsock_set_backlog(socket, BACKLOG);
+    zsock_set_tcp_keepalive(socket, 1);
+    zsock_set_tcp_keepalive_idle(socket, 15);
+    zsock_set_tcp_keepalive_intvl(socket, 5);
+    zsock_set_tcp_keepalive_cnt(socket, 3);
+    zsock_set_tcp_maxrt(socket, 20000);
+    zsock_set_ipv6(socket, ipv6 ? 1 : 0);
+}
+
+static bool make_sockets(struct bus *bus, bool ipv6)
+{
+    zsys_handler_set(NULL);
+    zsys_set_io_threads(IO_THREADS);
+    bus->commands = zsock_new(ZMQ_ROUTER);
+    bus->events = zsock_new(ZMQ_XPUB);
+    if (bus->commands == NULL || bus->events == NULL)
+        return false;
+    set_common(bus->commands, ipv6);
+    set_common(bus->events, ipv6);
+    zsock_set_rcvhwm(bus->commands, COMMAND_HWM);
+    zsock_set_sndhwm(bus->commands, COMMAND_HWM);
+    zsock_set_router_mandatory(bus->commands, 1); /* else what cannot be sent vanishes unseen */
+    zsock_set_router_handover(bus->commands, 0);
+    zsock_set_sndhwm(bus->events, EVENTS_HWM);
+    zsock_set_xpub_nodrop(bus->events, 0); /* one slow node must not hold up the others */
+    bus->router = zsock_resolve(bus->commands);
+    bus->publisher = zsock_resolve(bus->events);
+    return true;
+}
+
+enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
+                            struct muster_error *err)
+{
+    char events[ENDPOINT_MAX + 1];
+    enum muster_status status = bus_check_listen(options->listen, options->insecure, err);
+    struct bus *bus;
+
+    if (status != MUSTER_OK)
+        return status;
+    bus = calloc(1, sizeof *bus);
+    if (bus == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the sockets");
+    zmq_msg_init(&bus->frame);
+    events_listen(options->listen, events);
+    if (!make_sockets(bus, strchr(options->listen, '[') != NULL))
+        status = error_set_code(err, MUSTER_E_IO, zmq_errno(),
+                                "cannot make the sockets: %s; raise the limit of open files",
+                                zmq_strerror(zmq_errno()));
+    if (status == MUSTER_OK)
+        status = bind_one(bus->publisher, events, bus->events_endpoint, err);
+    if (status == MUSTER_OK) /* last: who reaches us here may be told of the other */
+        status = bind_one(bus->router, options->listen, bus->command_endpoint, err);
+    if (status != MUSTER_OK) {
+        bus_close(&bus);
+        return status;
+    }
+    *ret_bus = bus;
+    return MUSTER_OK;
+}
+
+void bus_close(struct bus **bus)
+{
+    if (*bus == NULL)
+        return;
+    zmq_msg_close(&(*bus)->frame);
+    zsock_destroy(&(*bus)->commands);
+    zsock_destroy(&(*bus)->events);
+    free(*bus);
+    *bus = NULL;
+}
+
+const char *bus_command_endpoint(const struct bus *bus)
+{
+    return bus->command_endpoint;
+}
+
+const char *bus_events_endpoint(const struct bus *bus)
+{
+    return bus->events_endpoint;
+}
+
+const struct bus_counters *bus_counters(const struct bus *bus)
+{
+    return &bus->counters;
+}
+
+/* --- receive ---------------------------------------------------------------------------------------- */
+
+/* libzmq keeps the subscriptions; what it tells of them here is only thrown away. */
+static void drain_subscriptions(struct bus *bus)
+{
+    zmq_msg_t message;
+
+    zmq_msg_init(&message);
+    while (zmq_msg_recv(&message, bus->publisher, ZMQ_DONTWAIT) >= 0) {
+    }
+    zmq_msg_close(&message);
+}
+
+bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
+{
+    zmq_pollitem_t items[] = {
+        {.socket = bus->router, .events = ZMQ_POLLIN},
+        {.socket = bus->publisher, .events = ZMQ_POLLIN},
+        {.fd = fd, .events = ZMQ_POLLIN},
+    };
+
+    if (zmq_poll(items, fd >= 0 ? 3 : 2, (long)timeout_ms) < 0)
+        return false; /* EINTR: the caller comes again */
+    if (items[1].revents != 0)
+        drain_subscriptions(bus);
+    return items[2].revents != 0;
+}
+
+static void drop_rest(struct bus *bus, zmq_msg_t *message)
+{
+    while (zmq_msg_more(message)) {
+        if (zmq_msg_recv(message, bus->router, ZMQ_DONTWAIT) < 0)
+            return;
+    }
+}
+
+static bool route_of(zmq_msg_t *id, uint64_t *ret_route)
+{
+    const uint8_t *bytes = zmq_msg_data(id);
+
+    if (zmq_msg_size(id) != ROUTING_ID_SIZE || bytes[0] != 0)
+        return false;
+    *ret_route = ROUTE_BIT | (uint64_t)bytes[1] << 24 | (uint64_t)bytes[2] << 16 |
+                 (uint64_t)bytes[3] << 8 | bytes[4];
+    return true;
+}
+
+enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame)
+{
+    zmq_msg_t id;
+    uint64_t route = 0;
+    bool known;
+    bool whole;
+
+    zmq_msg_init(&id);
+    if (zmq_msg_recv(&id, bus->router, ZMQ_DONTWAIT) < 0)
+        return BUS_NOTHING;
+    bus->counters.received++;
+    known = route_of(&id, &route);
+    whole = zmq_msg_more(&id) && zmq_msg_recv(&bus->frame, bus->router, ZMQ_DONTWAIT) >= 0 &&
+            !zmq_msg_more(&bus->frame);
+    zmq_msg_close(&id);
+    if (!whole) {
+        drop_rest(bus, &bus->frame);
+        bus->counters.dropped_shape++;
+        return BUS_DROPPED;
+    }
+    if (!known) {
+        bus->counters.dropped_identity++;
+        return BUS_DROPPED;
+    }
+    *ret_frame = (struct bus_frame){
+        .route = route, .data = zmq_msg_data(&bus->frame), .size = zmq_msg_size(&bus->frame)};
+    return BUS_FRAME;
+}
+
+/* --- send ------------------------------------------------------------------------------------------- */
+
+bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size)
+{
+    const uint8_t id[ROUTING_ID_SIZE] = {0, (uint8_t)(route >> 24), (uint8_t)(route >> 16),
+                                         (uint8_t)(route >> 8), (uint8_t)route};
+
+    if (zmq_send(bus->router, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+        if (zmq_errno() == EAGAIN)
+            bus->counters.full++;
+        else
+            bus->counters.unreachable++;
+        return false;
+    }
+    if (zmq_send(bus->router, frame, size, ZMQ_DONTWAIT) < 0) {
+        bus->counters.unreachable++;
+        return false;
+    }
+    bus->counters.sent++;
+    return true;
+}
+
+void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)
+{
+    /* the topic's own end, so that job "a" does not hear job "ab" */
+    if (zmq_send(bus->publisher, job, strlen(job) + 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+        return;
+    if (zmq_send(bus->publisher, frame, size, ZMQ_DONTWAIT) >= 0)
+        bus->counters.published++;
+}

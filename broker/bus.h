@@ -1,0 +1,66 @@
+/* bus - the broker's two sockets: ROUTER for commands, XPUB for events. The only place in broker/
+ * that knows ZeroMQ.
+ * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id), the
+ * counters of what was dropped.
+ * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts), takes
+ * over signals. One thread. */
+#ifndef BROKER_BUS_H
+#define BROKER_BUS_H
+
+#include "schema/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bus;
+
+struct bus_options {
+    const char *listen; /* "tcp://127.0.0.1:7700", "tcp://127.0.0.1:*" or "ipc:///path"; borrowed */
+    bool insecure;      /* allow addresses that other hosts reach */
+};
+
+struct bus_counters {
+    uint64_t received;
+    uint64_t dropped_shape;    /* not exactly [routing id][frame] */
+    uint64_t dropped_identity; /* a peer that chose its own routing id */
+    uint64_t sent;
+    uint64_t unreachable; /* the peer is gone */
+    uint64_t full;        /* the peer does not read */
+    uint64_t published;
+};
+
+struct bus_frame {
+    uint64_t route; /* never 0 */
+    const uint8_t *data;
+    size_t size;
+};
+
+/* Is `listen` something that bus_open may bind? MUSTER_E_ARGUMENT says what to write instead. */
+enum muster_status bus_check_listen(const char *listen, bool insecure, struct muster_error *err);
+
+/* Binds both sockets. The state lock must be held: binding an ipc path takes it over.
+ * The events' endpoint: the next port for tcp (a free one if the port is `*`), path + ".events" for ipc.
+ * MUSTER_E_ARGUMENT · MUSTER_E_BUSY somebody listens there · MUSTER_E_IO. */
+enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
+                            struct muster_error *err);
+void bus_close(struct bus **bus); /* waits up to 1 s for what was sent; NULL-safe */
+
+/* As bound, wildcards resolved. */
+const char *bus_command_endpoint(const struct bus *bus);
+const char *bus_events_endpoint(const struct bus *bus);
+
+/* Waits until a command is there or `fd` is readable, at most timeout_ms. True if fd is readable. */
+bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms);
+
+enum bus_received { BUS_NOTHING, BUS_FRAME, BUS_DROPPED };
+/* One message without waiting; the frame is borrowed until the next call. */
+enum bus_received bus_receive(struct bus *bus, struct bus_frame *ret_frame);
+
+/* Both without waiting; what cannot go at once is counted and gone. Copies. */
+bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size);
+void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size);
+
+const struct bus_counters *bus_counters(const struct bus *bus);
+
+#endif

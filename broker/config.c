@@ -1,0 +1,415 @@
+/* config - see config.h. */
+#include "broker/config.h"
+
+#include "broker/bus.h"
+#include "schema/error.h"
+#include "schema/limits.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_BYTES_MAX 2048
+#define NAME_BYTES_MAX 32
+
+enum option_type { OPTION_TEXT, OPTION_PATH, OPTION_FLAG, OPTION_MS, OPTION_FORMAT };
+
+static const struct option {
+    const char *name; /* as a flag; with '_' and upper case in the other two */
+    enum option_type type;
+    size_t offset;
+} options[] = {
+    {"listen", OPTION_TEXT, offsetof(struct config, listen)},
+    {"db", OPTION_PATH, offsetof(struct config, db)},
+    {"port-file", OPTION_PATH, offsetof(struct config, port_file)},
+    {"log-format", OPTION_FORMAT, offsetof(struct config, log_format)},
+    {"join-timeout-ms", OPTION_MS, offsetof(struct config, join_timeout_ms)},
+    {"insecure", OPTION_FLAG, offsetof(struct config, insecure)},
+    {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
+};
+#define OPTIONS_COUNT (sizeof options / sizeof *options)
+
+static const char help[] =
+    "usage: musterd [OPTION...]\n"
+    "\n"
+    "The broker of muster: it decides at which step a job saves, and keeps the record.\n"
+    "Without options it listens on a socket that only this user can reach.\n"
+    "\n"
+    "  --listen ADDRESS       ipc:///PATH, tcp://127.0.0.1:PORT (events use PORT + 1) or\n"
+    "                         tcp://127.0.0.1:* for any free ports\n"
+    "  --insecure             allow addresses that other hosts can reach; nobody is\n"
+    "                         authenticated, so only on a network where everybody is trusted\n"
+    "  --db PATH              the database; one musterd a database\n"
+    "  --allow-network-fs     allow a database on a network file system; only if no other\n"
+    "                         host uses it\n"
+    "  --port-file FILE       write both endpoints there, one a line, once ready\n"
+    "  --join-timeout-ms MS   how long all ranks of a job may take to join and restore\n"
+    "                         (default 600000)\n"
+    "  --log-format FORMAT    text (default) or json; one line a record, on stderr\n"
+    "  --config FILE          read options from FILE, as `listen = ADDRESS`, one a line\n"
+    "  --version, --help\n"
+    "\n"
+    "Every option can also be set in the environment (--port-file is MUSTER_PORT_FILE) or in\n"
+    "FILE (port_file). A flag beats the environment, the environment beats FILE.\n"
+    "\n"
+    "Defaults: db $XDG_STATE_HOME/muster/muster.db (root: /var/lib/muster/muster.db),\n"
+    "listen ipc://$XDG_RUNTIME_DIR/muster/broker.sock (root: ipc:///run/muster/broker.sock;\n"
+    "without XDG_RUNTIME_DIR: ipc:///tmp/muster-UID/broker.sock).\n"
+    "SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended by signal, 1 failure, 2 usage.\n";
+
+const char *config_help(void)
+{
+    return help;
+}
+
+/* --- values --------------------------------------------------------------------------------------- */
+
+static enum muster_status no_memory(struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_NOMEM, "no memory for the configuration");
+}
+
+static enum muster_status set_text(char **field, const char *value, struct muster_error *err)
+{
+    char *copy = strdup(value);
+
+    if (copy == NULL)
+        return no_memory(err);
+    free(*field);
+    *field = copy;
+    return MUSTER_OK;
+}
+
+static enum muster_status wrong(const char *where, const char *value, const char *expected,
+                                struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_ARGUMENT, "%s: \"%s\" is not %s", where, value, expected);
+}
+
+static enum muster_status set_flag(bool *field, const char *where, const char *value,
+                                   struct muster_error *err)
+{
+    static const char *const words[][2] = {
+        {"0", "1"}, {"no", "yes"}, {"false", "true"}, {"off", "on"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        for (size_t on = 0; on < 2; on++) {
+            if (strcmp(value, words[i][on]) == 0) {
+                *field = on == 1;
+                return MUSTER_OK;
+            }
+        }
+    }
+    return wrong(where, value, "yes or no", err);
+}
+
+static enum muster_status set_ms(int64_t *field, const char *where, const char *value,
+                                 struct muster_error *err)
+{
+    char *end;
+    long long number;
+
+    errno = 0;
+    number = strtoll(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0' || number < 1 || number > INT32_MAX)
+        return wrong(where, value, "a number of milliseconds from 1 to 2147483647", err);
+    *field = number;
+    return MUSTER_OK;
+}
+
+static enum muster_status set_value(struct config *config, const struct option *option,
+                                    const char *where, const char *value, struct muster_error *err)
+{
+    void *field = (char *)config + option->offset;
+
+    switch (option->type) {
+    case OPTION_FLAG:
+        return set_flag(field, where, value, err);
+    case OPTION_MS:
+        return set_ms(field, where, value, err);
+    case OPTION_FORMAT:
+        if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
+            return wrong(where, value, "text or json", err);
+        *(enum log_format *)field = value[0] == 'j' ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+        return MUSTER_OK;
+    case OPTION_TEXT:
+    case OPTION_PATH:
+        if (value[0] == '\0')
+            return wrong(where, value, "a value", err);
+        return set_text(field, value, err);
+    }
+    return MUSTER_OK;
+}
+
+/* '-' and '_' are the same, so that a name can be copied from anywhere. */
+static const struct option *find_option(const char *name, size_t length)
+{
+    for (size_t i = 0; i < OPTIONS_COUNT; i++) {
+        size_t at = 0;
+
+        while (at < length && options[i].name[at] != '\0' &&
+               options[i].name[at] == (name[at] == '_' ? '-' : name[at]))
+            at++;
+        if (at == length && options[i].name[at] == '\0')
+            return &options[i];
+    }
+    return NULL;
+}
+
+/* --- the three places ------------------------------------------------------------------------------- */
+
+static char *trim(char *text)
+{
+    size_t length;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    length = strlen(text);
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        text[--length] = '\0';
+    return text;
+}
+
+static enum muster_status take_line(struct config *config, const char *path, int number, char *line,
+                                    struct muster_error *err)
+{
+    char where[LINE_BYTES_MAX];
+    char *text = trim(line);
+    char *equals = strchr(text, '=');
+    const struct option *option;
+    char *name;
+
+    if (text[0] == '\0' || text[0] == '#')
+        return MUSTER_OK;
+    if (equals == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT, "%s line %d: write NAME = VALUE, or # COMMENT",
+                         path, number);
+    *equals = '\0';
+    name = trim(text);
+    option = find_option(name, strlen(name));
+    if (option == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%s line %d: there is no option %s; see musterd --help", path, number,
+                         name);
+    snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
+    return set_value(config, option, where, trim(equals + 1), err);
+}
+
+static enum muster_status take_file(struct config *config, const char *path,
+                                    struct muster_error *err)
+{
+    char line[LINE_BYTES_MAX];
+    FILE *file = fopen(path, "re");
+    enum muster_status status = MUSTER_OK;
+
+    if (file == NULL)
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot read configuration %s: %s", path,
+                              strerror(errno));
+    for (int number = 1; status == MUSTER_OK && fgets(line, sizeof line, file) != NULL; number++) {
+        if (strlen(line) == sizeof line - 1)
+            status = error_set(err, MUSTER_E_ARGUMENT, "%s line %d is too long", path, number);
+        else
+            status = take_line(config, path, number, line, err);
+    }
+    if (status == MUSTER_OK && ferror(file))
+        status = error_set_code(err, MUSTER_E_IO, errno, "cannot read configuration %s: %s", path,
+                                strerror(errno));
+    fclose(file);
+    return status;
+}
+
+static const char *from_environment(const char *name, char *ret_variable)
+{
+    const char *value;
+    size_t at = (size_t)sprintf(ret_variable, "MUSTER_");
+
+    for (; *name != '\0'; name++)
+        ret_variable[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    ret_variable[at] = '\0';
+    value = getenv(ret_variable);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static enum muster_status take_environment(struct config *config, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < OPTIONS_COUNT && status == MUSTER_OK; i++) {
+        char variable[NAME_BYTES_MAX];
+        const char *value = from_environment(options[i].name, variable);
+
+        if (value != NULL)
+            status = set_value(config, &options[i], variable, value, err);
+    }
+    return status;
+}
+
+/* A flag as "--name=value", "--name value", or "--name" alone. */
+struct flag {
+    const char *name;
+    size_t length;
+    const char *value; /* NULL = none was given with it */
+};
+
+static enum muster_status split_flag(const char *argument, struct flag *ret_flag,
+                                     struct muster_error *err)
+{
+    if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "musterd takes options only, not \"%s\"; see musterd --help", argument);
+    ret_flag->name = argument + 2;
+    ret_flag->length = strcspn(ret_flag->name, "=");
+    ret_flag->value =
+        ret_flag->name[ret_flag->length] == '=' ? ret_flag->name + ret_flag->length + 1 : NULL;
+    return MUSTER_OK;
+}
+
+static bool flag_is(const struct flag *flag, const char *name)
+{
+    return strlen(name) == flag->length && strncmp(flag->name, name, flag->length) == 0;
+}
+
+/* One argument, or two. config NULL: only --config is taken; all others are checked by name. */
+static enum muster_status take_flag(int argc, char *const *argv, int *at, struct config *config,
+                                    const char **config_path, struct muster_error *err)
+{
+    const char *argument = argv[*at];
+    struct flag flag = {0};
+    const struct option *option;
+    enum muster_status status = split_flag(argument, &flag, err);
+    bool is_config;
+
+    if (status != MUSTER_OK)
+        return status;
+    is_config = flag_is(&flag, "config");
+    option = find_option(flag.name, flag.length);
+    if (option == NULL && !is_config)
+        return error_set(err, MUSTER_E_ARGUMENT, "there is no option %s; see musterd --help",
+                         argument);
+    if (flag.value == NULL && option != NULL && option->type == OPTION_FLAG)
+        flag.value = "yes";
+    else if (flag.value == NULL && *at + 1 < argc)
+        flag.value = argv[++*at];
+    if (flag.value == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT, "option %s needs a value; see musterd --help",
+                         argument);
+    if (is_config)
+        *config_path = flag.value;
+    else if (config != NULL)
+        return set_value(config, option, argument, flag.value, err);
+    return MUSTER_OK;
+}
+
+static enum muster_status take_flags(int argc, char *const *argv, struct config *config,
+                                     const char **config_path, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (int at = 1; at < argc && status == MUSTER_OK; at++)
+        status = take_flag(argc, argv, &at, config, config_path, err);
+    return status;
+}
+
+/* --- defaults --------------------------------------------------------------------------------------- */
+
+static const char *directory_from(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value != NULL && value[0] == '/' ? value : NULL; /* XDG: a relative one is ignored */
+}
+
+enum muster_status config_default_db(bool root, char **ret_path, struct muster_error *err)
+{
+    const char *state = directory_from("XDG_STATE_HOME");
+    const char *home = directory_from("HOME");
+    char path[PATH_MAX];
+
+    if (root)
+        return set_text(ret_path, "/var/lib/muster/muster.db", err);
+    if (state != NULL)
+        snprintf(path, sizeof path, "%s/muster/muster.db", state);
+    else if (home != NULL)
+        snprintf(path, sizeof path, "%s/.local/state/muster/muster.db", home);
+    else
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "neither XDG_STATE_HOME nor HOME says where the database should be; name "
+                         "it with --db PATH");
+    return set_text(ret_path, path, err);
+}
+
+enum muster_status config_default_listen(bool root, char **ret_endpoint, struct muster_error *err)
+{
+    const char *runtime = directory_from("XDG_RUNTIME_DIR");
+    char endpoint[PATH_MAX];
+
+    if (root)
+        snprintf(endpoint, sizeof endpoint, "ipc:///run/muster/broker.sock");
+    else if (runtime != NULL)
+        snprintf(endpoint, sizeof endpoint, "ipc://%s/muster/broker.sock", runtime);
+    else
+        snprintf(endpoint, sizeof endpoint, "ipc:///tmp/muster-%u/broker.sock",
+                 (unsigned)geteuid());
+    return set_text(ret_endpoint, endpoint, err);
+}
+
+static enum muster_status fill_defaults(struct config *config, struct muster_error *err)
+{
+    const bool root = geteuid() == 0;
+    enum muster_status status = MUSTER_OK;
+
+    if (config->db == NULL)
+        status = config_default_db(root, &config->db, err);
+    if (status == MUSTER_OK && config->listen == NULL)
+        status = config_default_listen(root, &config->listen, err);
+    if (status == MUSTER_OK)
+        status = bus_check_listen(config->listen, config->insecure, err);
+    return status;
+}
+
+/* --- all together ----------------------------------------------------------------------------------- */
+
+static bool asks_for(int argc, char *const *argv, const char *flag)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], flag) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum muster_status config_parse(int argc, char *const *argv, struct config *ret_config,
+                                struct muster_error *err)
+{
+    const char *path = getenv("MUSTER_CONFIG");
+    enum muster_status status;
+
+    *ret_config = (struct config){.show_help = asks_for(argc, argv, "--help"),
+                                  .show_version = asks_for(argc, argv, "--version")};
+    if (ret_config->show_help || ret_config->show_version)
+        return MUSTER_OK;
+    status = take_flags(argc, argv, NULL, &path, err); /* where is the file? */
+    if (status == MUSTER_OK && path != NULL && path[0] != '\0')
+        status = take_file(ret_config, path, err);
+    if (status == MUSTER_OK)
+        status = take_environment(ret_config, err);
+    if (status == MUSTER_OK)
+        status = take_flags(argc, argv, ret_config, &path, err);
+    if (status == MUSTER_OK)
+        status = fill_defaults(ret_config, err);
+    return status;
+}
+
+void config_free(struct config *config)
+{
+    free(config->listen);
+    free(config->db);
+    free(config->port_file);
+    *config = (struct config){0};
+}

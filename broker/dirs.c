@@ -1,0 +1,57 @@
+/* dirs - see dirs.h. */
+#include "broker/dirs.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum muster_status dirs_parent(const char *path, char *ret_directory, size_t capacity,
+                               struct muster_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+
+    if (length >= capacity)
+        return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
+                         path);
+    memcpy(ret_directory, slash == NULL ? "." : path, length);
+    ret_directory[length] = '\0';
+    return MUSTER_OK;
+}
+
+static enum muster_status make(const char *directory, struct muster_error *err)
+{
+    struct stat info;
+
+    if (mkdir(directory, 0700) == 0)
+        return MUSTER_OK;
+    /* EEXIST alone is not enough: on a read-only root mkdir says EROFS for what is there, too */
+    if (stat(directory, &info) == 0 && S_ISDIR(info.st_mode))
+        return MUSTER_OK;
+    return error_set_code(err, MUSTER_E_IO, errno,
+                          "cannot create directory %s: %s; create it, or choose another place",
+                          directory, strerror(errno));
+}
+
+enum muster_status dirs_make_parent(const char *path, struct muster_error *err)
+{
+    char directory[PATH_MAX];
+    enum muster_status status = dirs_parent(path, directory, sizeof directory, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    for (char *at = directory + 1; *at != '\0'; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        status = make(directory, err);
+        *at = '/';
+        if (status != MUSTER_OK)
+            return status;
+    }
+    return make(directory, err);
+}

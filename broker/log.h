@@ -1,0 +1,24 @@
+/* log - the broker's lines on stderr: one line a record, with time and level.
+ * Owns: the format (text or JSON) and the escaping of what came from outside.
+ * Never: a file, a thread, a buffer between calls. */
+#ifndef BROKER_LOG_H
+#define BROKER_LOG_H
+
+#include <stddef.h>
+
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO };
+
+void broker_log_format(enum log_format format);
+
+/* One write(2) of one line. Bytes outside printable ASCII become \xNN, so that a name sent by a
+ * node can neither break a line nor speak to a terminal. */
+void broker_log(enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The line as it is written, without the final newline; for the above and for tests. Cuts what does
+ * not fit; the result is always terminated. */
+void broker_log_line(enum log_format format, enum log_level level, long long unix_ms,
+                     const char *text, char *line, size_t capacity);
+
+#endif

@@ -1,0 +1,646 @@
+/* loop - see loop.h.
+ *
+ * When a batch cannot be written (disk full): it is kept with all its outputs and tried again after
+ * 100 ms, doubling to 2 s. Until then the core sees only inputs that write nothing but progress, and
+ * no ticks; what else comes is answered MUSTER_E_STORAGE, and its sender sends it again. What goes
+ * out meanwhile says nothing of the unwritten batch: heads carry the last committed event, events come
+ * from the file, snapshots wait. Progress of that time is dropped; nodes tell it again each second. */
+#include "broker/loop.h"
+
+#include "broker/failpoint.h"
+#include "broker/log.h"
+#include "schema/error.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PASS_FRAMES_MAX 4096 /* then write and send what there is before reading on */
+#define TICKS_LATE_MAX 4     /* passes with a full queue after which time goes on regardless */
+#define WAIT_MAX_MS 1000
+#define RETRY_MIN_MS 100
+#define RETRY_MAX_MS 2000
+#define REPORT_EVERY_MS 10000
+#define DECODE_BYTES_MAX (1u << 20) /* a frame's strings and lists as structs */
+#define LACKING_MAX 1024            /* nodes of one pass that the journal cannot serve */
+
+struct lacking {
+    uint64_t route;
+    char job[JOB_NAME_MAX + 1];
+};
+
+struct loop {
+    struct store *store;
+    struct bus *bus;
+    struct core *core;
+    int signal_fd;
+    int64_t now_boot_ms;
+    int64_t now_unix_ms;
+
+    struct actions batch;        /* being built, or kept because it could not be written */
+    struct actions free_outputs; /* of inputs taken while the batch is kept */
+    bool blocked;
+    struct muster_error blocked_by;
+    int64_t blocked_since_ms;
+    int64_t retry_boot_ms;
+    int64_t retry_ms;
+    unsigned ticks_late;
+
+    struct lacking lacking[LACKING_MAX];
+    size_t lacking_count;
+
+    struct loop_counters counters;
+    struct loop_counters reported;
+    struct bus_counters bus_reported;
+    int64_t report_boot_ms;
+
+    struct arena arena; /* of one decoded frame */
+    struct store_rows rows;
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void read_clocks(struct loop *loop)
+{
+    loop->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
+    loop->now_unix_ms = clock_ms(CLOCK_REALTIME);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- sending -------------------------------------------------------------------------------------- */
+
+static size_t encode(struct loop *loop, const struct wire_msg *message)
+{
+    size_t size = wire_encode(message, loop->frame, sizeof loop->frame);
+
+    if (size == 0)
+        broker_log(LOG_LEVEL_ERROR, "a %s message cannot be encoded and was not sent; report it",
+                   wire_type_name(message->type));
+    return size;
+}
+
+static void send_message(struct loop *loop, uint64_t route, const struct wire_msg *message)
+{
+    size_t size = encode(loop, message);
+
+    if (size > 0)
+        bus_send(loop->bus, route, loop->frame, size);
+}
+
+static void publish_message(struct loop *loop, const char *job, const struct wire_msg *message)
+{
+    size_t size = encode(loop, message);
+
+    if (size > 0 && !failpoint_drop_publish())
+        bus_publish(loop->bus, job, loop->frame, size);
+}
+
+/* Time crosses the wire as what is left of it now. */
+static void set_left(const struct loop *loop, const struct action *action, struct wire_msg *message)
+{
+    int64_t left = action->deadline_boot_ms - loop->now_boot_ms;
+
+    if (action->deadline_boot_ms == 0)
+        return;
+    if (left < 0)
+        left = 0;
+    if (message->type == WIRE_EVENT)
+        message->u.event.left_ms = left;
+    else if (message->type == WIRE_HINT)
+        message->u.hint.left_ms = left;
+    else if (message->type == WIRE_SNAPSHOT)
+        message->u.snapshot.left_ms = left;
+}
+
+/* A head that tells nothing which is not in the database. */
+static void lower_head(struct loop *loop, struct wire_down *head)
+{
+    uint64_t committed;
+
+    if (head->job == NULL || head->job[0] == '\0')
+        return;
+    committed = store_job_seq(loop->store, head->job);
+    if (head->last_seq > committed)
+        head->last_seq = committed;
+}
+
+static struct wire_msg answer_to(const struct loop *loop, const char *job, enum wire_type type)
+{
+    struct wire_msg message = {.type = type};
+
+    core_fill_down(loop->core, job, &message.down);
+    return message;
+}
+
+struct event_sink {
+    struct loop *loop;
+    uint64_t route;
+    struct wire_msg message; /* head as of now */
+};
+
+static void send_event(void *arg, const struct wire_event *event)
+{
+    struct event_sink *sink = arg;
+
+    sink->message.u.event = *event;
+    send_message(sink->loop, sink->route, &sink->message);
+}
+
+/* Only what the process cannot go on with is returned. */
+static enum muster_status send_events(struct loop *loop, const struct action *action,
+                                      struct muster_error *err)
+{
+    struct event_sink sink = {
+        .loop = loop, .route = action->route, .message = answer_to(loop, action->job, WIRE_EVENT)};
+    struct lacking *lacking = &loop->lacking[loop->lacking_count];
+    enum muster_status status;
+
+    if (loop->blocked)
+        lower_head(loop, &sink.message.down);
+    status = store_send_events(loop->store, action->job, action->number, action->count,
+                               loop->now_boot_ms, send_event, &sink, err);
+    if (status != MUSTER_E_NOT_FOUND)
+        return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+    if (!loop->blocked && loop->lacking_count < LACKING_MAX) { /* else the node asks again */
+        lacking->route = action->route;
+        snprintf(lacking->job, sizeof lacking->job, "%s", action->job);
+        loop->lacking_count++;
+    }
+    return MUSTER_OK;
+}
+
+static void send_manifest(struct loop *loop, const struct action *action)
+{
+    struct wire_msg message = answer_to(loop, action->job, WIRE_MANIFEST_CHUNK);
+    struct store_manifest chunk;
+    struct muster_error err;
+
+    if (loop->blocked)
+        lower_head(loop, &message.down);
+    if (store_manifest(loop->store, action->job, action->number, action->count, &chunk, &err) !=
+        MUSTER_OK) {
+        broker_log(LOG_LEVEL_WARNING, "no manifest for a node of job %s: %s", action->job,
+                   err.text);
+        return; /* the node asks again, or leaves the repair to the next generation */
+    }
+    message.u.manifest_chunk.checkpoint = action->number;
+    message.u.manifest_chunk.round_generation = chunk.generation;
+    message.u.manifest_chunk.step = chunk.step;
+    message.u.manifest_chunk.offset = chunk.offset;
+    message.u.manifest_chunk.total = chunk.total;
+    message.u.manifest_chunk.bytes.data = chunk.data;
+    message.u.manifest_chunk.bytes.size = chunk.size;
+    send_message(loop, action->route, &message);
+}
+
+static void send_rows(struct loop *loop, const struct action *action)
+{
+    const struct wire_query *asked = &action->message.u.query;
+    const struct store_query query = {
+        .name = asked->name,
+        .job = action->message.up.job,
+        .text = asked->text_arg,
+        .number = asked->number_arg,
+        .after = asked->after,
+    };
+    struct wire_msg message = answer_to(loop, "", WIRE_ROWS);
+    struct muster_error err;
+    enum muster_status status = store_query(loop->store, &query, &loop->rows, &err);
+
+    message.u.rows.request = action->message.up.request;
+    message.u.rows.code = status;
+    if (status != MUSTER_OK) {
+        message.u.rows.text = err.text;
+    } else {
+        message.u.rows.more = loop->rows.more;
+        message.u.rows.columns = loop->rows.columns;
+        message.u.rows.rows = loop->rows.rows;
+        message.u.rows.cells.data = loop->rows.cells;
+        message.u.rows.cells.size = loop->rows.size;
+    }
+    send_message(loop, action->route, &message);
+}
+
+static void publish_hints(struct loop *loop)
+{
+    for (size_t i = 0; i < loop->batch.count; i++) {
+        struct wire_msg message;
+
+        if (loop->batch.items[i].kind != ACTION_HINT)
+            continue;
+        message = loop->batch.items[i].message;
+        set_left(loop, &loop->batch.items[i], &message);
+        lower_head(loop, &message.down); /* its batch is not committed yet */
+        publish_message(loop, loop->batch.items[i].job, &message);
+    }
+}
+
+static enum muster_status carry_out(struct loop *loop, const struct action *action,
+                                    struct muster_error *err)
+{
+    struct wire_msg message = action->message;
+
+    set_left(loop, action, &message);
+    switch (action->kind) {
+    case ACTION_SEND:
+        send_message(loop, action->route, &message);
+        return MUSTER_OK;
+    case ACTION_PUBLISH:
+        publish_message(loop, action->job, &message);
+        return MUSTER_OK;
+    case ACTION_SEND_EVENTS:
+        return send_events(loop, action, err);
+    case ACTION_SEND_MANIFEST:
+        send_manifest(loop, action);
+        return MUSTER_OK;
+    case ACTION_SEND_ROWS:
+        send_rows(loop, action);
+        return MUSTER_OK;
+    case ACTION_NONE:
+    case ACTION_PERSIST:
+    case ACTION_HINT:
+        return MUSTER_OK;
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_status send_all(struct loop *loop, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < loop->batch.count && status == MUSTER_OK; i++)
+        status = carry_out(loop, &loop->batch.items[i], err);
+    return status;
+}
+
+/* While a batch is kept: nothing that could tell of it. */
+static enum muster_status send_free_outputs(struct loop *loop, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < loop->free_outputs.count && status == MUSTER_OK; i++) {
+        struct action *action = &loop->free_outputs.items[i];
+        enum wire_type type = action->message.type;
+
+        if (type == WIRE_SNAPSHOT || type == WIRE_WELCOME || type == WIRE_EVENT)
+            continue;
+        if (action->kind == ACTION_SEND || action->kind == ACTION_PUBLISH)
+            lower_head(loop, &action->message.down);
+        status = carry_out(loop, action, err);
+    }
+    actions_clear(&loop->free_outputs);
+    return status;
+}
+
+/* --- writing -------------------------------------------------------------------------------------- */
+
+static void block(struct loop *loop, const struct muster_error *why)
+{
+    if (!loop->blocked) {
+        broker_log(LOG_LEVEL_ERROR, "%s; until it works again nodes are answered %s", why->text,
+                   muster_status_name(MUSTER_E_STORAGE));
+        loop->blocked_since_ms = loop->now_boot_ms;
+        loop->retry_ms = RETRY_MIN_MS;
+    } else {
+        loop->retry_ms = min_i64(loop->retry_ms * 2, RETRY_MAX_MS);
+    }
+    loop->blocked = true;
+    loop->blocked_by = *why;
+    loop->retry_boot_ms = loop->now_boot_ms + loop->retry_ms;
+}
+
+static void unblock(struct loop *loop)
+{
+    if (loop->blocked)
+        broker_log(LOG_LEVEL_INFO, "the state is written again, after %" PRId64 " ms",
+                   loop->now_boot_ms - loop->blocked_since_ms);
+    loop->blocked = false;
+}
+
+#ifdef MUSTER_FAIL_POINTS
+static void pass_failpoints(const struct loop *loop)
+{
+    bool decision = false;
+    bool sends = false;
+
+    for (size_t i = 0; i < loop->batch.count; i++) {
+        const struct action *action = &loop->batch.items[i];
+
+        decision =
+            decision || (action->kind == ACTION_PERSIST && action->record.kind == RECORD_EVENT &&
+                         action->record.u.event.body.kind == EVENT_DECISION);
+        sends = sends || (action->kind != ACTION_PERSIST && action->kind != ACTION_HINT);
+    }
+    failpoint("after_commit");
+    if (decision)
+        failpoint("after_commit_decision");
+    if (sends)
+        failpoint("before_send");
+}
+#else
+#define pass_failpoints(loop) ((void)(loop))
+#endif
+
+/* Writes the batch, then sends it. MUSTER_OK also when it is kept for later. */
+static enum muster_status commit(struct loop *loop, struct muster_error *err)
+{
+    struct muster_error why;
+    enum muster_status status;
+
+    failpoint("before_commit");
+    status = store_apply(loop->store, &loop->batch, loop->now_boot_ms, &why);
+    if (status == MUSTER_E_STORAGE) {
+        block(loop, &why);
+        return MUSTER_OK;
+    }
+    if (status != MUSTER_OK) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    unblock(loop);
+    pass_failpoints(loop);
+    status = send_all(loop, err);
+    actions_clear(&loop->batch);
+    return status;
+}
+
+/* --- receiving ------------------------------------------------------------------------------------ */
+
+static void refuse(struct loop *loop, uint64_t route, const struct wire_msg *message, unsigned code,
+                   const char *text)
+{
+    struct wire_msg answer;
+
+    if (message->type == WIRE_HELLO) {
+        answer = answer_to(loop, "", WIRE_REFUSED);
+        answer.u.refused.code = code;
+        answer.u.refused.text = text;
+        answer.u.refused.retry = code == MUSTER_E_STORAGE;
+        if (code != MUSTER_E_VERSION)
+            answer.u.refused.nonce = message->u.hello.nonce;
+    } else {
+        answer = answer_to(loop, "", WIRE_ACK);
+        answer.u.ack.code = code;
+        answer.u.ack.text = text;
+        if (code != MUSTER_E_VERSION)
+            answer.u.ack.request = message->up.request;
+    }
+    send_message(loop, route, &answer);
+}
+
+static void refuse_for_storage(struct loop *loop, uint64_t route, const struct wire_msg *message)
+{
+    loop->counters.refused++;
+    if (message->type == WIRE_HELLO || wire_is_request(message->type))
+        refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
+}
+
+static void take_frame(struct loop *loop, const struct bus_frame *frame)
+{
+    struct wire_msg message = {.type = WIRE_NONE};
+    struct input input = {.kind = INPUT_MESSAGE,
+                          .now_boot_ms = loop->now_boot_ms,
+                          .now_unix_ms = loop->now_unix_ms,
+                          .route = frame->route,
+                          .message = &message};
+    struct muster_error err;
+    enum muster_status status;
+
+    arena_reset(&loop->arena);
+    status = wire_decode(frame->data, frame->size, &loop->arena, &message, &err);
+    if (status == MUSTER_E_VERSION) {
+        loop->counters.version++;
+        refuse(loop, frame->route, &message, MUSTER_E_VERSION, err.text);
+    } else if (status != MUSTER_OK) {
+        loop->counters.malformed++;
+    } else if (!wire_is_up(message.type)) {
+        loop->counters.unexpected++;
+    } else if (!loop->blocked) {
+        core_step(loop->core, &input, &loop->batch);
+    } else if (core_input_is_free(&message)) {
+        core_step(loop->core, &input, &loop->free_outputs);
+    } else {
+        refuse_for_storage(loop, frame->route, &message);
+    }
+}
+
+/* True once the queue is empty. */
+static bool receive_all(struct loop *loop)
+{
+    for (int i = 0; i < PASS_FRAMES_MAX; i++) {
+        struct bus_frame frame;
+        enum bus_received received = bus_receive(loop->bus, &frame);
+
+        if (received == BUS_NOTHING)
+            return true;
+        if (received == BUS_FRAME)
+            take_frame(loop, &frame);
+    }
+    return false;
+}
+
+/* Silence may only be judged when nobody's word waits in the queue; under a flood that never ends
+ * time goes on after some passes all the same. */
+static void tick(struct loop *loop, bool drained)
+{
+    const struct input input = {
+        .kind = INPUT_TICK, .now_boot_ms = loop->now_boot_ms, .now_unix_ms = loop->now_unix_ms};
+
+    if (!drained && loop->ticks_late++ < TICKS_LATE_MAX)
+        return;
+    loop->ticks_late = 0;
+    core_step(loop->core, &input, &loop->batch);
+}
+
+/* Those whom the journal could not serve are given to the core, whose answers are a batch again. */
+static enum muster_status serve_lacking(struct loop *loop, struct muster_error *err)
+{
+    size_t count = loop->lacking_count;
+
+    if (count == 0 || loop->blocked)
+        return MUSTER_OK;
+    loop->lacking_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct input input = {.kind = INPUT_NO_EVENTS,
+                                    .now_boot_ms = loop->now_boot_ms,
+                                    .now_unix_ms = loop->now_unix_ms,
+                                    .route = loop->lacking[i].route,
+                                    .job = loop->lacking[i].job};
+
+        core_step(loop->core, &input, &loop->batch);
+    }
+    return commit(loop, err);
+}
+
+/* --- one pass --------------------------------------------------------------------------------------- */
+
+/* One line for what was thrown away, at most every ten seconds. */
+static void report_drops(struct loop *loop)
+{
+    const struct bus_counters *bus = bus_counters(loop->bus);
+    const struct loop_counters *now = &loop->counters;
+    const struct loop_counters *then = &loop->reported;
+    uint64_t malformed = now->malformed - then->malformed;
+    uint64_t version = now->version - then->version;
+    uint64_t unexpected = now->unexpected - then->unexpected;
+    uint64_t shape = bus->dropped_shape + bus->dropped_identity - loop->bus_reported.dropped_shape -
+                     loop->bus_reported.dropped_identity;
+    uint64_t full = bus->full - loop->bus_reported.full;
+
+    if (loop->now_boot_ms < loop->report_boot_ms ||
+        malformed + version + unexpected + shape + full == 0)
+        return;
+    broker_log(LOG_LEVEL_WARNING,
+               "dropped messages: %" PRIu64 " malformed, %" PRIu64 " of another version, %" PRIu64
+               " unexpected, %" PRIu64 " not framed as ours; %" PRIu64
+               " could not be sent to nodes "
+               "that do not read",
+               malformed, version, unexpected, shape, full);
+    loop->reported = *now;
+    loop->bus_reported = *bus;
+    loop->report_boot_ms = loop->now_boot_ms + REPORT_EVERY_MS;
+}
+
+static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
+{
+    int64_t now = clock_ms(CLOCK_BOOTTIME);
+    int64_t due = loop->blocked ? loop->retry_boot_ms : core_wakeup_boot_ms(loop->core);
+    int64_t wait;
+
+    if (!loop->blocked)
+        due = min_i64(due, store_wakeup_boot_ms(loop->store));
+    wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);
+    return wait < 0 ? 0 : wait;
+}
+
+static bool signal_came(const struct loop *loop)
+{
+    struct signalfd_siginfo info;
+
+    if (read(loop->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return false;
+    broker_log(LOG_LEVEL_INFO, "signal %u from pid %u: stopping", info.ssi_signo, info.ssi_pid);
+    return true;
+}
+
+enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_stop,
+                             struct muster_error *err)
+{
+    bool drained;
+    bool readable = bus_wait(loop->bus, loop->signal_fd, time_to_wait(loop, timeout_ms));
+    enum muster_status status = MUSTER_OK;
+
+    read_clocks(loop);
+    if (readable && signal_came(loop))
+        *ret_stop = true;
+    drained = receive_all(loop);
+    if (loop->blocked) {
+        status = send_free_outputs(loop, err);
+        if (status == MUSTER_OK && (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
+            status = commit(loop, err);
+    } else {
+        tick(loop, drained);
+        publish_hints(loop);
+        status = commit(loop, err);
+    }
+    if (status == MUSTER_OK)
+        status = serve_lacking(loop, err);
+    report_drops(loop);
+    return status;
+}
+
+enum muster_status loop_run(struct loop *loop, struct muster_error *err)
+{
+    bool stop = false;
+    enum muster_status status = MUSTER_OK;
+
+    while (!stop && status == MUSTER_OK)
+        status = loop_pass(loop, WAIT_MAX_MS, &stop, err);
+    if (stop && loop->blocked)
+        broker_log(LOG_LEVEL_WARNING, "the last inputs were not written and not answered; their "
+                                      "senders repeat them to the next musterd");
+    return status;
+}
+
+/* --- life -------------------------------------------------------------------------------------------- */
+
+struct loop *loop_create(struct store *store, struct bus *bus, struct core *core, int signal_fd)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+
+    if (loop == NULL)
+        return NULL;
+    loop->store = store;
+    loop->bus = bus;
+    loop->core = core;
+    loop->signal_fd = signal_fd;
+    actions_init(&loop->batch);
+    actions_init(&loop->free_outputs);
+    arena_init(&loop->arena, DECODE_BYTES_MAX);
+    return loop;
+}
+
+void loop_destroy(struct loop **loop)
+{
+    if (*loop == NULL)
+        return;
+    actions_free(&(*loop)->batch);
+    actions_free(&(*loop)->free_outputs);
+    arena_free(&(*loop)->arena);
+    free(*loop);
+    *loop = NULL;
+}
+
+static void load_row(void *arg, const struct record *row)
+{
+    struct loop *loop = arg;
+
+    core_load(loop->core, row);
+}
+
+enum muster_status loop_start(struct loop *loop, struct muster_error *err)
+{
+    struct input input = {.kind = INPUT_START};
+    enum muster_status status = store_load(loop->store, load_row, loop, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    read_clocks(loop);
+    input.now_boot_ms = loop->now_boot_ms;
+    input.now_unix_ms = loop->now_unix_ms;
+    core_step(loop->core, &input, &loop->batch);
+    status = commit(loop, err);
+    if (status == MUSTER_OK && loop->blocked) {
+        if (err != NULL)
+            *err = loop->blocked_by;
+        status = MUSTER_E_STORAGE;
+    }
+    return status;
+}
+
+bool loop_is_blocked(const struct loop *loop)
+{
+    return loop->blocked;
+}
+
+const struct loop_counters *loop_counters(const struct loop *loop)
+{
+    return &loop->counters;
+}

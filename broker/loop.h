@@ -1,0 +1,42 @@
+/* loop - receive all, decide, write once, send all.
+ * Owns: the order of those four, the batch that could not be written yet, the counters of what
+ * could not be understood. Knows order, not meaning: what a message is about is the core's.
+ * Invariants: nothing that the core produced leaves before the transaction of its batch was
+ * committed, except hints; a batch is written whole or not at all; the core is never rolled back. */
+#ifndef BROKER_LOOP_H
+#define BROKER_LOOP_H
+
+#include "broker/bus.h"
+#include "broker/core/core.h"
+#include "broker/store.h"
+
+struct loop;
+
+struct loop_counters {
+    uint64_t malformed;
+    uint64_t version;    /* another protocol version */
+    uint64_t unexpected; /* of a type that only a broker sends */
+    uint64_t refused;    /* answered MUSTER_E_STORAGE */
+};
+
+/* Borrows all three until loop_destroy. signal_fd: a signalfd of the signals that mean "stop", or
+ * -1. NULL when memory is out. */
+struct loop *loop_create(struct store *store, struct bus *bus, struct core *core, int signal_fd);
+void loop_destroy(struct loop **loop);
+
+/* Loads the core from the store and commits its start. Any failure: the broker cannot start. */
+enum muster_status loop_start(struct loop *loop, struct muster_error *err);
+
+/* One pass: waits at most timeout_ms (less if a timer is due before), then does what there is.
+ * *ret_stop is set to true once a signal came. A failure is final: the process must exit without
+ * closing the store, and its next start reads what was committed. */
+enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_stop,
+                             struct muster_error *err);
+
+/* Passes until a signal comes. */
+enum muster_status loop_run(struct loop *loop, struct muster_error *err);
+
+bool loop_is_blocked(const struct loop *loop); /* a batch waits for room on the disk */
+const struct loop_counters *loop_counters(const struct loop *loop);
+
+#endif

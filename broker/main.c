@@ -1,0 +1,199 @@
+/* musterd - the broker: takes its state, opens its sockets, runs the loop, leaves cleanly.
+ * Order at start: signals, state lock and database, sockets, the core's start committed, port file.
+ * A failure of the running loop ends the process at once, without closing the database: the next
+ * start reads what was committed. */
+#include "broker/bus.h"
+#include "broker/config.h"
+#include "broker/core/core.h"
+#include "broker/log.h"
+#include "broker/loop.h"
+#include "broker/store.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct program {
+    struct config config;
+    int signal_fd;
+    struct store *store;
+    struct bus *bus;
+    struct core *core;
+    struct loop *loop;
+};
+
+/* libzmq's threads take over this thread's mask, so this comes before the first socket. */
+static enum muster_status take_signals(int *ret_fd, struct muster_error *err)
+{
+    sigset_t stop;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGINT);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is a full disk, not a death sentence */
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    *ret_fd = signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*ret_fd < 0)
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot watch signals: %s", strerror(errno));
+    return MUSTER_OK;
+}
+
+/* Two connections a node: a low limit makes libzmq's I/O thread spin. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        broker_log(LOG_LEVEL_WARNING, "cannot raise the limit of open files: %s", strerror(errno));
+        return;
+    }
+    broker_log(LOG_LEVEL_INFO, "open files: at most %llu, enough for about %llu nodes",
+               (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur / 4);
+}
+
+/* Complete before it has its name: who sees the file sees both lines. */
+static enum muster_status write_port_file(const char *path, const struct bus *bus,
+                                          struct muster_error *err)
+{
+    char part[PATH_MAX];
+    char text[2 * PATH_MAX];
+    int length = snprintf(text, sizeof text, "%s\n%s\n", bus_command_endpoint(bus),
+                          bus_events_endpoint(bus));
+    int fd;
+    bool ok;
+
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
+                         path);
+    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ok = fd >= 0 && write(fd, text, (size_t)length) == length;
+    if (fd >= 0)
+        close(fd);
+    if (!ok || rename(part, path) != 0)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "cannot write the port file %s: %s; choose another with --port-file",
+                              path, strerror(errno));
+    return MUSTER_OK;
+}
+
+static enum muster_status make_core(struct program *program, struct muster_error *err)
+{
+    struct core_options options = {
+        .events_endpoint = bus_events_endpoint(program->bus),
+        .join_timeout_ms = program->config.join_timeout_ms,
+    };
+
+    while (options.start_id == 0) {
+        if (getrandom(&options.start_id, sizeof options.start_id, 0) < 0)
+            return error_set_code(err, MUSTER_E_IO, errno, "no random numbers: %s",
+                                  strerror(errno));
+    }
+    program->core = core_create(&options);
+    if (program->core != NULL)
+        program->loop =
+            loop_create(program->store, program->bus, program->core, program->signal_fd);
+    if (program->loop == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to start");
+    return MUSTER_OK;
+}
+
+static enum muster_status start(struct program *program, struct muster_error *err)
+{
+    const struct store_options store_options = {.allow_network_fs =
+                                                    program->config.allow_network_fs};
+    const struct bus_options bus_options = {.listen = program->config.listen,
+                                            .insecure = program->config.insecure};
+    enum muster_status status = take_signals(&program->signal_fd, err);
+
+    if (status == MUSTER_OK)
+        status = store_open(program->config.db, &store_options, &program->store, err);
+    if (status == MUSTER_OK)
+        status = bus_open(&bus_options, &program->bus, err);
+    if (status == MUSTER_OK)
+        status = make_core(program, err);
+    if (status == MUSTER_OK)
+        status = loop_start(program->loop, err);
+    if (status == MUSTER_OK && program->config.port_file != NULL)
+        status = write_port_file(program->config.port_file, program->bus, err);
+    return status;
+}
+
+static void stop(struct program *program)
+{
+    loop_destroy(&program->loop);
+    core_destroy(&program->core);
+    bus_close(&program->bus);
+    store_close(&program->store); /* gives up the lock, so it is the last */
+    if (program->signal_fd >= 0)
+        close(program->signal_fd);
+    config_free(&program->config);
+}
+
+static int run(struct program *program)
+{
+    struct muster_error err;
+    enum muster_status status;
+
+    raise_file_limit();
+    status = start(program, &err);
+    if (status != MUSTER_OK) {
+        broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
+        stop(program);
+        return EXIT_FAILED;
+    }
+    broker_log(LOG_LEVEL_INFO,
+               "musterd " MUSTER_VERSION " is ready: commands at %s, events at %s, database %s, "
+               "broker epoch %" PRIu64,
+               bus_command_endpoint(program->bus), bus_events_endpoint(program->bus),
+               program->config.db, core_epoch(program->core));
+    status = loop_run(program->loop, &err);
+    if (status != MUSTER_OK) {
+        broker_log(LOG_LEVEL_ERROR, "%s: %s; the next start goes on from what was written",
+                   muster_status_name(status), err.text);
+        _exit(EXIT_FAILED);
+    }
+    stop(program);
+    broker_log(LOG_LEVEL_INFO, "musterd has ended");
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    struct program program = {.signal_fd = -1};
+    struct muster_error err;
+    enum muster_status status = config_parse(argc, argv, &program.config, &err);
+
+    if (status != MUSTER_OK) {
+        fprintf(stderr, "musterd: %s\n", err.text);
+        config_free(&program.config);
+        return status == MUSTER_E_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    }
+    if (program.config.show_help) {
+        fputs(config_help(), stdout);
+        return EXIT_DONE;
+    }
+    if (program.config.show_version) {
+        puts("musterd " MUSTER_VERSION);
+        return EXIT_DONE;
+    }
+    umask(077); /* state, sockets and port file are this user's alone */
+    broker_log_format(program.config.log_format);
+    return run(&program);
+}

@@ -1,0 +1,426 @@
+/* store - see store.h. The connection's life and its transactions.
+ *
+ * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
+ * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
+ * and the next FULL commit syncs it along. */
+#include "broker/store_internal.h"
+
+#include "broker/dirs.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PRUNE_EVERY 64  /* events between two slices ... */
+#define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
+
+/* --- what went wrong --------------------------------------------------------------------------- */
+
+enum muster_status store_damaged(const struct store *store, const char *finding,
+                                 struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_CORRUPT,
+                     "database %s is damaged: %s. It was left as it is and nothing was recreated: "
+                     "keep a copy of it with its -wal file, then restore a backup in its place, or "
+                     "move it away to begin with an empty one",
+                     store->path, finding);
+}
+
+/* errno of the last failed write to the -wal file. sqlite3_system_errno() does not know those of a
+ * COMMIT. */
+static int wal_errno(sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int code = 0;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
+        wal == NULL || wal->pMethods == NULL ||
+        wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &code) != SQLITE_OK)
+        return 0;
+    return code;
+}
+
+/* A write that was refused for want of room. SQLite calls ENOSPC "full", but a quota or a file size
+ * limit a mere IOERR_WRITE. A frame that was not written whole has no valid checksum, so even during
+ * COMMIT such a transaction is surely not in the file; a failed sync leaves that open. */
+static bool out_of_room(struct store *store, int result)
+{
+    int code;
+
+    if ((result & 0xff) == SQLITE_FULL)
+        return true;
+    if (result != SQLITE_IOERR_WRITE)
+        return false;
+    code = wal_errno(store->db);
+    return code == ENOSPC || code == EDQUOT || code == EFBIG;
+}
+
+enum muster_status store_failed(struct store *store, int result, const char *doing,
+                                struct muster_error *err)
+{
+    const char *why = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(result);
+    int code = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
+
+    if (store->db != NULL && out_of_room(store, result))
+        return error_set_code(err, MUSTER_E_STORAGE, code,
+                              "cannot %s: no room for database %s (%s); free disk space", doing,
+                              store->path, why);
+    switch (result & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, MUSTER_E_STORAGE,
+                         "cannot %s: another process writes to database %s (%s); close it, nobody "
+                         "but musterd may write there",
+                         doing, store->path, why);
+    case SQLITE_NOMEM:
+        return error_set(err, MUSTER_E_STORAGE, "cannot %s in database %s: no memory; free some",
+                         doing, store->path);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return store_damaged(store, why, err);
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+    case SQLITE_MISUSE:
+    case SQLITE_ERROR:
+    case SQLITE_TOOBIG:
+        return error_set(err, MUSTER_E_FAULT,
+                         "cannot %s in database %s: %s; this is a bug of muster, report it", doing,
+                         store->path, why);
+    default:
+        return error_set_code(err, MUSTER_E_IO, code,
+                              "cannot %s in database %s: %s%s%s; check the disk and the file's "
+                              "permissions",
+                              doing, store->path, why, code != 0 ? ": " : "",
+                              code != 0 ? strerror(code) : "");
+    }
+}
+
+enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
+                                 struct muster_error *err)
+{
+    int result =
+        sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
+
+    return result == SQLITE_OK ? MUSTER_OK
+                               : store_failed(store, result, "prepare a statement", err);
+}
+
+enum muster_status store_exec(struct store *store, const char *sql, struct muster_error *err)
+{
+    int result = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return result == SQLITE_OK ? MUSTER_OK : store_failed(store, result, "run a statement", err);
+}
+
+enum muster_status store_get_int(struct store *store, const char *sql, int64_t *ret_value,
+                                 struct muster_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    enum muster_status status = store_prepare(store, sql, &statement, err);
+    int result;
+
+    if (status != MUSTER_OK)
+        return status;
+    result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        *ret_value = sqlite3_column_int64(statement, 0);
+    else
+        status = store_failed(store, result, "read a number", err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* --- transactions ------------------------------------------------------------------------------ */
+
+static enum muster_status step_once(struct store *store, sqlite3_stmt *statement, const char *doing,
+                                    struct muster_error *err)
+{
+    int result = sqlite3_step(statement);
+    enum muster_status status =
+        result == SQLITE_DONE ? MUSTER_OK : store_failed(store, result, doing, err);
+
+    sqlite3_reset(statement);
+    return status;
+}
+
+static void roll_back(struct store *store)
+{
+    if (sqlite3_get_autocommit(store->db) == 0) /* SQLite rolls back by itself on some errors */
+        step_once(store, store->rollback, "roll back", NULL);
+}
+
+/* The journal keeps its newest events and all since an active round's first; what goes is always a
+ * prefix, so that what stays has no gap. */
+static enum muster_status prune(struct store *store, const struct record_event *event,
+                                struct muster_error *err)
+{
+    if (event->seq % PRUNE_EVERY != 0 || event->seq <= store->journal_events_max)
+        return MUSTER_OK;
+    sqlite3_bind_text(store->prune, 1, event->job, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->prune, 2, (int64_t)(event->seq - store->journal_events_max));
+    return step_once(store, store->prune, "shorten the journal", err);
+}
+
+static enum muster_status write_held(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < store->held_count && status == MUSTER_OK; i++)
+        status = store_row_write(store, &store->held[i], err);
+    return status;
+}
+
+static enum muster_status write_rows(struct store *store, const struct actions *actions,
+                                     struct muster_error *err)
+{
+    enum muster_status status = write_held(store, err);
+
+    for (size_t i = 0; i < actions->count && status == MUSTER_OK; i++) {
+        const struct action *action = &actions->items[i];
+
+        if (action->kind != ACTION_PERSIST)
+            continue;
+        status = store_row_write(store, &action->record, err);
+        if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
+            status = prune(store, &action->record.u.event, err);
+    }
+    return status;
+}
+
+/* One transaction. What was held is gone afterwards: written, or dropped for want of room. */
+static enum muster_status write_all(struct store *store, const struct actions *actions,
+                                    int64_t now_boot_ms, struct muster_error *err)
+{
+    enum muster_status status = step_once(store, store->begin, "begin a transaction", err);
+
+    if (status == MUSTER_OK)
+        status = write_rows(store, actions, err);
+    if (status == MUSTER_OK)
+        status = step_once(store, store->commit, "commit", err);
+    if (status != MUSTER_OK)
+        roll_back(store);
+    store->held_count = 0;
+    arena_reset(&store->held_arena);
+    store->held_due_boot_ms = now_boot_ms + PROGRESS_MS;
+    return status;
+}
+
+/* --- progress ---------------------------------------------------------------------------------- */
+
+/* Only progress may wait: nothing refers to it, and an older row of it does no harm. */
+static bool may_wait(const struct action *action)
+{
+    return action->lazy && action->record.kind == RECORD_PROGRESS;
+}
+
+static bool all_may_wait(const struct actions *actions)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        if (actions->items[i].kind == ACTION_PERSIST && !may_wait(&actions->items[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Keeps a copy. Without memory the row is dropped: the node tells it again within a second. */
+static void hold(struct store *store, const struct record *row)
+{
+    struct record *copy;
+
+    if (store->held_count == store->held_capacity) {
+        size_t capacity = store->held_capacity == 0 ? 64 : store->held_capacity * 2;
+        struct record *grown =
+            capacity > 2 * CORE_NODES_MAX ? NULL : realloc(store->held, capacity * sizeof *grown);
+
+        if (grown == NULL)
+            return;
+        store->held = grown;
+        store->held_capacity = capacity;
+    }
+    copy = &store->held[store->held_count];
+    *copy = *row;
+    copy->u.progress.job = arena_strdup(&store->held_arena, row->u.progress.job);
+    if (copy->u.progress.job != NULL)
+        store->held_count++;
+}
+
+static enum muster_status set_synchronous(struct store *store, const char *sql, int64_t wanted,
+                                          struct muster_error *err)
+{
+    int64_t value = -1;
+    enum muster_status status = store_exec(store, sql, err);
+
+    if (status == MUSTER_OK)
+        status = store_get_int(store, "PRAGMA synchronous", &value, err);
+    if (status == MUSTER_OK && value != wanted)
+        status =
+            error_set(err, MUSTER_E_FAULT, "database %s: `%s` had no effect", store->path, sql);
+    return status;
+}
+
+static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
+                                     struct muster_error *err)
+{
+    static const struct actions nothing;
+    enum muster_status status;
+    enum muster_status restored;
+
+    status = set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
+    if (status != MUSTER_OK)
+        return status;
+    status = write_all(store, &nothing, now_boot_ms, err);
+    restored = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
+    if (restored != MUSTER_OK)
+        return restored;
+    return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+}
+
+enum muster_status store_apply(struct store *store, const struct actions *actions,
+                               int64_t now_boot_ms, struct muster_error *err)
+{
+    if (!all_may_wait(actions))
+        return write_all(store, actions, now_boot_ms, err);
+    for (size_t i = 0; i < actions->count; i++) {
+        if (actions->items[i].kind == ACTION_PERSIST)
+            hold(store, &actions->items[i].record);
+    }
+    if (store->held_count == 0 || now_boot_ms < store->held_due_boot_ms)
+        return MUSTER_OK;
+    return flush_held(store, now_boot_ms, err);
+}
+
+int64_t store_wakeup_boot_ms(const struct store *store)
+{
+    return store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
+}
+
+/* --- open and close ------------------------------------------------------------------------------ */
+
+static enum muster_status read_boot_id(char *ret_id, struct muster_error *err)
+{
+    static const char path[] = "/proc/sys/kernel/random/boot_id";
+    FILE *file = fopen(path, "re");
+    bool ok = file != NULL && fgets(ret_id, BOOT_ID_MAX, file) != NULL;
+
+    if (file != NULL)
+        fclose(file);
+    if (!ok)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "cannot read %s, so deadlines could not be told apart from those of "
+                              "another boot; mount /proc",
+                              path);
+    ret_id[strcspn(ret_id, "\n")] = '\0';
+    return MUSTER_OK;
+}
+
+static enum muster_status prepare_all(struct store *store, struct muster_error *err)
+{
+    const struct {
+        const char *sql;
+        sqlite3_stmt **statement;
+    } list[] = {
+        {"BEGIN IMMEDIATE", &store->begin},
+        {"COMMIT", &store->commit},
+        {"ROLLBACK", &store->rollback},
+        {"SELECT seq FROM job WHERE job = ?1", &store->job_seq},
+        {"SELECT seq, boot_id, deadline_boot_ms, body FROM event WHERE job = ?1 AND seq >= ?2 "
+         "ORDER BY seq LIMIT ?3",
+         &store->events},
+        {"WITH oldest AS MATERIALIZED (SELECT seq, round FROM event WHERE job = ?1 ORDER BY seq "
+         "LIMIT 256), kept AS (SELECT ifnull(min(seq), ?2 + 1) AS first FROM oldest WHERE round IN "
+         "(SELECT round FROM round WHERE job = ?1 AND state IN ('freezing', 'decided', "
+         "'writing'))) "
+         "DELETE FROM event WHERE job = ?1 AND seq <= ?2 AND seq < (SELECT first FROM kept) "
+         "AND seq <= (SELECT max(seq) FROM oldest)",
+         &store->prune},
+    };
+    enum muster_status status = store_rows_prepare(store, err);
+
+    _Static_assert(PRUNE_SLICE == 256, "as in the statement above");
+    for (size_t i = 0; i < sizeof list / sizeof *list && status == MUSTER_OK; i++)
+        status = store_prepare(store, list[i].sql, list[i].statement, err);
+    return status;
+}
+
+static enum muster_status open_checked(struct store *store, const struct store_options *options,
+                                       struct muster_error *err)
+{
+    enum muster_status status = read_boot_id(store->boot_id, err);
+
+    if (status == MUSTER_OK)
+        status = dirs_make_parent(store->path, err);
+    if (status == MUSTER_OK)
+        status = store_real_path(&store->path, err);
+    if (status == MUSTER_OK && !options->allow_network_fs)
+        status = store_refuse_network(store->path, err);
+    if (status == MUSTER_OK)
+        status = store_lock(store->path, &store->lock_fd, err);
+    if (status == MUSTER_OK)
+        status = store_connect(store, options, err);
+    if (status == MUSTER_OK)
+        status = prepare_all(store, err);
+    return status;
+}
+
+/* Also of a half-built store. */
+static void destroy(struct store *store)
+{
+    sqlite3_stmt *statement;
+
+    while (store->db != NULL && (statement = sqlite3_next_stmt(store->db, NULL)) != NULL)
+        sqlite3_finalize(statement);
+    sqlite3_close(store->db);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd); /* last: until then no other broker may open the file */
+    arena_free(&store->held_arena);
+    arena_free(&store->arena);
+    free(store->held);
+    free(store->manifest.text);
+    free(store->path);
+    free(store);
+}
+
+enum muster_status store_open(const char *path, const struct store_options *options,
+                              struct store **ret_store, struct muster_error *err)
+{
+    static const struct store_options defaults;
+    struct store *store = calloc(1, sizeof *store);
+    enum muster_status status;
+
+    if (store == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path);
+    if (options == NULL)
+        options = &defaults;
+    store->lock_fd = -1;
+    store->journal_events_max =
+        options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
+    arena_init(&store->held_arena, 0);
+    arena_init(&store->arena, 0);
+    store->path = strdup(path);
+    status = store->path == NULL
+                 ? error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path)
+                 : open_checked(store, options, err);
+    if (status != MUSTER_OK) {
+        destroy(store);
+        return status;
+    }
+    *ret_store = store;
+    return MUSTER_OK;
+}
+
+void store_close(struct store **store)
+{
+    if (*store == NULL)
+        return;
+    if ((*store)->held_count > 0)
+        flush_held(*store, 0, NULL);
+    /* so that a reader without write permission needs no -wal file */
+    sqlite3_wal_checkpoint_v2((*store)->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    destroy(*store);
+    *store = NULL;
+}

@@ -1,0 +1,102 @@
+/* store - the broker's database: the only place in broker/ that knows SQLite.
+ * Owns: the state lock (<db>.lock), the one read-write connection, the migrations, the transaction of
+ * a loop pass, the journal's bodies and its pruning, the rendered manifest.
+ * Never: decides anything; a second connection; creates or repairs a damaged file; sends.
+ *
+ * Three kinds of failure come out of a write (see store_apply):
+ *   MUSTER_E_STORAGE   no room, or another process holds the write lock: rolled back, try again
+ *   MUSTER_E_IO        the outcome of the COMMIT is unknown: exit; the next start reads what is there
+ *   MUSTER_E_CORRUPT, MUSTER_E_FAULT   damaged file, or a row that the schema refuses: exit
+ * One thread. Not usable across fork. */
+#ifndef BROKER_STORE_H
+#define BROKER_STORE_H
+
+#include "broker/core/core.h"
+#include "schema/sql.h"
+
+struct store;
+
+struct store_options {
+    bool allow_network_fs;
+    uint64_t journal_events_max; /* 0 = JOURNAL_EVENTS_MAX */
+    const struct sql_migration
+        *migrations; /* NULL = those of schema/sql; else closed by version 0 */
+};
+
+/* Takes the lock, checks and migrates the file. Creates the parent directory (0700) and the file.
+ * Copies path; options may be NULL. Blocks for a quick_check of the whole file.
+ * MUSTER_E_LOCKED another broker, named by pid · MUSTER_E_UNSUPPORTED a network file system ·
+ * MUSTER_E_CORRUPT damaged, or not a database of ours (kept as it is) · MUSTER_E_SCHEMA newer than
+ * this program · MUSTER_E_IO · MUSTER_E_STORAGE no room · MUSTER_E_NOMEM. */
+enum muster_status store_open(const char *path, const struct store_options *options,
+                              struct store **ret_store, struct muster_error *err);
+
+/* Writes held progress, truncates the WAL, closes, gives up the lock. NULL-safe, nulls. */
+void store_close(struct store **store);
+
+typedef void store_row_fn(void *arg, const struct record *row);
+
+/* Hands out what core_load wants, in its order; strings are borrowed for the call. A database
+ * without an epoch gives a RECORD_BROKER with epoch 0. MUSTER_E_CORRUPT: a word or number that no
+ * row may hold. */
+enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
+                              struct muster_error *err);
+
+/* Writes the ACTION_PERSIST rows of a batch in one transaction, in order, synced before it returns.
+ * Progress rows marked lazy are held if the batch has nothing else: they are written at most once a
+ * PROGRESS_MS without a sync, or with the next batch that has more; they are dropped when there is
+ * no room, since every node repeats its progress each second.
+ * MUSTER_OK, or see above; on MUSTER_E_STORAGE nothing of the batch is in the database. */
+enum muster_status store_apply(struct store *store, const struct actions *actions,
+                               int64_t now_boot_ms, struct muster_error *err);
+
+/* When store_apply must be called (also with an empty batch) for held progress; INT64_MAX = never. */
+int64_t store_wakeup_boot_ms(const struct store *store);
+
+/* The job's newest committed event number, 0 for an unknown job. */
+uint64_t store_job_seq(struct store *store, const char *job);
+
+typedef void store_event_fn(void *arg, const struct wire_event *event);
+
+/* Up to max events of the journal from from_seq on, without a gap; left_ms as of now (-1 when the
+ * deadline was told in another boot). The event is borrowed for the call.
+ * MUSTER_E_NOT_FOUND: the journal has no event from_seq. */
+enum muster_status store_send_events(struct store *store, const char *job, uint64_t from_seq,
+                                     uint64_t max, int64_t now_boot_ms, store_event_fn *event_fn,
+                                     void *arg, struct muster_error *err);
+
+struct store_manifest {
+    uint64_t generation;
+    int64_t step;
+    uint64_t offset;
+    uint64_t total;
+    const uint8_t *data; /* borrowed until the next call */
+    size_t size;         /* at most MANIFEST_CHUNK_MAX; 0 at the end */
+};
+
+/* A chunk of the manifest of a committed checkpoint, rendered from its rows; the last one is kept.
+ * MUSTER_E_NOT_FOUND: no such committed checkpoint, or offset beyond its end. */
+enum muster_status store_manifest(struct store *store, const char *job, uint64_t round,
+                                  uint64_t offset, struct store_manifest *ret_manifest,
+                                  struct muster_error *err);
+
+struct store_query {
+    const char *name; /* of schema/queries.def */
+    const char *job;
+    const char *text;
+    int64_t number;
+    int64_t after; /* rows to skip */
+};
+struct store_rows {
+    uint8_t cells[ROWS_BYTES_MAX]; /* msgpack, row by row */
+    size_t size;
+    uint64_t columns;
+    uint64_t rows;
+    bool more; /* ask again with `after` raised by `rows` */
+};
+
+/* Runs a named query. MUSTER_E_NOT_FOUND: no such query. */
+enum muster_status store_query(struct store *store, const struct store_query *query,
+                               struct store_rows *ret_rows, struct muster_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* store_internal - what the files of the store share.
+ * store.c the connection and its transactions, store_open.c lock, checks and migrations,
+ * store_rows.c rows to columns and back, store_read.c journal, manifest and queries. */
+#ifndef BROKER_STORE_INTERNAL_H
+#define BROKER_STORE_INTERNAL_H
+
+#include "broker/store.h"
+
+#include <sqlite3.h>
+
+#define BOOT_ID_MAX 64
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    int lock_fd;
+    char boot_id[BOOT_ID_MAX];
+    uint64_t journal_events_max;
+
+    sqlite3_stmt *begin, *commit, *rollback;
+    sqlite3_stmt *writes[RECORD_KIND_COUNT];
+    sqlite3_stmt *job_seq, *events, *prune;
+
+    /* lazy progress, not yet written; the strings are in held_arena */
+    struct record *held;
+    size_t held_count, held_capacity;
+    struct arena held_arena;
+    int64_t held_due_boot_ms; /* not written before */
+
+    struct arena arena; /* of one event, one manifest */
+    uint8_t body[WIRE_FRAME_MAX];
+
+    struct {
+        char job[JOB_NAME_MAX + 1];
+        uint64_t round; /* 0 = none is kept */
+        uint64_t generation;
+        int64_t step;
+        char *text;
+        size_t size;
+    } manifest;
+};
+
+/* --- store.c --- */
+/* What an SQLite result means to the broker; names the file and SQLite's own words. */
+enum muster_status store_failed(struct store *store, int result, const char *doing,
+                                struct muster_error *err);
+enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
+                                 struct muster_error *err);
+enum muster_status store_exec(struct store *store, const char *sql, struct muster_error *err);
+/* First column of the first row. */
+enum muster_status store_get_int(struct store *store, const char *sql, int64_t *ret_value,
+                                 struct muster_error *err);
+enum muster_status store_damaged(const struct store *store, const char *finding,
+                                 struct muster_error *err);
+
+/* --- store_open.c --- */
+enum muster_status store_connect(struct store *store, const struct store_options *options,
+                                 struct muster_error *err);
+enum muster_status store_lock(const char *path, int *ret_fd, struct muster_error *err);
+/* Of a statfs magic; NULL = it is a local one. */
+const char *store_network_name(unsigned long magic);
+/* Replaces an owned path by the one without links. */
+enum muster_status store_real_path(char **path, struct muster_error *err);
+enum muster_status store_refuse_network(const char *path, struct muster_error *err);
+
+/* --- store_rows.c --- */
+enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);
+enum muster_status store_row_write(struct store *store, const struct record *row,
+                                   struct muster_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* muster/checkpoint.h - what a checkpoint holds: the training state, by name.
+ *
+ * A muster_state_t is a list of names with pointers to memory of yours. muster reads that memory
+ * when it saves and writes it when it restores; it never copies or frees it. Nothing here blocks,
+ * and nothing here touches a disk. A handle is used by one thread at a time; while a save or a
+ * restore of it runs, by that one. */
+#ifndef MUSTER_CHECKPOINT_H
+#define MUSTER_CHECKPOINT_H
+
+#include <muster/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUSTER_STATE_NAME_MAX 255 /* bytes of UTF-8, without the final NUL */
+#define MUSTER_STATE_DIMS_MAX 8
+
+/* Element types of tensors; the names in a shard file are safetensors' own (F32, BF16, …). */
+enum muster_dtype {
+    MUSTER_DTYPE_NONE = 0,
+    MUSTER_DTYPE_BOOL, /* one byte an element, 0 or 1 */
+    MUSTER_DTYPE_I8,
+    MUSTER_DTYPE_U8,
+    MUSTER_DTYPE_I16,
+    MUSTER_DTYPE_U16,
+    MUSTER_DTYPE_F16,
+    MUSTER_DTYPE_BF16,
+    MUSTER_DTYPE_I32,
+    MUSTER_DTYPE_U32,
+    MUSTER_DTYPE_F32,
+    MUSTER_DTYPE_I64,
+    MUSTER_DTYPE_U64,
+    MUSTER_DTYPE_F64,
+    MUSTER_DTYPE_COUNT
+};
+
+typedef struct muster_state muster_state_t;
+
+/* An empty state. Returned owned: free with muster_state_destroy. MUSTER_E_NOMEM. */
+MUSTER_API enum muster_status muster_state_create(muster_state_t **ret_state,
+                                                  struct muster_error *ret_error);
+
+/* Frees the list, never the memory that its entries point to; NULL-safe; nulls the handle. */
+MUSTER_API void muster_state_destroy(muster_state_t **state);
+
+/* Adds one entry. Copies name and shape; borrows the data until the entry is removed or the state
+ * destroyed. A name is 1 to 255 bytes of UTF-8 without control characters, used once in a state;
+ * "__metadata__" is taken by the file format.
+ *
+ * A tensor is dense and row-major (C order), native (little-endian) byte order; dim_count 0 is a
+ * single element; a dimension may be 0, and then data may be NULL. A blob is opaque bytes. Its size
+ * is part of its identity: restoring a blob of another size is refused as a wrong shape is.
+ *
+ * MUSTER_E_ARGUMENT: what is wrong with which argument. MUSTER_E_EXISTS: the name is in use.
+ * MUSTER_E_NOMEM. On failure the state is as before. */
+MUSTER_API enum muster_status muster_state_add_tensor(muster_state_t *state, const char *name,
+                                                      enum muster_dtype dtype, const int64_t *shape,
+                                                      size_t dim_count, void *data,
+                                                      struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_state_add_i64(muster_state_t *state, const char *name,
+                                                   int64_t *value, struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_state_add_f64(muster_state_t *state, const char *name,
+                                                   double *value, struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const char *name,
+                                                    void *data, size_t size_bytes,
+                                                    struct muster_error *ret_error);
+
+/* Takes one entry out; its memory is no longer borrowed. MUSTER_E_NOT_FOUND: no such name. */
+MUSTER_API enum muster_status muster_state_remove(muster_state_t *state, const char *name,
+                                                  struct muster_error *ret_error);
+
+/* The number of entries; 0 for NULL. */
+MUSTER_API size_t muster_state_count(const muster_state_t *state);
+
+/* The sum of all entries' bytes, which a shard file has plus its header; 0 for NULL. */
+MUSTER_API uint64_t muster_state_size_bytes(const muster_state_t *state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,343 @@
+/* client.h - asks about jobs, and asks something of them: what the tool `muster` uses (libmuster-query).
+ *
+ * A client asks either a broker, or the broker's database file itself, read-only, also while the
+ * broker runs or is down. Both give the same rows. Only a broker takes orders (notify, cancel, save).
+ *
+ * Threads: a client and its rows are used by one thread at a time; two clients are independent.
+ * Blocking: every call that asks blocks until it is answered, at most timeout_ms of open; a database
+ * is waited for as long only while it is busy.
+ * Time: *_unix_ms are milliseconds since 1970 of the broker's clock, 0 = has not happened; other *_ms
+ * are durations, -1 = not known. Steps and ranks: -1 = none. Checkpoints are named by the number of
+ * the round that made them; 0 = none. Words (states, causes, kinds) are those of muster(1).
+ * Errors: ret_error may be NULL; on failure no output is written. */
+#ifndef MUSTER_CLIENT_H
+#define MUSTER_CLIENT_H
+
+#include <muster/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_client muster_client_t;
+typedef struct muster_rows muster_rows_t;
+
+#define MUSTER_CLIENT_TIMEOUT_MS 5000
+
+/* Opens address_or_path: "tcp://host:port" or "ipc://path" is a broker, anything else the path of
+ * its database. Does not speak to the broker yet, so an absent one shows at the first question.
+ * A database is opened and checked at once. timeout_ms: of each later call; 0 = 5000.
+ * *ret_client is owned by the caller: muster_client_close.
+ * MUSTER_E_ARGUMENT the address is none · MUSTER_E_NOT_FOUND no such file · MUSTER_E_CORRUPT not a
+ * muster database, or damaged · MUSTER_E_SCHEMA written by a newer (or much older) muster ·
+ * MUSTER_E_IO it cannot be read; the text says what to do · MUSTER_E_NOMEM. */
+MUSTER_API enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
+                                                 muster_client_t **ret_client,
+                                                 struct muster_error *ret_error);
+/* NULL-safe; nulls the handle. Rows that were returned stay valid. */
+MUSTER_API void muster_client_close(muster_client_t **client);
+
+/* Does it read a file (true) or ask a broker (false)? */
+MUSTER_API bool muster_client_is_database(const muster_client_t *client);
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+/* Strings inside rows are never NULL and are borrowed until muster_rows_destroy. */
+struct muster_job_row {
+    const char *job;
+    const char *state; /* of its newest generation: joining, running, ending, ended */
+    int64_t state_unix_ms;
+    int64_t generation; /* the newest */
+    int64_t world_size;
+    const char *layout;
+    const char *checkpoint_dir;
+    int64_t nodes_live;
+    int64_t step;           /* the furthest done of the newest generation */
+    int64_t steps_executed; /* of all generations together; step / steps_executed is the goodput */
+    int64_t seq;            /* newest event */
+    int64_t open_round;     /* 0 = none */
+    const char *open_round_state;
+    const char *open_round_cause;
+    int64_t open_round_waits; /* members that it waits for */
+    int64_t notices_active;
+    int64_t newest_checkpoint; /* to resume from; 0 = none */
+    int64_t newest_step;
+    const char *newest_path;
+    int64_t newest_unix_ms;
+    int64_t resume_checkpoint; /* that this generation resumed from; 0 = from the start */
+    int64_t resume_step;
+    int64_t error_rank; /* first error of this generation */
+    int64_t error_code;
+    const char *error_text;
+    int64_t end_status; /* an enum muster_status: why the generation ends */
+    const char *end_text;
+    int64_t created_unix_ms;
+    int64_t opened_unix_ms; /* the newest generation */
+    int64_t started_unix_ms;
+    int64_t ended_unix_ms;
+};
+struct muster_node_row {
+    int64_t generation;
+    const char *role;
+    int64_t rank;
+    const char *host;
+    int64_t pid;
+    const char *incarnation; /* 16 hexadecimal digits */
+    const char *state;       /* joined, restored, left, lost, fenced */
+    int64_t begun;
+    int64_t done;
+    int64_t lag; /* steps behind the furthest node */
+    const char *phase;
+    int64_t step_p95_ms;
+    int64_t applied_seq;
+    int64_t heard_unix_ms;
+    const char *acknowledgement; /* of the open round: awaited, reported, at step, captured, saved, failed */
+    const char *leave_why;
+    int64_t exit_code;
+    int64_t joined_unix_ms;
+    int64_t ended_unix_ms;
+};
+struct muster_round_row {
+    int64_t round;
+    int64_t generation;
+    int64_t attempt; /* 1, 2, 3 of its cause */
+    const char *cause;
+    const char *state;  /* freezing, decided, writing, committed, aborted, unchanged */
+    int64_t step;       /* the agreed step, -1 while undecided */
+    bool aborted_steps; /* frozen with steps broken off, after a loss or a failure */
+    int64_t culprit_rank;
+    int64_t reason_code; /* an enum muster_status */
+    const char *reason;
+    bool final; /* aborted, and no other attempt follows */
+    int64_t opened_unix_ms;
+    int64_t decided_unix_ms;
+    int64_t captured_unix_ms;
+    int64_t ended_unix_ms;
+    int64_t deadline_unix_ms;
+    int64_t margin_ms; /* what was left to the deadline at the commit */
+    int64_t members;
+    int64_t reported; /* how many of them; so the counts below */
+    int64_t captured;
+    int64_t writers;
+    int64_t saved;
+    int64_t failed;
+};
+struct muster_participant_row {
+    int64_t round;
+    int64_t rank;
+    const char *host;
+    int64_t pid;
+    const char *incarnation;
+    bool writer;
+    int64_t begun; /* as reported; -1 = did not report */
+    int64_t done;
+    int64_t reported_ms; /* since the round was opened, -1 = not yet; so the three below */
+    int64_t at_step_ms;
+    int64_t captured_ms;
+    int64_t saved_ms;
+    int64_t save_ms; /* how long its save took */
+    const char *failed;
+    const char *node_state;
+};
+struct muster_checkpoint_row {
+    int64_t checkpoint;
+    int64_t generation;
+    int64_t step;
+    const char *state; /* writing, committed, failed, superseded, deleted */
+    const char *cause;
+    const char *layout;
+    int64_t world_size;
+    int64_t shards_required;
+    int64_t shards;
+    int64_t bytes;
+    const char *path;
+    bool in_place; /* manifest and final name are known to be there; else path is where it was written */
+    int64_t epoch;
+    int64_t step_in_epoch;
+    int64_t data_position;
+    bool pinned;
+    const char *metrics;
+    int64_t save_ms; /* of its slowest shard */
+    int64_t committed_unix_ms;
+};
+struct muster_shard_row {
+    int64_t checkpoint;
+    int64_t rank;
+    const char *host;
+    const char *incarnation;
+    int64_t files;
+    int64_t bytes;
+    int64_t save_ms;
+    int64_t blocked_ms; /* how long training stood still for it */
+    int64_t saved_unix_ms;
+};
+struct muster_file_row {
+    int64_t checkpoint;
+    int64_t rank;
+    const char *path;
+    int64_t bytes;
+    const char *checksum;
+};
+struct muster_event_row {
+    int64_t seq;
+    int64_t generation;
+    const char *kind;
+    int64_t round;
+    int64_t rank;
+    int64_t step;
+    const char *text;
+    int64_t unix_ms;
+};
+struct muster_notice_row {
+    const char *id;
+    int64_t generation;
+    int64_t rank;
+    const char *host;
+    int64_t pid;
+    bool by_operator; /* told by a person, not by the node itself */
+    const char *kind;
+    const char *source;
+    const char *state; /* active, cancelled, served */
+    bool cancellable;
+    int64_t left_ms; /* as told */
+    const char *text;
+    int64_t round; /* the last one that it caused or joined; 0 = none */
+    int64_t received_unix_ms;
+};
+struct muster_generation_row {
+    int64_t generation;
+    const char *state;
+    int64_t world_size;
+    const char *layout;
+    const char *checkpoint_dir;
+    int64_t nodes;
+    int64_t step; /* the furthest done */
+    int64_t resume_checkpoint;
+    int64_t resume_step;
+    bool resume_ready;
+    bool fallback;
+    int64_t end_status;
+    const char *end_text;
+    int64_t error_rank;
+    int64_t error_code;
+    const char *error_text;
+    int64_t opened_unix_ms;
+    int64_t started_unix_ms;
+    int64_t ended_unix_ms;
+};
+
+/* The questions. Each returns rows owned by the caller (muster_rows_destroy), also when there are
+ * none: an unknown job or number gives zero rows and MUSTER_OK. job is borrowed for the call.
+ * Lists are in the order of their numbers (jobs: names; nodes, participants: ranks).
+ * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_VERSION · MUSTER_E_PROTOCOL the answer is
+ * not understood · MUSTER_E_IO, MUSTER_E_CORRUPT, MUSTER_E_BUSY of a database · MUSTER_E_NOMEM. */
+MUSTER_API enum muster_status muster_client_jobs(muster_client_t *client, const char *job, /* NULL = all */
+                                                 muster_rows_t **ret_rows,
+                                                 struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_nodes(muster_client_t *client, const char *job,
+                                                  int64_t generation, /* 0 = newest */
+                                                  muster_rows_t **ret_rows,
+                                                  struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_rounds(muster_client_t *client, const char *job,
+                                                   int64_t after_round, /* 0 = all */
+                                                   muster_rows_t **ret_rows,
+                                                   struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_round(muster_client_t *client, const char *job,
+                                                  int64_t round, /* 0 = newest */
+                                                  muster_rows_t **ret_rows,
+                                                  struct muster_error *ret_error);
+/* That round with the other attempts of its cause, in order. */
+MUSTER_API enum muster_status muster_client_attempts(muster_client_t *client, const char *job,
+                                                     int64_t round, muster_rows_t **ret_rows,
+                                                     struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_participants(muster_client_t *client, const char *job,
+                                                         int64_t round, muster_rows_t **ret_rows,
+                                                         struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_checkpoints(muster_client_t *client, const char *job,
+                                                        int64_t after_checkpoint, /* 0 = all */
+                                                        muster_rows_t **ret_rows,
+                                                        struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_checkpoint(muster_client_t *client, const char *job,
+                                                       int64_t checkpoint, muster_rows_t **ret_rows,
+                                                       struct muster_error *ret_error);
+/* The one checkpoint to resume from: the greatest step among the committed that are not superseded. */
+MUSTER_API enum muster_status muster_client_latest(muster_client_t *client, const char *job,
+                                                   muster_rows_t **ret_rows,
+                                                   struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_shards(muster_client_t *client, const char *job,
+                                                   int64_t checkpoint, muster_rows_t **ret_rows,
+                                                   struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_files(muster_client_t *client, const char *job,
+                                                  int64_t checkpoint, muster_rows_t **ret_rows,
+                                                  struct muster_error *ret_error);
+/* The journal behind after_seq, of one kind (NULL = all). */
+MUSTER_API enum muster_status muster_client_events(muster_client_t *client, const char *job,
+                                                   int64_t after_seq, const char *kind,
+                                                   muster_rows_t **ret_rows,
+                                                   struct muster_error *ret_error);
+/* What befell a generation: errors, losses, withdrawn notices, how it ended. */
+MUSTER_API enum muster_status muster_client_incidents(muster_client_t *client, const char *job,
+                                                      int64_t generation, muster_rows_t **ret_rows,
+                                                      struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_notices(muster_client_t *client, const char *job,
+                                                    const char *id,     /* NULL = all */
+                                                    int64_t generation, /* 0 = all */
+                                                    muster_rows_t **ret_rows,
+                                                    struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_client_generations(muster_client_t *client, const char *job,
+                                                        int64_t after_generation, /* 0 = all */
+                                                        muster_rows_t **ret_rows,
+                                                        struct muster_error *ret_error);
+
+/* Frees rows and all that was read from them; NULL-safe; nulls the handle. */
+MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
+MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
+
+/* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none or they are of
+ * another question. */
+MUSTER_API const struct muster_job_row *muster_rows_jobs(const muster_rows_t *rows);
+MUSTER_API const struct muster_node_row *muster_rows_nodes(const muster_rows_t *rows);
+MUSTER_API const struct muster_round_row *muster_rows_rounds(const muster_rows_t *rows);
+MUSTER_API const struct muster_participant_row *muster_rows_participants(const muster_rows_t *rows);
+MUSTER_API const struct muster_checkpoint_row *muster_rows_checkpoints(const muster_rows_t *rows);
+MUSTER_API const struct muster_shard_row *muster_rows_shards(const muster_rows_t *rows);
+MUSTER_API const struct muster_file_row *muster_rows_files(const muster_rows_t *rows);
+MUSTER_API const struct muster_event_row *muster_rows_events(const muster_rows_t *rows);
+MUSTER_API const struct muster_notice_row *muster_rows_notices(const muster_rows_t *rows);
+MUSTER_API const struct muster_generation_row *muster_rows_generations(const muster_rows_t *rows);
+
+/* The same rows without their structs, for printing: columns have the structs' member names. */
+enum muster_column_kind { MUSTER_COLUMN_NONE, MUSTER_COLUMN_TEXT, MUSTER_COLUMN_INTEGER, MUSTER_COLUMN_BOOLEAN };
+MUSTER_API size_t muster_rows_columns(const muster_rows_t *rows);
+MUSTER_API const char *muster_rows_column_name(const muster_rows_t *rows, size_t column);
+MUSTER_API enum muster_column_kind muster_rows_column_kind(const muster_rows_t *rows, size_t column);
+/* "" and 0 where row or column do not exist or are of the other kind; a boolean is an integer. */
+MUSTER_API const char *muster_rows_text(const muster_rows_t *rows, size_t row, size_t column);
+MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, size_t column);
+
+/* --- orders ------------------------------------------------------------------------------------ */
+
+/* All three return when the broker has committed the order. They may be repeated after an error
+ * without doing it twice: an id names the same notice or the same save.
+ * MUSTER_E_BROKER no answer within the timeout, the order may or may not have been taken: repeat it
+ * with the same id · MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job,
+ * rank or notice · any other code is the broker's refusal with its text. */
+
+/* Tells that a rank will be ended: {id, rank, grace_ms (-1 = not known), text}. All strings are
+ * borrowed for the call. ret_round (may be NULL): the round that was opened or joined, 0 = later. */
+MUSTER_API enum muster_status muster_client_notify(muster_client_t *client, const char *job,
+                                                   const char *id, int rank, int64_t grace_ms,
+                                                   const char *text, int64_t *ret_round,
+                                                   struct muster_error *ret_error);
+/* Withdraws a notice, which works until ranks are being frozen for it. */
+MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, const char *job,
+                                                   const char *id, struct muster_error *ret_error);
+/* Asks for an agreed checkpoint; nobody exits. *ret_round (may be NULL): the round that makes it. */
+MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, const char *job,
+                                                     const char *id, int64_t *ret_round,
+                                                     struct muster_error *ret_error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,11 @@
+/* muster.h - everything: the node (libmuster) and the questions about jobs (libmuster-query). */
+#ifndef MUSTER_MUSTER_H
+#define MUSTER_MUSTER_H
+
+#include <muster/checkpoint.h>
+#include <muster/client.h>
+#include <muster/node.h>
+#include <muster/status.h>
+#include <muster/types.h>
+
+#endif

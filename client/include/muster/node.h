@@ -1,0 +1,232 @@
+/* node.h - a process of a job: joins, runs steps, saves at the agreed step, leaves.
+ *
+ * One node a process and rank. A node owns one background thread (and, while a manifest has to be
+ * written, a second); it changes no signal handler but those of the signals it was asked to watch,
+ * never forks, and ends the process only through the exit policy below.
+ *
+ * Threads: open, run, save_if_preempted, scope_*, restore, close and set_position are called by one
+ * thread at a time (the training thread). total_run_calls, reached_preemption, notify, fail,
+ * notify_signal may be called by any thread. Callbacks say on which thread they run.
+ * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
+ * Time: all times are milliseconds. */
+#ifndef MUSTER_NODE_H
+#define MUSTER_NODE_H
+
+#include <muster/checkpoint.h>
+#include <muster/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_node muster_node_t;
+
+enum muster_role {
+    MUSTER_ROLE_DEFAULT,
+    MUSTER_ROLE_CHIEF,
+    MUSTER_ROLE_WORKER,
+    MUSTER_ROLE_PS,
+    MUSTER_ROLE_EVALUATOR
+};
+
+/* replicated: every rank holds the whole state, one rank's shard makes the checkpoint.
+ * sharded: every rank holds its part, the shards of all ranks make it. */
+enum muster_layout { MUSTER_LAYOUT_DEFAULT, MUSTER_LAYOUT_REPLICATED, MUSTER_LAYOUT_SHARDED };
+
+/* What happens at the boundary once the job's termination is settled.
+ * EXIT (as TerminationConfig): own writes are awaited, LEAVE is sent, exit_fn is called on the
+ * training thread, once. RETURN: the boundary returns MUSTER_PREEMPTED; the caller leaves its loop,
+ * calls muster_node_close and exits with muster_node_restart_code. */
+enum muster_on_preempted { MUSTER_PREEMPTED_EXIT, MUSTER_PREEMPTED_RETURN };
+
+enum muster_notice_kind {
+    MUSTER_NOTICE_NONE,
+    MUSTER_NOTICE_PREEMPT,
+    MUSTER_NOTICE_TERMINATE,
+    MUSTER_NOTICE_STOP,
+    MUSTER_NOTICE_REBOOT,
+    MUSTER_NOTICE_TIME_LIMIT,
+    MUSTER_NOTICE_SIGNAL,
+    MUSTER_NOTICE_USER
+};
+
+struct muster_save_context {
+    const char *directory; /* empty, own to this rank and round; write only inside it; borrowed */
+    int64_t step;          /* the agreed save step: so many steps are done */
+    uint64_t generation;
+    uint64_t round;
+    int rank;
+    int world_size;
+    void *call_arg; /* the arg of the boundary call that saves (NULL inside close) */
+    void *arg;      /* options.arg */
+};
+struct muster_restore_context {
+    const char *directory; /* the files that save_fn wrote (a rank's own, or the one writer's) */
+    int64_t step;
+    int rank;
+    int world_size;
+    void *arg;
+};
+
+/* One step of training. Returns 0, or a code of its own: the step failed and left its state as
+ * before it. Runs on the thread that called muster_node_run. */
+typedef int muster_step_fn(void *arg);
+/* Writes the state; 0 or a code of its own. Training thread. Data is made durable by muster. */
+typedef int muster_save_fn(const struct muster_save_context *context);
+typedef int muster_restore_fn(const struct muster_restore_context *context);
+/* Is there a notice? Called every watcher_period_ms on the node's own thread: light, not blocking. */
+typedef bool muster_termination_watcher_fn(void *arg);
+/* Leaves the process. Training thread. May return: the boundary then returns MUSTER_PREEMPTED. */
+typedef void muster_exit_fn(int restart_code, void *arg);
+/* Another rank failed, or this one is asked to break off its step: free a training thread that is
+ * blocked in a collective (abort the communicator). Runs on the node's own thread, may be called
+ * while the step runs, must not block and must not call muster. */
+typedef void muster_error_fn(const struct muster_error *error, void *arg);
+/* A line for the log. Any thread of the node's. level: 0 error, 1 warning, 2 information, 3 detail. */
+typedef void muster_log_fn(int level, const char *text, void *arg);
+
+/* As TensorFlow's TerminationConfig. */
+struct muster_termination_config {
+    muster_termination_watcher_fn *termination_watcher_fn; /* NULL = none; signals stay watched */
+    int64_t watcher_period_ms;                             /* 0 = 1000 */
+    muster_exit_fn *exit_fn;                               /* NULL = exit(restart_code) */
+    int restart_code; /* 0 = MUSTER_RESTART_CODE from the environment, else 42 */
+    enum muster_on_preempted on_preempted;
+    int64_t grace_period_ms; /* time from a notice to the end if it does not say; -1 = as known */
+    muster_save_fn *save_fn; /* NULL = options.state is saved as safetensors */
+    muster_restore_fn *restore_fn; /* required with save_fn */
+    int signals[8];                /* 0-terminated; all 0 = SIGTERM; first = -1: none */
+};
+
+struct muster_node_options {
+    size_t struct_size; /* set by MUSTER_NODE_OPTIONS_INIT; do not change */
+    /* Identity; unset (NULL, -1, 0) = from the environment, see muster(1). All borrowed for open. */
+    const char *
+        broker; /* "tcp://host:7700" or "ipc://path"; NULL = MUSTER_BROKER, else musterd's default */
+    const char *job;
+    int rank;                  /* -1 = environment */
+    int world_size;            /* 0 = environment */
+    enum muster_role role;     /* default: rank 0 chief, others worker */
+    enum muster_layout layout; /* default: replicated */
+    const char
+        *checkpoint_dir; /* NULL = MUSTER_CHECKPOINT_DIR; the same shared directory on all ranks */
+    muster_state_t
+        *state; /* what the default save writes and restore fills; borrowed until close */
+    struct muster_termination_config termination;
+    muster_error_fn *on_error;
+    muster_log_fn *log;
+    void *arg;                  /* handed to all callbacks */
+    int64_t connect_timeout_ms; /* 0 = 10,000: open without a broker that answers */
+    int64_t open_timeout_ms;    /* 0 = 60,000: open while refused with "try again" */
+    int64_t join_timeout_ms;    /* 0 = 600,000: all ranks joined and restored */
+    int64_t abort_timeout_ms;   /* 0 = 60,000: a step that does not return after on_error */
+    int64_t save_every_steps;   /* 0 = none: all ranks save together at each multiple */
+    bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
+    bool restore_fallback; /* if the newest checkpoint cannot be restored, take the next older */
+    bool restore_later;    /* open does not restore; the program calls muster_node_restore */
+};
+#define MUSTER_NODE_OPTIONS_INIT                                                        \
+    {                                                                                   \
+        .struct_size = sizeof(struct muster_node_options), .rank = -1, .termination = { \
+            .grace_period_ms = -1                                                       \
+        }                                                                               \
+    }
+
+/* Joins the job and, unless restore_later, restores its newest committed checkpoint into
+ * options->state or by restore_fn, so that muster_node_total_run_calls is right afterwards (as the
+ * constructor of PreemptionCheckpointHandler).
+ * Blocks: until joined (connect_timeout_ms, open_timeout_ms), then for the restore (join_timeout_ms).
+ * Copies options. *ret_node is owned by the caller: muster_node_close.
+ * MUSTER_E_BROKER nobody answered · MUSTER_E_ARGUMENT options or identity wrong · MUSTER_E_RANK,
+ * _RANK_TAKEN, _WORLD_SIZE, _LAYOUT refused · MUSTER_E_JOB the directory is another job's ·
+ * MUSTER_E_IO it cannot be written · MUSTER_E_RESTORE the checkpoint cannot be read. */
+MUSTER_API enum muster_status muster_node_open(const struct muster_node_options *options,
+                                               muster_node_t **ret_node,
+                                               struct muster_error *ret_error);
+
+/* Restores the generation's one resume checkpoint (see restore_later). Once; a second call is
+ * MUSTER_OK and does nothing. Blocks up to join_timeout_ms. */
+MUSTER_API enum muster_status muster_node_restore(muster_node_t *node,
+                                                  struct muster_error *ret_error);
+
+/* Runs one training step under preemption and error handling (as PreemptionCheckpointHandler.run).
+ * Before the first step it waits until all ranks have restored (join_timeout_ms). Otherwise blocks
+ * as long as step_fn does, at most 4 s more while a save step is being agreed, and at the save
+ * step for the save and, when the job is being terminated, for the verdict (bounded).
+ * Borrows arg for the call.
+ * MUSTER_OK the step ran · MUSTER_PREEMPTED the job is being terminated (policy RETURN): leave the
+ * loop · MUSTER_E_STEP step_fn failed, its code is in ret_error->code; peers were told · MUSTER_E_PEER
+ * another rank failed: rank, code, text in ret_error · MUSTER_E_STALE this rank was taken over ·
+ * MUSTER_E_JOIN ranks are missing · MUSTER_E_FORKED. After any status but OK and E_ARGUMENT every later boundary
+ * returns the same. */
+MUSTER_API enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn,
+                                              void *arg, struct muster_error *ret_error);
+
+/* The check for loops that do not use run: call it after each step (as
+ * PreemptionCheckpointHandler.save_checkpoint_if_preempted). It counts the step as done and is
+ * the boundary before the next. arg reaches save_fn as call_arg. Waits and returns as run. */
+MUSTER_API enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
+                                                            struct muster_error *ret_error);
+
+/* A block that counts as one step (as watch_preemption_scope). enter is the boundary before it,
+ * leave(0) after it; leave(code != 0) says that the block failed (as a step that fails). */
+MUSTER_API enum muster_status muster_node_scope_enter(muster_node_t *node,
+                                                      struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
+                                                      struct muster_error *ret_error);
+
+/* Steps done since the job's start, over all restarts (as total_run_calls). Never waits. */
+MUSTER_API int64_t muster_node_total_run_calls(const muster_node_t *node);
+/* Would the job save at user step index `step` (done = step + 1)? A local read, never waits. */
+MUSTER_API bool muster_node_reached_preemption(const muster_node_t *node, int64_t step);
+
+/* Tells where training stands, for the next checkpoint's record; -1 = not told. The saved values
+ * come back with muster_node_position after a restore. Training thread; never waits. */
+MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
+                                         int64_t data_position);
+
+/* Where training stood in the checkpoint that was restored; -1 = not told, or nothing restored. Each
+ * pointer may be NULL. */
+MUSTER_API void muster_node_position(const muster_node_t *node, int64_t *ret_epoch,
+                                     int64_t *ret_step_in_epoch, int64_t *ret_data_position);
+
+/* This process failed for a reason of its own: all ranks are told (first error wins), and every
+ * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
+MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
+
+/* No save between hold and release: they bracket a part that must not be interrupted, inside a step
+ * or between two. They count no step. Boundaries inside are refused (MUSTER_E_ARGUMENT, nothing
+ * runs). While the others wait for this rank they are told that it holds. Nest. Training thread. */
+MUSTER_API void muster_node_hold(muster_node_t *node);
+MUSTER_API void muster_node_release(muster_node_t *node);
+
+/* I learned by myself that this process will be terminated in left_ms (-1 = unknown). text is
+ * copied, may be NULL. Does not wait; the agreement starts at once. */
+MUSTER_API enum muster_status muster_node_notify(muster_node_t *node, enum muster_notice_kind kind,
+                                                 int64_t left_ms, const char *text);
+/* The same from the host's own signal handler: async-signal-safe, counts as notice of that signal
+ * for every open node of this process. */
+MUSTER_API void muster_notify_signal(int signo);
+
+MUSTER_API int muster_node_rank(const muster_node_t *node);
+MUSTER_API int muster_node_world_size(const muster_node_t *node);
+MUSTER_API uint64_t muster_node_generation(const muster_node_t *node);
+MUSTER_API int muster_node_restart_code(const muster_node_t *node);
+/* The step this process resumed at, 0 if it began from the start. */
+MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
+
+/* Leaves the job. A boundary: with a save being agreed it takes part. code: this process's exit
+ * code to be (0 = finished). Blocks for an open round (bounded), own writes, and at most 1 s for
+ * LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
+ * and sets *node to NULL in every case; NULL-safe. Returns MUSTER_PREEMPTED if the job is being
+ * terminated: exit with the restart code. */
+MUSTER_API enum muster_status muster_node_close(muster_node_t **node, int code,
+                                                struct muster_error *ret_error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

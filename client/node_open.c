@@ -1,0 +1,303 @@
+/* node_open - joining the job: directory, agent or local mode, restore; and the way back. */
+#include "client/node_private.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void node_log(const struct muster_node *node, int level, const char *format, ...)
+{
+    char text[MUSTER_ERROR_TEXT_MAX];
+    va_list args;
+
+    if (node->options.log == NULL)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    node->options.log(level, text, node->options.arg);
+}
+
+/* --- callbacks: from the node's form to the user's ----------------------------------------------- */
+
+static int call_save_fn(const struct save_order *order, const char *dir, void *arg)
+{
+    const struct muster_node *node = arg;
+    const struct muster_save_context context = {.directory = dir,
+                                                .step = order->step,
+                                                .generation = order->generation,
+                                                .round = order->round,
+                                                .rank = node->rank,
+                                                .world_size = node->world_size,
+                                                .call_arg = order->call_arg,
+                                                .arg = node->options.arg};
+
+    return node->options.termination.save_fn(&context);
+}
+
+static int call_restore_fn(void *arg, int64_t step, const char *dir)
+{
+    const struct muster_node *node = arg;
+    const struct muster_restore_context context = {.directory = dir,
+                                                   .step = step,
+                                                   .rank = node->rank,
+                                                   .world_size = node->world_size,
+                                                   .arg = node->options.arg};
+
+    return node->options.termination.restore_fn(&context);
+}
+
+static struct save_target save_target(struct muster_node *node)
+{
+    return (struct save_target){
+        .root = node->checkpoint_dir,
+        .job = node->job,
+        .layout = node->layout,
+        .rank = (uint64_t)node->rank,
+        .world_size = (uint64_t)node->world_size,
+        .incarnation = node->incarnation,
+        .state = node->options.state,
+        .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
+        .hook_arg = node};
+}
+
+/* --- restoring ----------------------------------------------------------------------------------- */
+
+static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
+                                          uint64_t round, struct muster_error *err)
+{
+    struct shard_restore request = {.checkpoint_path = path,
+                                    .job = node->job,
+                                    .layout = node->layout,
+                                    .rank = (uint64_t)node->rank,
+                                    .world_size = (uint64_t)node->world_size,
+                                    .step = step,
+                                    .round = round,
+                                    .state = node->options.state};
+    struct manifest *manifest = NULL;
+    struct muster_error why;
+    enum muster_status status;
+
+    if (node->options.termination.restore_fn != NULL) {
+        request.state = NULL;
+        request.restore_fn = call_restore_fn;
+        request.arg = node;
+    } else if (request.state == NULL) /* an evaluator without a state reads for itself */
+        return MUSTER_OK;
+    status = shard_restore(&request, &manifest, &why);
+    if (status != MUSTER_OK)
+        return error_set_code(err, MUSTER_E_RESTORE, why.code,
+                              "checkpoint %.300s was not restored at rank %d (%s): %.500s", path,
+                              node->rank, muster_status_name(status), why.text);
+    node->epoch = manifest->epoch;
+    node->step_in_epoch = manifest->step_in_epoch;
+    node->data_position = manifest->data_position;
+    manifest_destroy(&manifest);
+    return MUSTER_OK;
+}
+
+static void resumed(struct muster_node *node, int64_t step, const char *path)
+{
+    node->resumed_step = step;
+    node->restored = true;
+    if (step > 0)
+        node_log(node, 2, "rank %d resumes at step %lld from %s", node->rank, (long long)step, path);
+    else
+        node_log(node, 2, "rank %d begins at step 0", node->rank);
+}
+
+static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
+{
+    uint64_t failed = UINT64_MAX;
+    struct agent_resume resume;
+    struct muster_error why = {.status = MUSTER_OK};
+
+    for (;;) {
+        enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
+
+        if (status != MUSTER_OK) {
+            if (why.status != MUSTER_OK && err != NULL) /* our own reason says more */
+                *err = why;
+            return why.status != MUSTER_OK ? why.status : status;
+        }
+        status = resume.checkpoint == 0 ? MUSTER_OK
+                                        : read_checkpoint(node, resume.path, resume.step,
+                                                          resume.checkpoint, &why);
+        if (status == MUSTER_OK) {
+            status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
+            if (status == MUSTER_OK)
+                resumed(node, resume.step, resume.path);
+            return status;
+        }
+        node_log(node, 0, "%s", why.text);
+        failed = resume.checkpoint;
+        status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text, err);
+        if (status != MUSTER_OK)
+            return status;
+    }
+}
+
+static enum muster_status restore_alone(struct muster_node *node, struct muster_error *err)
+{
+    struct local_resume resume;
+    int64_t below = INT64_MAX;
+    enum muster_status status;
+
+    do {
+        status = local_find_resume(node->local, below, &resume, err);
+        if (status != MUSTER_OK)
+            return status;
+        status = resume.step == 0 ? MUSTER_OK
+                                  : read_checkpoint(node, resume.path, resume.step, 0, err);
+        below = resume.step;
+    } while (status != MUSTER_OK && node->options.restore_fallback);
+    if (status != MUSTER_OK)
+        return status;
+    local_restored(node->local, resume.step);
+    resumed(node, resume.step, resume.path);
+    return MUSTER_OK;
+}
+
+enum muster_status node_restore(struct muster_node *node, struct muster_error *err)
+{
+    if (node->restored)
+        return MUSTER_OK;
+    return node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
+}
+
+/* --- opening ------------------------------------------------------------------------------------- */
+
+/* The directory is made, proved to be writable and claimed for the job; from here on its path is
+ * absolute, so that all ranks name it alike wherever they were started. */
+static enum muster_status prepare_directory(struct muster_node *node, struct muster_error *err)
+{
+    char absolute[PATH_MAX];
+    enum muster_status status = dir_prepare(node->checkpoint_dir, node->job, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (realpath(node->checkpoint_dir, absolute) == NULL)
+        return fs_fail(err, MUSTER_E_IO, errno, "find", node->checkpoint_dir);
+    if (strlen(absolute) > PATH_BYTES_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the checkpoint directory's absolute path is longer than %d bytes; use a "
+                         "shorter one: %.100s...",
+                         PATH_BYTES_MAX, absolute);
+    memcpy(node->checkpoint_dir, absolute, strlen(absolute) + 1);
+    return fs_random_u64(&node->incarnation, err);
+}
+
+static enum muster_status open_agent(struct muster_node *node, struct muster_error *err)
+{
+    const struct muster_node_options *o = &node->options;
+    const struct agent_options options = {
+        .member = {.job = node->job,
+                   .role = node->role,
+                   .rank = (uint64_t)node->rank,
+                   .world_size = (uint64_t)node->world_size,
+                   .incarnation = node->incarnation,
+                   .host = node->host,
+                   .pid = (uint64_t)getpid(),
+                   .layout = node->layout,
+                   .checkpoint_dir = node->checkpoint_dir,
+                   .join_timeout_ms = o->join_timeout_ms,
+                   .abort_timeout_ms = o->abort_timeout_ms,
+                   .grace_period_ms = o->termination.grace_period_ms,
+                   .restore_fallback = o->restore_fallback},
+        .broker = node->broker,
+        .save = save_target(node),
+        .hooks = {.watch = o->termination.termination_watcher_fn,
+                  .on_error = o->on_error,
+                  .log = o->log,
+                  .arg = o->arg},
+        .watch_period_ms = o->termination.watcher_period_ms,
+        .signals = node->signals,
+        .signal_count = node->signal_count,
+        .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
+        .restart_code = o->termination.restart_code,
+        .save_every_steps = o->save_every_steps,
+    };
+    enum muster_status status = agent_open(&options, &node->agent, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    node->gate = agent_gate(node->agent);
+    status = agent_wait_joined(node->agent, o->connect_timeout_ms, o->open_timeout_ms, err);
+    if (status == MUSTER_E_BROKER) { /* nobody heard of us: nobody to say good-bye to */
+        agent_destroy(&node->agent);
+        node->gate = NULL;
+    }
+    return status;
+}
+
+static enum muster_status open_local(struct muster_node *node, struct muster_error *err)
+{
+    const struct muster_node_options *o = &node->options;
+    const struct local_options options = {.save = save_target(node),
+                                          .watch = o->termination.termination_watcher_fn,
+                                          .log = o->log,
+                                          .arg = o->arg,
+                                          .watch_period_ms = o->termination.watcher_period_ms,
+                                          .signals = node->signals,
+                                          .signal_count = node->signal_count,
+                                          .save_every_steps = o->save_every_steps};
+    enum muster_status status;
+
+    if (node->world_size > 1)
+        return error_set(err, MUSTER_E_BROKER,
+                         "no broker answered at %s, and %d ranks cannot agree on a save without "
+                         "one: offline_ok is for a world of 1; start one with `musterd`",
+                         node->broker, node->world_size);
+    node_log(node, 1, "no broker answered at %s; rank 0 of 1 goes on alone, saving and exiting by itself",
+             node->broker);
+    status = local_open(&options, &node->local, err);
+    if (status == MUSTER_OK)
+        node->gate = local_gate(node->local);
+    return status;
+}
+
+static void give_up(struct muster_node *node)
+{
+    if (node->agent != NULL)
+        agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
+    agent_destroy(&node->agent);
+    local_destroy(&node->local);
+    free(node);
+}
+
+enum muster_status muster_node_open(const struct muster_node_options *options,
+                                    muster_node_t **ret_node, struct muster_error *ret_error)
+{
+    struct muster_node *node;
+    enum muster_status status;
+
+    if (ret_node == NULL)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "muster_node_open: ret_node is NULL; give the address of a handle");
+    node = calloc(1, sizeof *node);
+    if (node == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for the node; free some");
+    node->epoch = node->step_in_epoch = node->data_position = -1;
+    status = node_configure(node, options, ret_error);
+    if (status == MUSTER_OK && node->identity_note[0] != '\0')
+        node_log(node, 2, "%s", node->identity_note);
+    if (status == MUSTER_OK)
+        status = prepare_directory(node, ret_error);
+    if (status == MUSTER_OK)
+        status = open_agent(node, ret_error);
+    if (status == MUSTER_E_BROKER && node->options.offline_ok)
+        status = open_local(node, ret_error);
+    if (status == MUSTER_OK && !node->options.restore_later)
+        status = node_restore(node, ret_error);
+    if (status == MUSTER_OK)
+        *ret_node = node;
+    else
+        give_up(node);
+    return status;
+}

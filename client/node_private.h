@@ -1,0 +1,50 @@
+/* node_private - the node behind the public handle. client/node*.c only.
+ * Either agent or local is set: with a broker, or alone. */
+#ifndef CLIENT_NODE_PRIVATE_H
+#define CLIENT_NODE_PRIVATE_H
+
+#include <muster/node.h>
+
+#include "node/agent.h"
+#include "node/local.h"
+
+#define NODE_SIGNALS_MAX 8
+
+struct muster_node {
+    struct gate *gate; /* the agent's or local's */
+    /* training thread: why a boundary is refused at once */
+    int hold_depth;
+    bool scope_open;
+
+    struct agent *agent;
+    struct local *local;
+    struct muster_node_options options; /* strings are copies: the buffers below */
+    char broker[ENDPOINT_MAX + 1];
+    char job[JOB_NAME_MAX + 1];
+    char host[HOST_MAX + 1];
+    char checkpoint_dir[PATH_BYTES_MAX + 1];
+    int rank;
+    int world_size;
+    enum wire_role role;
+    enum wire_layout layout;
+    uint64_t incarnation;
+    int signals[NODE_SIGNALS_MAX];
+    size_t signal_count;
+    char identity_note[256];
+    bool restored;
+    bool exited; /* exit_fn was called and returned */
+    int64_t resumed_step;
+    int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
+};
+
+/* Fills node from options and environment. E_ARGUMENT, E_RANK: what is wrong with which. */
+enum muster_status node_configure(struct muster_node *node, const struct muster_node_options *options,
+                                  struct muster_error *err);
+
+/* Restores the resume checkpoint; once. */
+enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
+
+void node_log(const struct muster_node *node, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,241 @@
+/* agent - see agent.h. Opening, the thread's loop, closing. */
+#include "node/agent_state.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define FRAME_ARENA_BYTES (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
+
+static int64_t now_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t agent_now_boot_ms(void)
+{
+    return now_ms(CLOCK_BOOTTIME);
+}
+
+int64_t agent_now_mono_ms(void)
+{
+    return now_ms(CLOCK_MONOTONIC);
+}
+
+/* Mutex free. Only the agent thread adds to the list. */
+static void make_late_calls(struct agent *agent)
+{
+    const struct agent_hooks *hooks = &agent->options.hooks;
+
+    for (struct late_call *call = agent->late_first; call != NULL; call = call->next) {
+        if (call->kind == LATE_LOG)
+            hooks->log(call->level, call->text, hooks->arg);
+        else if (call->kind == LATE_ERROR)
+            hooks->on_error(&call->error, hooks->arg);
+        else {
+            link_close(&agent->link); /* what was said to the broker gets its time to leave */
+            _exit(call->restart ? agent->options.restart_code : EXIT_FAILURE);
+        }
+    }
+    agent->late_first = agent->late_last = NULL;
+    arena_reset(&agent->late);
+}
+
+static int64_t sleep_ms(const struct agent *agent)
+{
+    int64_t until = agent->now_boot_ms + AGENT_POLL_MS;
+    int64_t wakeup = agent->faulted ? until : member_wakeup_boot_ms(agent->core);
+
+    if (wakeup < until)
+        until = wakeup;
+    if (agent->callback.next_boot_ms < until)
+        until = agent->callback.next_boot_ms;
+    return until > agent->now_boot_ms ? until - agent->now_boot_ms : 1;
+}
+
+/* One pass, mutex held. Posts first: a training thread waits for them. Frames before the tick:
+ * silence is judged only after the sockets were drained. Returns how long to sleep. */
+static int64_t pass(struct agent *agent)
+{
+    bool more = false;
+
+    agent->now_boot_ms = agent_now_boot_ms();
+    agent_feed_posts(agent);
+    if (!agent->faulted)
+        more = agent_feed_frames(agent);
+    agent_feed_notices(agent);
+    if (!agent->faulted && !more && agent->now_boot_ms >= member_wakeup_boot_ms(agent->core))
+        agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
+    agent->passes++;
+    pthread_cond_broadcast(&agent->changed);
+    return more || agent->first_post != NULL ? 0 : sleep_ms(agent);
+}
+
+static void *run(void *arg)
+{
+    struct agent *agent = arg;
+    uint64_t wakes;
+    int64_t timeout_ms;
+
+    pthread_mutex_lock(&agent->mutex);
+    agent->now_boot_ms = agent_now_boot_ms();
+    agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
+    while (!agent->stop) {
+        timeout_ms = pass(agent);
+        pthread_mutex_unlock(&agent->mutex);
+        make_late_calls(agent);
+        callback_poll(&agent->callback, agent->now_boot_ms);
+        link_wait(agent->link, agent->wake_fd, agent->callback.fresh ? 0 : timeout_ms);
+        if (read(agent->wake_fd, &wakes, sizeof wakes) < 0)
+            wakes = 0; /* nobody woke us */
+        pthread_mutex_lock(&agent->mutex);
+    }
+    pthread_mutex_unlock(&agent->mutex);
+    make_late_calls(agent);
+    link_close(&agent->link);
+    return NULL;
+}
+
+static void init_sync(struct agent *agent)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&agent->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&agent->mutex, NULL);
+}
+
+static enum muster_status allocate(struct agent *agent, const struct agent_options *options,
+                                   struct muster_error *err)
+{
+    agent->broker = strdup(options->broker);
+    agent->options.broker = agent->broker;
+    agent->frame = malloc(WIRE_FRAME_MAX);
+    agent->core = member_create(&options->member);
+    if (agent->broker == NULL || agent->frame == NULL || agent->core == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
+    agent->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (agent->wake_fd < 0)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "no file descriptor for the node: %s; raise the limit (ulimit -n)",
+                              strerror(errno));
+    return gate_create(&agent->gate, err);
+}
+
+/* All signals are blocked in the threads that start here, ZeroMQ's too. */
+static enum muster_status start(struct agent *agent, struct muster_error *err)
+{
+    sigset_t all, before;
+    enum muster_status status;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    status = link_open(agent->broker, agent->options.member.job, &agent->link, err);
+    if (status == MUSTER_OK) {
+        int code = pthread_create(&agent->thread, NULL, run, agent);
+
+        agent->thread_started = code == 0;
+        if (code != 0)
+            status = error_set_code(err, MUSTER_E_BUSY, code,
+                                    "the node's thread could not be started: %s; raise the limit "
+                                    "of processes (ulimit -u)",
+                                    strerror(code));
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static void set_up(struct agent *agent, const struct agent_options *options)
+{
+    agent->options = *options;
+    agent->wake_fd = -1;
+    agent->epoch = agent->step_in_epoch = agent->data_position = -1;
+    atomic_store(&agent->save_step, -1);
+    arena_init(&agent->frame_arena, FRAME_ARENA_BYTES);
+    arena_init(&agent->late, 0);
+    member_actions_init(&agent->actions);
+    callback_open(&agent->callback, options->hooks.watch, options->hooks.arg,
+                  options->watch_period_ms, agent_now_boot_ms());
+    init_sync(agent);
+}
+
+enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
+                              struct muster_error *err)
+{
+    struct agent *agent = calloc(1, sizeof *agent);
+    enum muster_status status;
+
+    if (agent == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
+    set_up(agent, options);
+    status = allocate(agent, options, err);
+    if (status == MUSTER_OK) {
+        agent->view = *member_get_view(agent->core);
+        if (options->save_every_steps > 0)
+            agent->gate->due = options->save_every_steps;
+        status = writer_create(options->save.root, options->save.job, agent_writer_done, agent,
+                               &agent->writer, err);
+    }
+    if (status == MUSTER_OK)
+        status = signal_watch(options->signals, options->signal_count, agent->wake_fd,
+                              &agent->signals, err);
+    if (status == MUSTER_OK)
+        status = start(agent, err);
+    if (status == MUSTER_OK)
+        *ret_agent = agent;
+    else
+        agent_destroy(&agent);
+    return status;
+}
+
+void agent_destroy(struct agent **agent)
+{
+    struct agent *a = *agent;
+
+    if (a == NULL)
+        return;
+    *agent = NULL;
+    writer_destroy(&a->writer); /* first: it posts */
+    if (a->thread_started) {
+        pthread_mutex_lock(&a->mutex);
+        a->stop = true;
+        agent_wake(a);
+        pthread_mutex_unlock(&a->mutex);
+        pthread_join(a->thread, NULL);
+    }
+    signal_unwatch(&a->signals);
+    link_close(&a->link);
+    while (a->first_post != NULL) {
+        struct post *next = a->first_post->next;
+
+        post_free(a->first_post);
+        a->first_post = next;
+    }
+    member_destroy(&a->core);
+    member_actions_free(&a->actions);
+    arena_free(&a->frame_arena);
+    arena_free(&a->late);
+    gate_destroy(&a->gate);
+    if (a->wake_fd >= 0)
+        close(a->wake_fd);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->mutex);
+    free(a->frame);
+    free(a->broker);
+    free(a);
+}
+
+struct gate *agent_gate(struct agent *agent)
+{
+    return agent->gate;
+}

@@ -1,0 +1,95 @@
+/* agent - one node's life beside its training thread: its thread, its link, its core.
+ * Owns: the agent thread, the gate, the mutex under which core and training thread meet, the notice
+ * sources, the writer.
+ * Never: a decision (those are member's and the broker's), a lock or a system call on the hot path,
+ * a user's callback with the mutex held, an exit of the process but MEMBER_EXIT_PROCESS.
+ *
+ * Hot path of a boundary: gate_begin() is true. Everything else is agent_boundary(). "Training thread" below: any one thread at a time. No call here may be made in
+ * a forked child (gate_forked() tells). Every wait ends: by the core's bounds, or by a FAULT when
+ * the agent thread does not come round any more. */
+#ifndef NODE_AGENT_H
+#define NODE_AGENT_H
+
+#include "node/agent_save.h"
+#include "node/core/member.h"
+#include "node/gate.h"
+
+struct agent;
+
+struct agent_hooks { /* all may be NULL */
+    bool (*watch)(void *arg);                                  /* agent thread */
+    void (*on_error)(const struct muster_error *error, void *arg); /* agent thread */
+    void (*log)(int level, const char *text, void *arg);       /* agent thread, or the caller's */
+    void *arg;
+};
+
+struct agent_options {
+    struct member_options member; /* strings are copied */
+    const char *broker;           /* copied */
+    struct save_target save;      /* its pointers are borrowed until agent_destroy */
+    struct agent_hooks hooks;
+    int64_t watch_period_ms;
+    const int *signals; /* copied */
+    size_t signal_count;
+    bool exit_allowed; /* MEMBER_EXIT_PROCESS ends the process (policy EXIT) */
+    int restart_code;
+    int64_t save_every_steps; /* 0 = none */
+};
+
+/* Starts the thread and the connection; does not wait for the broker. Statuses of link_open and
+ * signal_watch; E_NOMEM, E_BUSY (no thread). */
+enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
+                              struct muster_error *err);
+/* Stops and frees. Waits for manifests being written. NULL-safe. */
+void agent_destroy(struct agent **agent);
+
+struct gate *agent_gate(struct agent *agent); /* borrowed until agent_destroy */
+
+/* --- joining (training thread) ----------------------------------------------------------------- */
+/* MUSTER_E_BROKER: nobody answered within connect_ms. The last refusal: after open_ms. */
+enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, int64_t open_ms,
+                                     struct muster_error *err);
+struct agent_resume {
+    uint64_t checkpoint; /* 0: begin from the start */
+    int64_t step;
+    char path[PATH_BYTES_MAX + 1];
+};
+/* What to restore; after agent_restore_failed: the next choice. not_checkpoint: the one that
+ * failed, UINT64_MAX: none did. Bounded by the core's join timeout. */
+enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoint,
+                                     struct agent_resume *ret_resume, struct muster_error *err);
+/* begun = done = step from here on. */
+enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
+                                  struct muster_error *err);
+enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
+                                        const char *text, struct muster_error *err);
+
+/* --- steps (training thread) ------------------------------------------------------------------- */
+/* The slow path: waits, saves or learns a verdict. begin: on MUSTER_OK one more step is begun.
+ * Else the status that every later boundary returns, with its text. */
+enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
+                                  struct muster_error *err);
+/* The step that was begun failed: it is taken back, the others are told, an open round is served.
+ * Returns E_STEP with code; or, when the step was asked to break off, the error that asked. */
+enum muster_status agent_step_failed(struct agent *agent, int code, struct muster_error *err);
+/* A step that no boundary began is done (loops of save_if_preempted): begun = max(begun, done). */
+void agent_count_step(struct agent *agent);
+void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoch,
+                        int64_t data_position);
+void agent_hold(struct agent *agent, int change);
+
+/* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for LEAVE_MS.
+ * A step that was begun and not done is taken back. May be called again; then it only waits. */
+void agent_leave(struct agent *agent, enum wire_leave_why why, int code);
+
+/* --- any thread -------------------------------------------------------------------------------- */
+enum muster_status agent_fail(struct agent *agent, int code, const char *text,
+                              struct muster_error *err);
+enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind, int64_t left_ms,
+                                const char *text, struct muster_error *err);
+/* The step at which the open round saves; -1: none is decided. A load. */
+int64_t agent_save_step(const struct agent *agent);
+/* A copy of the newest view. */
+void agent_view(struct agent *agent, struct member_view *ret_view);
+
+#endif

@@ -1,0 +1,489 @@
+/* agent_boundary - the training thread's side: it obeys the view. */
+#include "node/agent_state.h"
+
+#include "schema/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What one boundary call did so far. */
+struct visit {
+    bool begin;
+    bool leaving; /* CLOSE was fed: it is an arrival */
+    bool arrived; /* for this mode and round */
+    enum view_mode mode;
+    uint64_t round;
+    void *call_arg;
+    struct agent_patience patience;
+};
+
+static enum muster_status ended(const struct agent *agent, struct muster_error *err)
+{
+    if (err != NULL)
+        *err = agent->view.end;
+    return agent->view.end.status;
+}
+
+static enum muster_status put_simple(struct agent *agent, enum member_input_kind kind,
+                                     struct muster_error *err)
+{
+    struct post *post = post_new(kind);
+    enum muster_status status;
+
+    if (post != NULL)
+        post->input.step = gate_done(agent->gate);
+    status = post_put(agent, post, err);
+    return status == MUSTER_OK ? agent_wait_fed(agent, err) : status;
+}
+
+static void plan_next_save(struct agent *agent)
+{
+    int64_t every = agent->options.save_every_steps, done = gate_done(agent->gate);
+
+    if (every > 0)
+        agent->gate->due = (done / every + 1) * every;
+}
+
+static bool save_is_due(const struct agent *agent)
+{
+    return gate_done(agent->gate) >= agent->gate->due;
+}
+
+/* --- saving -------------------------------------------------------------------------------------- */
+
+/* The lives of a round number are told apart by what all its writers know alike. */
+static uint64_t nonce_of(const struct member_view *view)
+{
+    return (uint64_t)view->step;
+}
+
+static void remember_round(struct agent *agent, const struct member_view *view)
+{
+    agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] =
+        (struct opened_round){.generation = view->generation,
+                              .round = view->round,
+                              .nonce = nonce_of(view)};
+}
+
+static struct post *saved_post(const struct agent *agent, const struct save_order *order,
+                               const struct shard_files *files, int64_t took_ms)
+{
+    struct post *post = post_new(MEMBER_SAVED);
+    struct wire_file *copies;
+
+    if (post == NULL)
+        return NULL;
+    copies = arena_alloc(&post->arena, (files->count + 1) * sizeof *copies);
+    for (size_t i = 0; copies != NULL && i < files->count; i++) {
+        copies[i].path = arena_strdup(&post->arena, files->files[i].path);
+        copies[i].bytes = files->files[i].bytes;
+        copies[i].checksum = arena_strdup(&post->arena, files->files[i].checksum);
+        if (copies[i].path == NULL || copies[i].checksum == NULL)
+            copies = NULL;
+    }
+    if (copies == NULL) {
+        post_free(post);
+        return NULL;
+    }
+    post->input.files = copies;
+    post->input.files_count = files->count;
+    post->input.bytes = files->bytes;
+    post->input.save_ms = post->input.blocked_ms = took_ms > 0 ? (uint64_t)took_ms : 0;
+    post->input.epoch = agent->epoch;
+    post->input.step_in_epoch = agent->step_in_epoch;
+    post->input.data_position = agent->data_position;
+    post->input.round = order->round;
+    post->input.step = order->step;
+    return post;
+}
+
+static struct post *failed_post(const struct save_order *order, const struct muster_error *why)
+{
+    struct post *post = post_new(MEMBER_SAVE_FAILED);
+
+    if (post == NULL)
+        return NULL;
+    post->input.round = order->round;
+    post->input.step = order->step;
+    post->input.code = why->status;
+    post->input.text = arena_strdup(&post->arena, why->text);
+    return post;
+}
+
+/* Mutex held; it is free while the shard is written. A save that comes too late is told all the
+ * same: the core drops it. */
+static enum muster_status capture(struct agent *agent, void *call_arg, struct muster_error *err)
+{
+    struct save_order order = {.generation = agent->view.generation,
+                               .round = agent->view.round,
+                               .nonce = nonce_of(&agent->view),
+                               .step = agent->view.step,
+                               .epoch = agent->epoch,
+                               .step_in_epoch = agent->step_in_epoch,
+                               .data_position = agent->data_position,
+                               .call_arg = call_arg};
+    struct shard_files files = {0};
+    struct muster_error why;
+    enum muster_status status;
+    struct post *post;
+    int64_t began_ms;
+
+    agent->captured_round = order.round;
+    if (!agent->view.writer)
+        return MUSTER_OK;
+    agent->saving_round = order.round;
+    remember_round(agent, &agent->view);
+    pthread_mutex_unlock(&agent->mutex);
+    began_ms = agent_now_mono_ms();
+    status = save_shard(&agent->options.save, &order, &files, &why);
+    post = status == MUSTER_OK
+               ? saved_post(agent, &order, &files, agent_now_mono_ms() - began_ms)
+               : failed_post(&order, &why);
+    shard_files_clear(&files);
+    pthread_mutex_lock(&agent->mutex);
+    agent->saving_round = 0;
+    if (agent->discard_waits) {
+        agent->discard_waits = false;
+        agent_discard(agent, order.generation, order.round);
+    }
+    status = post_put(agent, post, err);
+    return status == MUSTER_OK ? agent_wait_fed(agent, err) : status;
+}
+
+/* --- the slow path ------------------------------------------------------------------------------- */
+
+/* A policy's save at an open gate: from here on this thread waits for what comes of it. */
+static enum muster_status ask_for_save(struct agent *agent, struct muster_error *err)
+{
+    gate_close(agent->gate);
+    plan_next_save(agent);
+    return put_simple(agent, MEMBER_POLICY_SAVE, err);
+}
+
+/* Tells the core that this thread stands at a closed boundary: once for each mode and round. */
+static bool must_arrive(struct visit *visit, const struct member_view *view)
+{
+    if (visit->arrived && (view->mode == VIEW_CAPTURE ||
+                           (visit->mode == view->mode && visit->round == view->round)))
+        return false;
+    visit->arrived = true;
+    visit->mode = view->mode;
+    visit->round = view->round;
+    return true;
+}
+
+/* One look at the view. *ret_leave: the boundary is over, with the status that is returned. */
+static enum muster_status obey(struct agent *agent, struct visit *visit, bool *ret_leave,
+                               struct muster_error *err)
+{
+    const struct member_view *view = &agent->view;
+
+    *ret_leave = true;
+    if (view->mode == VIEW_END)
+        return ended(agent, err);
+    if (view->mode == VIEW_OPEN && !save_is_due(agent)) {
+        gate_open(agent->gate); /* closed by a policy save that was answered without a round */
+        return !visit->begin || gate_begin(agent->gate)
+                   ? MUSTER_OK
+                   : error_set(err, MUSTER_E_FAULT, "an open gate refused a step; report it");
+    }
+    if (view->mode == VIEW_STEP_TO && gate_done(agent->gate) < view->step) {
+        if (save_is_due(agent)) /* the open round saves a later step */
+            plan_next_save(agent);
+        if (visit->begin)
+            gate_admit(agent->gate);
+        return MUSTER_OK;
+    }
+    *ret_leave = false;
+    if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
+        return ask_for_save(agent, err);
+    if (save_is_due(agent)) /* the open round saves this very step */
+        plan_next_save(agent);
+    if (must_arrive(visit, view))
+        return put_simple(agent, MEMBER_ARRIVED, err);
+    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
+        return capture(agent, visit->call_arg, err);
+    return agent_wait(agent, &visit->patience, err);
+}
+
+enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
+                                  struct muster_error *err)
+{
+    struct visit visit = {.begin = begin, .call_arg = call_arg};
+    enum muster_status status;
+    bool leave = false;
+
+    pthread_mutex_lock(&agent->mutex);
+    status = agent_wait_fed(agent, err); /* what another thread said before comes first */
+    while (status == MUSTER_OK && !leave)
+        status = obey(agent, &visit, &leave, err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+static struct post *failure_post(int code, int64_t step, const char *text)
+{
+    struct post *post = post_new(MEMBER_STEP_FAILED);
+
+    if (post == NULL)
+        return NULL;
+    post->input.code = code;
+    post->input.step = step;
+    post->input.text = arena_strdup(&post->arena, text);
+    return post;
+}
+
+enum muster_status agent_step_failed(struct agent *agent, int code, struct muster_error *err)
+{
+    char text[96];
+    enum muster_status status;
+
+    pthread_mutex_lock(&agent->mutex);
+    gate_close(agent->gate);
+    gate_take_back(agent->gate);
+    snprintf(text, sizeof text, "the step function returned %d", code);
+    status = post_put(agent, failure_post(code, gate_done(agent->gate) + 1, text), err);
+    pthread_mutex_unlock(&agent->mutex);
+    if (status == MUSTER_OK)
+        status = agent_boundary(agent, false, NULL, err); /* serves a round; ends with the verdict */
+    if (status == MUSTER_OK)
+        return error_set_code(err, MUSTER_E_STEP, code, "%s", text);
+    if (status == MUSTER_E_STEP && err != NULL)
+        err->code = code;
+    return status;
+}
+
+void agent_count_step(struct agent *agent)
+{
+    int64_t done, begun;
+
+    pthread_mutex_lock(&agent->mutex);
+    done = gate_done(agent->gate) + 1;
+    begun = gate_begun(agent->gate);
+    gate_set(agent->gate, begun > done ? begun : done, done);
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoch,
+                        int64_t data_position)
+{
+    agent->epoch = epoch;
+    agent->step_in_epoch = step_in_epoch;
+    agent->data_position = data_position;
+}
+
+void agent_hold(struct agent *agent, int change)
+{
+    atomic_fetch_add(&agent->hold_depth, change);
+}
+
+/* --- leaving ------------------------------------------------------------------------------------- */
+
+static bool round_is_open(const struct member_view *view)
+{
+    return view->round != 0 && view->mode != VIEW_OPEN && view->mode != VIEW_END;
+}
+
+/* One look while leaving; true: go on. */
+static bool serve_leaving(struct agent *agent, struct visit *visit)
+{
+    const struct member_view *view = &agent->view;
+    bool at_step = view->mode == VIEW_STEP_TO && gate_done(agent->gate) == view->step;
+
+    if (at_step && must_arrive(visit, view))
+        return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
+    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
+        return capture(agent, NULL, NULL) == MUSTER_OK;
+    return agent_wait(agent, &visit->patience, NULL) == MUSTER_OK;
+}
+
+void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
+{
+    struct visit visit = {.arrived = true, .leaving = true};
+    struct post *post = post_new(MEMBER_CLOSE);
+    int64_t quiet_since_ms = agent_now_mono_ms();
+    bool go_on = true;
+
+    pthread_mutex_lock(&agent->mutex);
+    gate_close(agent->gate);
+    agent->gate->due = INT64_MAX;
+    gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
+    if (post != NULL && !agent->leaving) {
+        post->input.why = why;
+        post->input.code = code;
+        agent->leaving = true;
+        go_on = post_put(agent, post, NULL) == MUSTER_OK;
+    } else
+        post_free(post);
+    if (go_on)
+        go_on = agent_wait_fed(agent, NULL) == MUSTER_OK;
+    visit.mode = agent->view.mode;
+    visit.round = agent->view.round;
+    while (go_on && !agent->view.left) {
+        int64_t now_ms = agent_now_mono_ms();
+
+        if (round_is_open(&agent->view) || writer_is_busy(agent->writer))
+            quiet_since_ms = now_ms; /* the core bounds a round, the disk a manifest */
+        if (now_ms - quiet_since_ms > LEAVE_MS + 500)
+            break;
+        go_on = serve_leaving(agent, &visit);
+    }
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+/* --- joining ------------------------------------------------------------------------------------- */
+
+static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, int64_t connect_ms,
+                                        int64_t open_ms, bool *ret_wait, struct muster_error *err)
+{
+    const struct member_view *view = &agent->view;
+
+    *ret_wait = false;
+    if (view->mode == VIEW_END)
+        return ended(agent, err);
+    if (view->joined)
+        return MUSTER_OK;
+    if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
+        if (err != NULL)
+            *err = view->refused;
+        return view->refused.status;
+    }
+    if (agent->frames_heard == 0 && waited_ms >= connect_ms)
+        return error_set(err, MUSTER_E_BROKER,
+                         "no broker answered at %s within %lld ms; start one with `musterd`, or "
+                         "correct the address in MUSTER_BROKER or option broker",
+                         agent->broker, (long long)connect_ms);
+    if (waited_ms >= open_ms)
+        return error_set(err, MUSTER_E_TIMEOUT,
+                         "the broker at %s answered but did not let this rank in within %lld ms; "
+                         "look at `muster status`",
+                         agent->broker, (long long)open_ms);
+    *ret_wait = true;
+    return MUSTER_OK;
+}
+
+enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, int64_t open_ms,
+                                     struct muster_error *err)
+{
+    struct agent_patience patience = {0};
+    int64_t began_ms = agent_now_mono_ms();
+    enum muster_status status;
+    bool wait = true;
+
+    pthread_mutex_lock(&agent->mutex);
+    do {
+        status = joined_or_not(agent, agent_now_mono_ms() - began_ms, connect_ms, open_ms, &wait, err);
+        if (wait)
+            status = agent_wait(agent, &patience, err);
+    } while (wait && status == MUSTER_OK);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoint,
+                                     struct agent_resume *ret_resume, struct muster_error *err)
+{
+    struct agent_patience patience = {0};
+    const struct member_view *view = &agent->view;
+    enum muster_status status = MUSTER_OK;
+
+    pthread_mutex_lock(&agent->mutex);
+    while (status == MUSTER_OK && view->mode != VIEW_END &&
+           (!view->resume_known || view->resume_checkpoint == not_checkpoint))
+        status = agent_wait(agent, &patience, err);
+    if (status == MUSTER_OK && view->mode == VIEW_END)
+        status = ended(agent, err);
+    if (status == MUSTER_OK) {
+        ret_resume->checkpoint = view->resume_checkpoint;
+        ret_resume->step = view->resume_step;
+        memcpy(ret_resume->path, view->resume_path, sizeof ret_resume->path);
+    }
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
+                                  struct muster_error *err)
+{
+    struct post *post = post_new(MEMBER_RESTORED);
+    enum muster_status status;
+
+    pthread_mutex_lock(&agent->mutex);
+    gate_set(agent->gate, step, step);
+    plan_next_save(agent);
+    if (post != NULL) {
+        post->input.checkpoint = checkpoint;
+        post->input.step = step;
+    }
+    status = post_put(agent, post, err);
+    if (status == MUSTER_OK)
+        status = agent_wait_fed(agent, err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
+                                        const char *text, struct muster_error *err)
+{
+    struct post *post = post_new(MEMBER_RESTORE_FAILED);
+    enum muster_status status;
+
+    if (post != NULL) {
+        post->input.checkpoint = checkpoint;
+        post->input.step = step;
+        post->input.text = arena_strdup(&post->arena, text);
+    }
+    pthread_mutex_lock(&agent->mutex);
+    status = post_put(agent, post, err);
+    if (status == MUSTER_OK)
+        status = agent_wait_fed(agent, err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+/* --- any thread ---------------------------------------------------------------------------------- */
+
+enum muster_status agent_fail(struct agent *agent, int code, const char *text,
+                              struct muster_error *err)
+{
+    enum muster_status status;
+
+    pthread_mutex_lock(&agent->mutex);
+    gate_close(agent->gate); /* no further step begins before the core has heard it */
+    status = post_put(agent, failure_post(code, gate_done(agent->gate), text), err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind, int64_t left_ms,
+                                const char *text, struct muster_error *err)
+{
+    struct post *post = post_new(MEMBER_NOTICE);
+    enum muster_status status;
+
+    pthread_mutex_lock(&agent->mutex);
+    if (post != NULL) {
+        post->input.id = arena_printf(&post->arena, "program-%016llx-%llu",
+                                      (unsigned long long)agent->options.member.incarnation,
+                                      (unsigned long long)++agent->notice_count);
+        post->input.notice_kind = kind;
+        post->input.source = "program";
+        post->input.left_ms = left_ms;
+        post->input.text = arena_strndup(&post->arena, text, strnlen(text, TEXT_MAX));
+    }
+    status = post_put(agent, post, err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+int64_t agent_save_step(const struct agent *agent)
+{
+    return atomic_load(&agent->save_step);
+}
+
+void agent_view(struct agent *agent, struct member_view *ret_view)
+{
+    pthread_mutex_lock(&agent->mutex);
+    *ret_view = agent->view;
+    pthread_mutex_unlock(&agent->mutex);
+}

@@ -1,0 +1,290 @@
+/* agent_core - feeds the core and carries out what it answers. Agent thread, mutex held: from the
+ * reading of begun and done to the publishing of the view nothing the training thread does can come
+ * between. Users' callbacks are only noted here (late_call); agent.c makes them with the mutex free. */
+#include "node/agent_state.h"
+
+#include "schema/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOSINGS_MAX 8               /* closings that one input can cause, far beyond sense */
+
+static struct late_call *late_call(struct agent *agent)
+{
+    struct late_call *call = arena_alloc(&agent->late, sizeof *call);
+
+    if (call == NULL)
+        return NULL;
+    if (agent->late_last != NULL)
+        agent->late_last->next = call;
+    else
+        agent->late_first = call;
+    agent->late_last = call;
+    return call;
+}
+
+void agent_late_log(struct agent *agent, int level, const char *format, ...)
+{
+    char text[MUSTER_ERROR_TEXT_MAX];
+    struct late_call *call;
+    va_list args;
+
+    if (agent->options.hooks.log == NULL)
+        return;
+    call = late_call(agent);
+    if (call == NULL)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    call->kind = LATE_LOG;
+    call->level = level;
+    call->text = arena_strdup(&agent->late, text);
+}
+
+void agent_fault(struct agent *agent, const char *text)
+{
+    if (agent->faulted)
+        return;
+    agent->faulted = true;
+    gate_close(agent->gate);
+    agent->view.mode = VIEW_END;
+    agent->view.leave_restart = false;
+    agent->view.left = true; /* nobody can be told any more */
+    error_set(&agent->view.end, MUSTER_E_FAULT, "%s; %s", text, muster_status_advice(MUSTER_E_FAULT));
+    pthread_cond_broadcast(&agent->changed);
+    agent_late_log(agent, 0, "%s", text);
+}
+
+static void send_message(struct agent *agent, const struct wire_msg *message)
+{
+    size_t size = wire_encode(message, agent->frame, WIRE_FRAME_MAX);
+
+    if (size == 0)
+        agent_fault(agent, "the node made a message that cannot be encoded");
+    else if (!link_send(agent->link, agent->frame, size))
+        agent_late_log(agent, 3, "%s could not be sent: no broker is connected",
+                       wire_type_name(message->type));
+}
+
+static void publish_view(struct agent *agent)
+{
+    const struct member_view *view = &agent->view;
+    int64_t save_step = atomic_load(&agent->save_step);
+
+    agent->view = *member_get_view(agent->core);
+    if (view->mode == VIEW_OPEN || (view->mode == VIEW_WAIT && view->round != agent->captured_round))
+        save_step = -1;
+    else if (view->mode == VIEW_STEP_TO || view->mode == VIEW_CAPTURE)
+        save_step = view->step;
+    atomic_store(&agent->save_step, save_step);
+    if (view->mode == VIEW_OPEN)
+        gate_open(agent->gate);
+    pthread_cond_broadcast(&agent->changed);
+}
+
+void agent_discard(struct agent *agent, uint64_t generation, uint64_t round)
+{
+    if (agent->saving_round == round && round != 0) {
+        agent->discard_waits = true;
+        return;
+    }
+    for (size_t i = 0; i < AGENT_ROUNDS_MAX; i++) {
+        struct opened_round *opened = &agent->opened[i];
+
+        if (opened->round == round && opened->generation == generation && round != 0)
+            writer_discard(agent->writer, generation, round, opened->nonce, NULL);
+    }
+}
+
+static void write_manifest(struct agent *agent, const struct member_action *action)
+{
+    struct muster_error err;
+    enum muster_status status =
+        writer_manifest(agent->writer, action->round, action->bytes, action->bytes_count, &err);
+    struct post *post;
+
+    if (status == MUSTER_OK)
+        return;
+    post = post_new(MEMBER_MANIFEST_FAILED);
+    if (post != NULL) {
+        post->input.checkpoint = action->round;
+        post->input.code = status;
+        post->input.text = arena_strdup(&post->arena, err.text);
+    }
+    post_put(agent, post, NULL);
+}
+
+static void note_error(struct agent *agent, const struct member_action *action)
+{
+    struct late_call *call = agent->options.hooks.on_error != NULL ? late_call(agent) : NULL;
+
+    if (call != NULL) {
+        call->kind = LATE_ERROR;
+        call->error = action->error;
+    }
+}
+
+static void note_exit(struct agent *agent, const struct member_action *action)
+{
+    struct late_call *call = agent->options.exit_allowed ? late_call(agent) : NULL;
+
+    if (call != NULL) {
+        call->kind = LATE_EXIT;
+        call->restart = action->restart;
+    }
+}
+
+/* Returns the begun of the closing, or -1: the gate was not to be closed. */
+static int64_t carry_out(struct agent *agent, const struct member_action *action)
+{
+    struct muster_error err;
+
+    switch (action->kind) {
+    case MEMBER_SEND:
+        send_message(agent, &action->message);
+        return -1;
+    case MEMBER_SUBSCRIBE: /* without it events come by unicast, only later */
+        if (link_subscribe(agent->link, action->text, &err) != MUSTER_OK)
+            agent_late_log(agent, 0, "no events by subscription: %s", err.text);
+        return -1;
+    case MEMBER_CLOSE_GATE:
+        return gate_close(agent->gate);
+    case MEMBER_VIEW:
+        publish_view(agent);
+        return -1;
+    case MEMBER_ON_ERROR:
+        note_error(agent, action);
+        return -1;
+    case MEMBER_WRITE_MANIFEST:
+        write_manifest(agent, action);
+        return -1;
+    case MEMBER_DISCARD_ROUND:
+        agent_discard(agent, action->generation, action->round);
+        return -1;
+    case MEMBER_EXIT_PROCESS:
+        note_exit(agent, action);
+        return -1;
+    case MEMBER_LOG:
+        agent_late_log(agent, action->level, "%s", action->text);
+        return -1;
+    }
+    agent_fault(agent, "the node's core asked for an action that does not exist");
+    return -1;
+}
+
+/* One step of the core. Returns the begun of a closing that it asked for, or -1. */
+static int64_t step(struct agent *agent, struct member_input *input)
+{
+    int64_t closing = -1;
+
+    input->now_boot_ms = agent->now_boot_ms;
+    if (input->kind != MEMBER_GATE_CLOSED)
+        input->begun = gate_begun(agent->gate);
+    input->done = gate_done(agent->gate);
+    input->in_hold = atomic_load(&agent->hold_depth) > 0;
+    member_actions_clear(&agent->actions);
+    member_step(agent->core, input, &agent->actions);
+    for (size_t i = 0; i < agent->actions.count && !agent->faulted; i++) {
+        int64_t begun = carry_out(agent, &agent->actions.items[i]);
+
+        if (closing < 0)
+            closing = begun;
+    }
+    return closing;
+}
+
+void agent_feed(struct agent *agent, struct member_input *input)
+{
+    int64_t closing;
+
+    if (agent->faulted)
+        return;
+    closing = step(agent, input);
+    for (int i = 0; closing >= 0 && i < CLOSINGS_MAX && !agent->faulted; i++) {
+        struct member_input closed = {.kind = MEMBER_GATE_CLOSED, .begun = closing};
+
+        closing = step(agent, &closed);
+    }
+    if (closing >= 0)
+        agent_fault(agent, "the node's core closes its gate for ever");
+}
+
+void agent_feed_posts(struct agent *agent)
+{
+    while (agent->first_post != NULL) {
+        struct post *post = agent->first_post;
+
+        agent->first_post = post->next;
+        if (agent->first_post == NULL)
+            agent->last_post = NULL;
+        agent_feed(agent, &post->input);
+        agent->consumed++;
+        post_free(post);
+        pthread_cond_broadcast(&agent->changed);
+    }
+}
+
+static void feed_notice(struct agent *agent, enum wire_notice_kind kind, const char *source,
+                        const char *text)
+{
+    char id[NOTICE_ID_MAX + 1];
+    struct member_input input = {.kind = MEMBER_NOTICE,
+                                 .id = id,
+                                 .notice_kind = kind,
+                                 .source = source,
+                                 .left_ms = -1,
+                                 .text = text};
+
+    snprintf(id, sizeof id, "%s-%016llx-%llu", source,
+             (unsigned long long)agent->options.member.incarnation,
+             (unsigned long long)++agent->notice_count);
+    agent_feed(agent, &input);
+}
+
+void agent_feed_notices(struct agent *agent)
+{
+    struct signal_seen seen;
+    char text[SIGNAL_TEXT_SIZE];
+
+    while (signal_take(agent->signals, &seen)) {
+        signal_describe(&seen, text);
+        feed_notice(agent, NOTICE_SIGNAL, "signal", text);
+    }
+    if (callback_take(&agent->callback))
+        feed_notice(agent, NOTICE_TERMINATE, "callback", "termination_watcher_fn said so");
+}
+
+static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
+{
+    struct wire_msg message;
+    struct muster_error err;
+    struct member_input input = {.kind = MEMBER_FRAME, .message = &message};
+
+    arena_reset(&agent->frame_arena);
+    if (wire_decode(frame, size, &agent->frame_arena, &message, &err) != MUSTER_OK ||
+        wire_is_up(message.type)) {
+        if (agent->bad_frames++ == 0) /* counted, told once, never obeyed */
+            agent_late_log(agent, 1, "a frame that is no broker's message was dropped (%zu bytes)",
+                           size);
+        return;
+    }
+    agent->frames_heard++;
+    agent_feed(agent, &input);
+}
+
+bool agent_feed_frames(struct agent *agent)
+{
+    for (int i = 0; i < AGENT_FRAMES_PASS; i++) {
+        size_t size = 0;
+        const uint8_t *frame = link_receive(agent->link, &size);
+
+        if (frame == NULL)
+            return false;
+        feed_frame(agent, frame, size);
+    }
+    return true;
+}

@@ -1,0 +1,111 @@
+/* agent_post - how other threads reach the core: inputs in a bounded queue, and waiting for what
+ * comes of them. Mutex held in every function here but agent_writer_done. */
+#include "node/agent_state.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define POSTS_OF_ANYBODY_MAX (AGENT_POSTS_MAX - 16) /* the rest is the training thread's and the writer's */
+
+void agent_wake(struct agent *agent)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(agent->wake_fd, &one, sizeof one); /* full: it is readable already */
+
+    (void)written;
+}
+
+struct post *post_new(enum member_input_kind kind)
+{
+    struct post *post = calloc(1, sizeof *post);
+
+    if (post == NULL)
+        return NULL;
+    arena_init(&post->arena, 0);
+    post->input.kind = kind;
+    post->input.left_ms = -1;
+    return post;
+}
+
+void post_free(struct post *post)
+{
+    if (post == NULL)
+        return;
+    arena_free(&post->arena);
+    free(post);
+}
+
+enum muster_status post_put(struct agent *agent, struct post *post, struct muster_error *err)
+{
+    uint64_t limit;
+
+    if (post == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to tell the node's thread; free some");
+    limit = post->input.kind == MEMBER_NOTICE ? POSTS_OF_ANYBODY_MAX : AGENT_POSTS_MAX;
+    if (agent->posted - agent->consumed >= limit) {
+        post_free(post);
+        return error_set(err, MUSTER_E_BUSY,
+                         "%llu messages wait for the node's thread already; call less often",
+                         (unsigned long long)(agent->posted - agent->consumed));
+    }
+    if (agent->last_post != NULL)
+        agent->last_post->next = post;
+    else
+        agent->first_post = post;
+    agent->last_post = post;
+    agent->posted++;
+    agent_wake(agent);
+    return MUSTER_OK;
+}
+
+void agent_writer_done(const struct writer_result *result, void *arg)
+{
+    struct agent *agent = arg;
+    struct post *post =
+        post_new(result->status == MUSTER_OK ? MEMBER_MANIFEST_WRITTEN : MEMBER_MANIFEST_FAILED);
+
+    if (post != NULL) {
+        post->input.checkpoint = result->checkpoint;
+        post->input.code = result->status;
+        post->input.text =
+            arena_strdup(&post->arena, result->status == MUSTER_OK ? result->path : result->text);
+    }
+    pthread_mutex_lock(&agent->mutex);
+    post_put(agent, post, NULL); /* lost for want of memory: the next generation repairs it */
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
+                              struct muster_error *err)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 1;
+    if (patience->passes != agent->passes) {
+        patience->passes = agent->passes;
+        patience->idle_s = 0;
+    }
+    if (pthread_cond_timedwait(&agent->changed, &agent->mutex, &until) != ETIMEDOUT)
+        return MUSTER_OK;
+    if (patience->passes != agent->passes || ++patience->idle_s < AGENT_STUCK_S)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_FAULT,
+                     "the node's thread has not come round for %d s; look for a callback "
+                     "(termination_watcher_fn, on_error, log) that blocks",
+                     AGENT_STUCK_S);
+}
+
+enum muster_status agent_wait_fed(struct agent *agent, struct muster_error *err)
+{
+    struct agent_patience patience = {0};
+    uint64_t until = agent->posted;
+    enum muster_status status = MUSTER_OK;
+
+    while (agent->consumed < until && status == MUSTER_OK)
+        status = agent_wait(agent, &patience, err);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* agent_save - one rank's save, from round directory to durable, summed-up files.
+ * Owns: nothing between calls. Runs on the training thread, with no lock held; blocks for the disk
+ * and for the user's own save function.
+ * Never: decides that a checkpoint is good; touches another rank's files. */
+#ifndef NODE_AGENT_SAVE_H
+#define NODE_AGENT_SAVE_H
+
+#include "node/shard/shard.h"
+#include "schema/wire.h"
+
+struct save_order { /* one save */
+    uint64_t generation;
+    uint64_t round;
+    uint64_t nonce; /* names the life of this round number, see node/shard/dir.h */
+    int64_t step;
+    int64_t epoch; /* this and the next two: -1 = not known */
+    int64_t step_in_epoch;
+    int64_t data_position;
+    void *call_arg; /* of the boundary call that saves */
+};
+
+/* The user's own save into directory `dir`; 0 or a code of its own. */
+typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
+
+struct save_target { /* the same for all saves of a node; all borrowed */
+    const char *root;
+    const char *job;
+    enum wire_layout layout;
+    uint64_t rank;
+    uint64_t world_size;
+    uint64_t incarnation;
+    const struct muster_state *state; /* NULL: nothing of the library's own to save */
+    save_hook_fn *hook;               /* NULL: the state is saved */
+    void *hook_arg;
+};
+
+/* On success *ret_files is the caller's: shard_files_clear. On failure what was written is gone.
+ * E_SAVE: the disk, or the hook (err->code is its code). E_EXISTS, E_JOB: see dir_round_open. */
+enum muster_status save_shard(const struct save_target *target, const struct save_order *order,
+                              struct shard_files *ret_files, struct muster_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* agent_state - what agent's files share. Nobody else includes it. */
+#ifndef NODE_AGENT_STATE_H
+#define NODE_AGENT_STATE_H
+
+#include "node/agent.h"
+#include "node/link.h"
+#include "node/notice/callback.h"
+#include "node/notice/signal.h"
+#include "node/writer.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define AGENT_POSTS_MAX 64
+#define AGENT_ROUNDS_MAX 16   /* rounds whose directory this node opened: the last ones */
+#define AGENT_STUCK_S 60      /* the agent thread did not come round for so long: a FAULT */
+#define AGENT_POLL_MS 1000    /* the longest sleep of the agent thread */
+#define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
+
+struct post { /* an input for the core from another thread */
+    struct post *next;
+    struct member_input input; /* strings and files live in arena */
+    struct arena arena;
+};
+
+struct late_call { /* a user's callback, made when the mutex is free; lives in agent.late */
+    struct late_call *next;
+    enum { LATE_LOG, LATE_ERROR, LATE_EXIT } kind;
+    int level;
+    const char *text;
+    struct muster_error error;
+    bool restart;
+};
+
+struct opened_round {
+    uint64_t generation, round, nonce;
+};
+
+struct agent {
+    struct gate *gate;
+    struct agent_options options; /* pointers in it are good only where its comment says so */
+    char *broker;
+
+    pthread_mutex_t mutex;  /* all below, unless it says otherwise */
+    pthread_cond_t changed; /* view, consumed, passes, faulted */
+    struct member_view view;
+    bool stop;
+    bool faulted; /* the view ends with E_FAULT, the core is not fed any more */
+    uint64_t passes;
+    uint64_t frames_heard;
+    struct post *first_post, *last_post;
+    uint64_t posted, consumed; /* counts; at most AGENT_POSTS_MAX apart */
+    uint64_t saving_round;      /* the training thread writes into this round's directory; 0 = none */
+    bool discard_waits;         /* ... which is to be removed once it has ended */
+    uint64_t captured_round;
+    struct opened_round opened[AGENT_ROUNDS_MAX];
+    size_t opened_count;
+    uint64_t notice_count;
+
+    /* training thread only */
+    int64_t epoch, step_in_epoch, data_position;
+    bool leaving;
+
+    /* agent thread only */
+    struct member *core;
+    struct link *link;
+    struct member_actions actions;
+    struct arena frame_arena;
+    uint8_t *frame; /* WIRE_FRAME_MAX bytes */
+    struct callback_source callback;
+    struct signal_watch *signals;
+    struct arena late;
+    struct late_call *late_first, *late_last;
+    int64_t now_boot_ms;
+    uint64_t bad_frames;
+
+    struct writer *writer;
+    int wake_fd;
+    _Atomic int64_t save_step;
+    _Atomic int hold_depth;
+    pthread_t thread;
+    bool thread_started;
+};
+
+int64_t agent_now_boot_ms(void);
+int64_t agent_now_mono_ms(void);
+void agent_wake(struct agent *agent);
+
+/* --- agent_core.c: agent thread, mutex held ----------------------------------------------------- */
+void agent_feed(struct agent *agent, struct member_input *input); /* fills in time and counts */
+void agent_feed_posts(struct agent *agent);
+void agent_feed_notices(struct agent *agent);
+bool agent_feed_frames(struct agent *agent); /* true: there may be more */
+void agent_fault(struct agent *agent, const char *text);
+void agent_late_log(struct agent *agent, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
+
+/* --- agent_post.c: any thread, mutex held -------------------------------------------------------- */
+struct post *post_new(enum member_input_kind kind);
+/* Takes the post (NULL: no memory). */
+enum muster_status post_put(struct agent *agent, struct post *post, struct muster_error *err);
+void post_free(struct post *post);
+void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */
+
+/* Waits for a change, at most a second. E_FAULT: the agent thread does not come round. */
+struct agent_patience { /* the caller's, zero at first */
+    uint64_t passes;
+    int idle_s;
+};
+enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
+                              struct muster_error *err);
+/* Waits until all that was posted so far was fed. */
+enum muster_status agent_wait_fed(struct agent *agent, struct muster_error *err);
+
+#endif

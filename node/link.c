@@ -1,0 +1,445 @@
+/* link - see link.h. */
+#include "node/link.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+/* A context takes 5 descriptors, a socket with its monitor and its connection 4. */
+#define DESCRIPTORS_OF_LINK 16
+#define DESCRIPTORS_OF_SOCKET 6
+#define SOCKET_LINGER_MS 200
+#define HANDSHAKE_MS 5000 /* a connection that is not there by then is begun anew */
+
+/* One of the two sockets, with the monitor that tells when its connection broke. */
+struct half {
+    int type; /* ZMQ_DEALER or ZMQ_SUB */
+    void *socket; /* NULL: not wanted yet, or to be made anew */
+    void *monitor;
+    bool up;               /* connected and shaken hands */
+    bool wanted;
+    int64_t retry_mono_ms; /* when to begin anew unless it is up */
+    int64_t backoff_ms;
+    char endpoint[ENDPOINT_MAX + 1];
+};
+
+struct link {
+    void *context;
+    struct half dealer, sub;
+    zmq_msg_t frame;
+    char topic[JOB_NAME_MAX + 1];
+    size_t topic_size; /* with its NUL */
+    bool dealer_turn;  /* which socket link_receive looks at first */
+    uint64_t jitter;
+    unsigned monitor_count;
+#ifdef MUSTER_FAIL_POINTS
+    unsigned drop_every; /* MUSTER_TEST_SUB_DROP: every n-th event frame is lost */
+    unsigned event_count;
+#endif
+};
+
+bool link_resolve(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1])
+{
+    static const char *const anywhere[] = {"*:", "0.0.0.0:", "[::]:", ":"};
+    const char *rest = events + strlen("tcp://"), *port = strrchr(events, ':');
+    const char *host_end = strrchr(command, ':');
+    size_t host_size, port_size;
+    bool unspecified = false;
+
+    if (strlen(events) > ENDPOINT_MAX || strstr(events, "://") == NULL)
+        return false;
+    if (strncmp(events, "tcp://", strlen("tcp://")) == 0)
+        for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+            unspecified |= strncmp(rest, anywhere[i], strlen(anywhere[i])) == 0;
+    if (!unspecified) {
+        memcpy(ret_endpoint, events, strlen(events) + 1);
+        return true;
+    }
+    if (strncmp(command, "tcp://", strlen("tcp://")) != 0 || host_end < command + strlen("tcp://"))
+        return false;
+    host_size = (size_t)(host_end - command);
+    port_size = strlen(port) + 1;
+    if (host_size + port_size > ENDPOINT_MAX + 1)
+        return false;
+    memmove(ret_endpoint, command, host_size);
+    memcpy(ret_endpoint + host_size, port, port_size);
+    return true;
+}
+
+static int64_t now_mono_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* libzmq aborts when it cannot make its descriptors, so see first whether they are to be had. */
+static enum muster_status check_descriptors(int needed, struct muster_error *err)
+{
+    int fds[DESCRIPTORS_OF_LINK];
+    int count = 0, code = 0;
+
+    while (count < needed && code == 0) {
+        fds[count] = eventfd(0, EFD_CLOEXEC);
+        if (fds[count] < 0)
+            code = errno;
+        else
+            count++;
+    }
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    if (code == 0)
+        return MUSTER_OK;
+    return error_set_code(err, MUSTER_E_IO, code,
+                          "the connection to the broker needs %d file descriptors and only %d are "
+                          "free: %s; raise the limit (ulimit -n) or close files",
+                          needed, count, strerror(code));
+}
+
+/* --- one socket ---------------------------------------------------------------------------------- */
+
+static bool set(void *socket, int option, int value)
+{
+    return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
+}
+
+static bool set_options(const struct link *link, const struct half *half)
+{
+    void *socket = half->socket;
+    int64_t frame_max = WIRE_FRAME_MAX;
+    bool ok = set(socket, ZMQ_LINGER, SOCKET_LINGER_MS) && set(socket, ZMQ_SNDHWM, 1000) &&
+              set(socket, ZMQ_RCVHWM, 1000) && set(socket, ZMQ_RECONNECT_IVL, -1) &&
+              set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set(socket, ZMQ_TCP_KEEPALIVE, 1) &&
+              set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 30) && set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 10) &&
+              set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3) &&
+              set(socket, ZMQ_IPV6, strchr(half->endpoint, '[') != NULL) &&
+              zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max) == 0;
+
+    if (ok && half->type == ZMQ_DEALER) /* nothing queues up for a broker that is not there */
+        return set(socket, ZMQ_IMMEDIATE, 1);
+    return ok && zmq_setsockopt(socket, ZMQ_SUBSCRIBE, link->topic, link->topic_size) == 0;
+}
+
+static bool watch_connection(struct link *link, struct half *half)
+{
+    const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    char name[40];
+
+    snprintf(name, sizeof name, "inproc://monitor-%u", link->monitor_count++);
+    if (zmq_socket_monitor(half->socket, name, events) != 0)
+        return false;
+    half->monitor = zmq_socket(link->context, ZMQ_PAIR);
+    return half->monitor != NULL && set(half->monitor, ZMQ_LINGER, 0) &&
+           zmq_connect(half->monitor, name) == 0;
+}
+
+static void half_close(struct half *half)
+{
+    if (half->socket != NULL) {
+        zmq_socket_monitor(half->socket, NULL, 0);
+        zmq_close(half->socket);
+    }
+    if (half->monitor != NULL)
+        zmq_close(half->monitor);
+    half->socket = half->monitor = NULL;
+    half->up = false;
+}
+
+/* On failure there is no socket; errno says why. */
+static bool half_open(struct link *link, struct half *half)
+{
+    int code;
+
+    half->up = false;
+    half->retry_mono_ms = now_mono_ms() + HANDSHAKE_MS;
+    half->socket = zmq_socket(link->context, half->type);
+    if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
+        zmq_connect(half->socket, half->endpoint) == 0)
+        return true;
+    code = zmq_errno();
+    half_close(half);
+    errno = code;
+    return false;
+}
+
+/* Twice the last pause, at most RECONNECT_MAX_MS, and up to a fifth less, so that the nodes of a
+ * job do not all come in the same instant. xorshift64: a stream of our own. */
+static int64_t next_pause_ms(struct link *link, struct half *half)
+{
+    int64_t pause_ms = half->backoff_ms > 0 ? half->backoff_ms * 2 : RECONNECT_MIN_MS;
+
+    if (pause_ms > RECONNECT_MAX_MS)
+        pause_ms = RECONNECT_MAX_MS;
+    half->backoff_ms = pause_ms;
+    link->jitter ^= link->jitter << 13;
+    link->jitter ^= link->jitter >> 7;
+    link->jitter ^= link->jitter << 17;
+    return pause_ms - (int64_t)(link->jitter % (uint64_t)(pause_ms / 5));
+}
+
+static void half_hear(struct link *link, struct half *half)
+{
+    zmq_msg_t part;
+    uint16_t event;
+
+    zmq_msg_init(&part);
+    while (half->monitor != NULL && zmq_msg_recv(&part, half->monitor, ZMQ_DONTWAIT) >= 0) {
+        if (zmq_msg_size(&part) < sizeof event || !zmq_msg_more(&part))
+            continue; /* the address, which follows each event */
+        memcpy(&event, zmq_msg_data(&part), sizeof event);
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+            half->up = true;
+            half->backoff_ms = 0;
+        } else if (half->up || half->retry_mono_ms - now_mono_ms() > RECONNECT_MAX_MS) {
+            half->up = false; /* the first word of a broken connection; others may follow */
+            half->retry_mono_ms = now_mono_ms() + next_pause_ms(link, half);
+        }
+    }
+    zmq_msg_close(&part);
+}
+
+static void half_mend(struct link *link, struct half *half)
+{
+    if (!half->wanted)
+        return;
+    half_hear(link, half);
+    if (half->up || now_mono_ms() < half->retry_mono_ms)
+        return;
+    half_close(half);
+    if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK || !half_open(link, half))
+        half->retry_mono_ms = now_mono_ms() + next_pause_ms(link, half);
+}
+
+/* --- both ---------------------------------------------------------------------------------------- */
+
+static enum muster_status endpoint_fails(struct muster_error *err, const char *what,
+                                         const char *endpoint)
+{
+    int code = errno;
+
+    return error_set_code(err, MUSTER_E_ARGUMENT, code,
+                          "cannot connect to the %s address \"%s\": %s; write tcp://HOST:PORT or "
+                          "ipc://PATH",
+                          what, endpoint, zmq_strerror(code));
+}
+
+static enum muster_status start(struct link *link, struct muster_error *err)
+{
+    link->context = zmq_ctx_new();
+    if (link->context == NULL)
+        return error_set_code(err, MUSTER_E_NOMEM, errno,
+                              "cannot make a ZeroMQ context: %s; free memory", strerror(errno));
+    zmq_ctx_set(link->context, ZMQ_BLOCKY, 0);
+    zmq_ctx_set(link->context, ZMQ_IO_THREADS, 1);
+    link->dealer.wanted = true;
+    return half_open(link, &link->dealer) ? MUSTER_OK
+                                          : endpoint_fails(err, "broker's", link->dealer.endpoint);
+}
+
+#ifdef MUSTER_FAIL_POINTS
+static void read_switches(struct link *link)
+{
+    const char *text = getenv("MUSTER_TEST_SUB_DROP");
+
+    link->drop_every = text != NULL ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+static bool dropped(struct link *link)
+{
+    return link->drop_every != 0 && ++link->event_count % link->drop_every == 0;
+}
+#else
+static void read_switches(struct link *link)
+{
+    (void)link;
+}
+
+static bool dropped(struct link *link)
+{
+    (void)link;
+    return false;
+}
+#endif
+
+enum muster_status link_open(const char *endpoint, const char *job, struct link **ret_link,
+                             struct muster_error *err)
+{
+    struct link *link;
+    enum muster_status status;
+
+    if (strlen(endpoint) > ENDPOINT_MAX || strlen(job) > JOB_NAME_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the broker's address or the job's name is too long (%d and %d bytes are "
+                         "allowed); shorten it",
+                         ENDPOINT_MAX, JOB_NAME_MAX);
+    status = check_descriptors(DESCRIPTORS_OF_LINK, err);
+    if (status != MUSTER_OK)
+        return status;
+    link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the connection to the broker; free some");
+    zmq_msg_init(&link->frame);
+    link->dealer.type = ZMQ_DEALER;
+    link->sub.type = ZMQ_SUB;
+    memcpy(link->dealer.endpoint, endpoint, strlen(endpoint) + 1);
+    memcpy(link->topic, job, strlen(job) + 1);
+    link->topic_size = strlen(job) + 1;
+    link->jitter = ((uint64_t)getpid() << 32 | (uint64_t)now_mono_ms()) ^ (uintptr_t)link;
+    link->jitter |= 1;
+    read_switches(link);
+    status = start(link, err);
+    if (status == MUSTER_OK)
+        *ret_link = link;
+    else
+        link_close(&link);
+    return status;
+}
+
+void link_close(struct link **link)
+{
+    struct link *l = *link;
+
+    if (l == NULL)
+        return;
+    *link = NULL;
+    zmq_msg_close(&l->frame);
+    half_close(&l->dealer);
+    half_close(&l->sub);
+    if (l->context != NULL)
+        while (zmq_ctx_term(l->context) != 0 && zmq_errno() == EINTR)
+            continue;
+    free(l);
+}
+
+enum muster_status link_subscribe(struct link *link, const char *endpoint, struct muster_error *err)
+{
+    char resolved[ENDPOINT_MAX + 1];
+
+    if (!link_resolve(link->dealer.endpoint, endpoint, resolved))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the broker told \"%s\" as its events' address, which cannot be reached "
+                         "from \"%s\"; start musterd with a --listen that names its host",
+                         endpoint, link->dealer.endpoint);
+    if (link->sub.up && strcmp(link->sub.endpoint, resolved) == 0)
+        return MUSTER_OK;
+    half_close(&link->sub);
+    memcpy(link->sub.endpoint, resolved, sizeof resolved);
+    link->sub.backoff_ms = 0;
+    link->sub.wanted = true;
+    if (half_open(link, &link->sub))
+        return MUSTER_OK;
+    link->sub.wanted = false;
+    return endpoint_fails(err, "events'", resolved);
+}
+
+bool link_send(struct link *link, const void *frame, size_t size)
+{
+    int sent;
+
+    if (link->dealer.socket == NULL)
+        return false;
+    do
+        sent = zmq_send(link->dealer.socket, frame, size, ZMQ_DONTWAIT);
+    while (sent < 0 && zmq_errno() == EINTR);
+    return sent >= 0;
+}
+
+static bool receive_part(struct link *link, void *socket)
+{
+    int size;
+
+    do
+        size = zmq_msg_recv(&link->frame, socket, ZMQ_DONTWAIT);
+    while (size < 0 && zmq_errno() == EINTR);
+    return size >= 0;
+}
+
+/* Reads over the rest of a message; true if there was any. */
+static bool skip_parts(struct link *link, void *socket)
+{
+    bool any = false;
+
+    while (zmq_msg_more(&link->frame)) {
+        any = true;
+        if (!receive_part(link, socket))
+            break;
+    }
+    return any;
+}
+
+static bool receive_command(struct link *link)
+{
+    while (link->dealer.socket != NULL && receive_part(link, link->dealer.socket))
+        if (!skip_parts(link, link->dealer.socket))
+            return true;
+    return false;
+}
+
+static bool receive_event(struct link *link)
+{
+    void *sub = link->sub.socket;
+
+    while (sub != NULL && receive_part(link, sub)) {
+        bool ours = zmq_msg_size(&link->frame) == link->topic_size &&
+                    memcmp(zmq_msg_data(&link->frame), link->topic, link->topic_size) == 0 &&
+                    zmq_msg_more(&link->frame) && receive_part(link, sub);
+
+        if (!skip_parts(link, sub) && ours && !dropped(link))
+            return true;
+    }
+    return false;
+}
+
+const uint8_t *link_receive(struct link *link, size_t *ret_size)
+{
+    bool got;
+
+    link->dealer_turn = !link->dealer_turn; /* a flood on one socket does not hide the other */
+    if (link->dealer_turn)
+        got = receive_command(link) || receive_event(link);
+    else
+        got = receive_event(link) || receive_command(link);
+    if (!got)
+        return NULL;
+    *ret_size = zmq_msg_size(&link->frame);
+    return zmq_msg_data(&link->frame);
+}
+
+static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
+{
+    int64_t left_ms = half->retry_mono_ms - now_mono_ms();
+
+    if (!half->wanted || half->up || left_ms >= timeout_ms)
+        return timeout_ms;
+    return left_ms > 0 ? left_ms : 0;
+}
+
+void link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
+{
+    struct half *halves[] = {&link->dealer, &link->sub};
+    zmq_pollitem_t items[5] = {{.fd = wake_fd, .events = ZMQ_POLLIN}};
+    int count = 1;
+
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
+        if (halves[i]->socket != NULL)
+            items[count++] =
+                (zmq_pollitem_t){.socket = halves[i]->socket, .events = ZMQ_POLLIN};
+        if (halves[i]->monitor != NULL)
+            items[count++] =
+                (zmq_pollitem_t){.socket = halves[i]->monitor, .events = ZMQ_POLLIN};
+        timeout_ms = until_retry_ms(halves[i], timeout_ms);
+    }
+    zmq_poll(items, count, timeout_ms < 0 ? 0 : (long)timeout_ms);
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+        half_mend(link, halves[i]);
+}

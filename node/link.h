@@ -1,0 +1,47 @@
+/* link - the two sockets between a node and its broker: DEALER for commands, SUB for events.
+ * Owns: its ZeroMQ context and sockets, reconnecting, socket options. The only file of node/ with
+ * zmq.h.
+ * Never: decodes a frame, waits but in link_wait, resends; never ZMQ_HEARTBEAT_* (libzmq 4.3 can
+ * abort the process on it), never ZMQ_CONFLATE, never libzmq's own reconnecting: its jitter comes
+ * from rand(), which in glibc is the host's random() stream. What does not fit in a queue is
+ * dropped; whoever sends must be ready to send again.
+ * Threads: link_open anywhere, then everything, link_close too, on one thread. Not in a forked child. */
+#ifndef NODE_LINK_H
+#define NODE_LINK_H
+
+#include "schema/limits.h"
+#include "schema/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct link;
+
+/* Starts to connect the DEALER; a broker need not be there. job is copied: the topic is job + NUL.
+ * E_ARGUMENT: the endpoint cannot be understood. E_IO: too few free descriptors (libzmq would abort
+ * the process when it meets the limit). E_NOMEM. */
+enum muster_status link_open(const char *endpoint, const char *job, struct link **ret_link,
+                             struct muster_error *err);
+/* Frames that were sent get up to 200 ms to leave. NULL-safe. */
+void link_close(struct link **link);
+
+/* Connects a SUB to the events endpoint, in place of a former one. An endpoint without a host
+ * ("tcp://0.0.0.0:7701", a host of star) is at the host of the command endpoint. */
+enum muster_status link_subscribe(struct link *link, const char *endpoint, struct muster_error *err);
+
+/* False: dropped, no broker is connected or the queue is full. */
+bool link_send(struct link *link, const void *frame, size_t size);
+
+/* The next frame, borrowed until the next call on this link; NULL: nothing is there. Messages of
+ * another shape (parts, topic) are skipped. */
+const uint8_t *link_receive(struct link *link, size_t *ret_size);
+
+/* Waits until a frame can be received, wake_fd is readable, or timeout_ms passed; and makes those
+ * connections anew that broke: after 200 ms, doubling to 2 s, with jitter. */
+void link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
+
+/* The rule of link_subscribe. False: it does not fit or cannot be understood. */
+bool link_resolve(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1]);
+
+#endif

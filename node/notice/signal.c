@@ -1,0 +1,286 @@
+/* signal - see signal.h.
+ * Two tables of atomics that a handler may read at any time: `signals`, by number, and `watches`.
+ * A watch's slot is taken and given back under table_mutex; a handler that runs meanwhile sees it
+ * either as taken or as free. */
+#include "node/notice/signal.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct signal_watch {
+    _Atomic int wake_fd_1; /* the descriptor + 1; 0: the slot is free */
+    bool taken;
+    bool watched[SIGNAL_NUMBER_MAX + 1];
+    _Atomic uint64_t watched_bits;
+    _Atomic uint64_t seen_bits; /* came, for this watch; never cleared */
+    uint64_t told_bits;         /* signal_take's */
+};
+
+struct signal_entry {
+    unsigned watch_count;
+    bool installed;       /* our handler is the current one, or is chained to by a later one */
+    struct sigaction old;   /* complete before our handler is installed */
+    struct sigaction inner; /* what we chained to before somebody who chains to us was put over us */
+    bool has_inner;
+    _Atomic int64_t first_boot_ms; /* 0: has not come */
+    _Atomic int first_pid;
+    _Atomic long inside; /* the thread that runs our handler: finds a chain that is a ring */
+};
+
+static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct signal_watch watches[SIGNAL_WATCHES_MAX];
+static struct signal_entry signals[SIGNAL_NUMBER_MAX + 1];
+static _Atomic int owner_pid; /* 0: nobody watches yet */
+static _Atomic int recording; /* handlers that may be about to write to a watch's descriptor */
+
+static uint64_t bit_of(int signo)
+{
+    return UINT64_C(1) << (signo - 1);
+}
+
+static void wake(int fd)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof one); /* full: it is readable already */
+
+    (void)written;
+}
+
+/* Async-signal-safe. to_all: also to watches that did not ask for this signal. */
+static void record(int signo, int pid, bool to_all)
+{
+    struct signal_entry *entry = &signals[signo];
+    struct timespec now;
+    int64_t not_yet = 0;
+
+    atomic_fetch_add(&recording, 1);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    if (atomic_compare_exchange_strong(&entry->first_boot_ms, &not_yet,
+                                       (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000))
+        atomic_store(&entry->first_pid, pid);
+    for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++) {
+        struct signal_watch *watch = &watches[i];
+        int fd = atomic_load(&watch->wake_fd_1) - 1;
+
+        if (fd < 0 || (!to_all && (atomic_load(&watch->watched_bits) & bit_of(signo)) == 0))
+            continue;
+        atomic_fetch_or(&watch->seen_bits, bit_of(signo));
+        wake(fd);
+    }
+    atomic_fetch_sub(&recording, 1);
+}
+
+static void take_default_action(int signo)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(signo, &action, NULL);
+    raise(signo); /* blocked while we run: it is delivered when we return */
+}
+
+static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context, bool child)
+{
+    if (old->sa_flags & SA_SIGINFO)
+        old->sa_sigaction(signo, info, context);
+    else if (old->sa_handler == SIG_DFL) {
+        if (child)
+            take_default_action(signo);
+    } else if (old->sa_handler != SIG_IGN)
+        old->sa_handler(signo);
+}
+
+static void handle(int signo, siginfo_t *info, void *context)
+{
+    int saved_errno = errno;
+    struct signal_entry *entry = &signals[signo];
+    long self = syscall(SYS_gettid);
+    bool child = getpid() != atomic_load(&owner_pid);
+
+    if (atomic_load(&entry->inside) != self) {
+        long outer = atomic_exchange(&entry->inside, self);
+
+        if (!child)
+            record(signo, info != NULL ? (int)info->si_pid : 0, false);
+        chain(&entry->old, signo, info, context, child);
+        atomic_store(&entry->inside, outer);
+    } else if (entry->has_inner) { /* the handler that we chain to has chained to us */
+        chain(&entry->inner, signo, info, context, child);
+    }
+    errno = saved_errno;
+}
+
+void signal_report(int signo)
+{
+    int saved_errno = errno;
+
+    if (signo > 0 && signo <= SIGNAL_NUMBER_MAX && getpid() == atomic_load(&owner_pid))
+        record(signo, 0, true);
+    errno = saved_errno;
+}
+
+static bool is_ours(int signo)
+{
+    struct sigaction current;
+
+    return sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 &&
+           current.sa_sigaction == handle;
+}
+
+/* Under table_mutex. */
+static bool install(int signo)
+{
+    struct signal_entry *entry = &signals[signo];
+    struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction old;
+
+    if (is_ours(signo)) /* left over: restored by the host from a copy of it */
+        return true;
+    if (sigaction(signo, NULL, &old) != 0)
+        return false;
+    ours.sa_mask = old.sa_mask; /* what the chained handler was promised */
+    if (entry->installed && !entry->has_inner) {
+        entry->inner = entry->old;
+        entry->has_inner = true;
+    }
+    entry->old = old;
+    entry->installed = true;
+    return sigaction(signo, &ours, NULL) == 0;
+}
+
+/* Under table_mutex. */
+static void uninstall(int signo)
+{
+    struct signal_entry *entry = &signals[signo];
+
+    if (!entry->installed || !is_ours(signo))
+        return; /* somebody chains to us: keep our part of the chain */
+    sigaction(signo, &entry->old, NULL);
+    entry->installed = entry->has_inner; /* under the one that was put over us we are chained to still */
+}
+
+static void forget(struct signal_watch *watch)
+{
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
+        if (watch->watched[signo] && --signals[signo].watch_count == 0)
+            uninstall(signo);
+    atomic_store(&watch->wake_fd_1, 0);
+    while (atomic_load(&recording) > 0) /* the descriptor may be closed once we are back */
+        sched_yield();
+    memset(watch->watched, 0, sizeof watch->watched);
+    watch->taken = false;
+}
+
+static struct signal_watch *free_slot(void)
+{
+    struct signal_watch *slot = NULL;
+    bool first = true;
+
+    for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++)
+        if (watches[i].taken)
+            first = false;
+        else if (slot == NULL)
+            slot = &watches[i];
+    if (first) /* what came in the time of former nodes is over */
+        for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
+            atomic_store(&signals[signo].first_boot_ms, 0);
+    return slot;
+}
+
+static enum muster_status watch_all(struct signal_watch *watch, const int *numbers, size_t count,
+                                    struct muster_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        int signo = numbers[i];
+
+        if (signo < 1 || signo > SIGNAL_NUMBER_MAX || signo == SIGKILL || signo == SIGSTOP)
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "signal %d cannot be watched; name others in termination.signals", signo);
+        if (watch->watched[signo])
+            continue;
+        watch->watched[signo] = true;
+        atomic_fetch_or(&watch->watched_bits, bit_of(signo));
+        if (signals[signo].watch_count++ == 0 && !install(signo))
+            return error_set_code(err, MUSTER_E_ARGUMENT, errno,
+                                  "signal %d cannot be watched: %s; name others in "
+                                  "termination.signals",
+                                  signo, strerror(errno));
+    }
+    return MUSTER_OK;
+}
+
+enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
+                                struct signal_watch **ret_watch, struct muster_error *err)
+{
+    struct signal_watch *watch;
+    enum muster_status status;
+
+    pthread_mutex_lock(&table_mutex);
+    atomic_store(&owner_pid, (int)getpid());
+    watch = free_slot();
+    if (watch == NULL) {
+        pthread_mutex_unlock(&table_mutex);
+        return error_set(err, MUSTER_E_BUSY,
+                         "%d nodes of this process watch signals already; close one first",
+                         SIGNAL_WATCHES_MAX);
+    }
+    watch->taken = true;
+    watch->told_bits = 0;
+    atomic_store(&watch->watched_bits, 0);
+    atomic_store(&watch->seen_bits, 0);
+    atomic_store(&watch->wake_fd_1, wake_fd + 1);
+    status = watch_all(watch, numbers, count, err);
+    if (status == MUSTER_OK)
+        *ret_watch = watch;
+    else
+        forget(watch);
+    pthread_mutex_unlock(&table_mutex);
+    return status;
+}
+
+void signal_unwatch(struct signal_watch **watch)
+{
+    if (*watch == NULL)
+        return;
+    pthread_mutex_lock(&table_mutex);
+    forget(*watch);
+    pthread_mutex_unlock(&table_mutex);
+    *watch = NULL;
+}
+
+bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
+{
+    uint64_t fresh = atomic_load(&watch->seen_bits) & ~watch->told_bits;
+    int signo;
+
+    if (fresh == 0)
+        return false;
+    signo = __builtin_ctzll(fresh) + 1;
+    watch->told_bits |= bit_of(signo);
+    *ret_seen = (struct signal_seen){.signo = signo,
+                                     .from_pid = atomic_load(&signals[signo].first_pid),
+                                     .at_boot_ms = atomic_load(&signals[signo].first_boot_ms)};
+    return true;
+}
+
+void signal_describe(const struct signal_seen *seen, char ret_text[SIGNAL_TEXT_SIZE])
+{
+    const char *name = sigabbrev_np(seen->signo);
+    char number[16], sender[32] = "";
+
+    snprintf(number, sizeof number, "signal %d", seen->signo);
+    if (seen->from_pid > 0)
+        snprintf(sender, sizeof sender, " from pid %d", seen->from_pid);
+    snprintf(ret_text, SIGNAL_TEXT_SIZE, "%s%s%s", name != NULL ? "SIG" : "",
+             name != NULL ? name : number, sender);
+}

@@ -1,0 +1,51 @@
+/* signal - signals as termination notices.
+ * Owns: the handlers it installed, which signal came when and from whom, the descriptors to wake.
+ * Never: a handler for a signal that nobody watches; locks, memory or clocks other than
+ * CLOCK_BOOTTIME inside a handler; threads; blocking a signal for anybody but itself.
+ *
+ * A handler observes and chains: the host's own handler runs as before. A default action is
+ * swallowed (the node leaves at its next boundary instead of dying in a step), an ignored signal
+ * is only observed. A forked child inherits the handler but not the watching: there the signal has
+ * its former effect, the default action too, so that worker processes stay killable.
+ * The table is process-wide, because signals are; several nodes may watch the same ones. */
+#ifndef NODE_NOTICE_SIGNAL_H
+#define NODE_NOTICE_SIGNAL_H
+
+#include "schema/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIGNAL_WATCHES_MAX 64 /* nodes of one process that watch at once */
+#define SIGNAL_NUMBER_MAX 64
+
+struct signal_watch; /* one node's */
+
+/* Watches `signals` (may be empty: then only signal_report is heard). Signals are watched from
+ * here on; wake_fd (an eventfd, borrowed until signal_unwatch) becomes readable when one came.
+ * E_ARGUMENT: a number that cannot be watched. E_BUSY: too many watches. */
+enum muster_status signal_watch(const int *signals, size_t count, int wake_fd,
+                                struct signal_watch **ret_watch, struct muster_error *err);
+/* Restores the former handlers of signals that nobody else watches, where ours is still the
+ * current one; a handler that was put over ours stays and goes on to chain. NULL-safe. */
+void signal_unwatch(struct signal_watch **watch);
+
+struct signal_seen {
+    int signo;
+    int from_pid;         /* 0: unknown, or from outside this pid namespace */
+    int64_t at_boot_ms;   /* when the first one came */
+};
+
+/* Takes one signal that came; false: none. Each signal is told once in the life of a watch: two
+ * TERMs of one teardown are one notice. */
+bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
+
+/* The host's own handler saw it (async-signal-safe): all watches of this process are told. */
+void signal_report(int signo);
+
+#define SIGNAL_TEXT_SIZE 64
+/* "SIGTERM from pid 4711" */
+void signal_describe(const struct signal_seen *seen, char ret_text[SIGNAL_TEXT_SIZE]);
+
+#endif

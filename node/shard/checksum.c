@@ -1,0 +1,121 @@
+/* checksum - see checksum.h. */
+#include "node/shard/checksum.h"
+
+#include "node/shard/fs.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+struct checksum {
+    XXH3_state_t *state;
+};
+
+struct checksum *checksum_create(void)
+{
+    struct checksum *sum = calloc(1, sizeof *sum);
+
+    if (sum == NULL)
+        return NULL;
+    sum->state = XXH3_createState();
+    if (sum->state == NULL) {
+        free(sum);
+        return NULL;
+    }
+    checksum_reset(sum);
+    return sum;
+}
+
+void checksum_destroy(struct checksum **sum)
+{
+    if (sum == NULL || *sum == NULL)
+        return;
+    XXH3_freeState((*sum)->state);
+    free(*sum);
+    *sum = NULL;
+}
+
+void checksum_reset(struct checksum *sum)
+{
+    XXH3_128bits_reset(sum->state);
+}
+
+void checksum_update(struct checksum *sum, const void *data, size_t size)
+{
+    if (size > 0) /* data may be NULL with nothing to read */
+        XXH3_128bits_update(sum->state, data, size);
+}
+
+void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
+    XXH128_canonical_t bytes;
+
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(sum->state));
+    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
+    for (size_t i = 0; i < sizeof bytes.digest; i++) {
+        ret_text[prefix + 2 * i] = digits[bytes.digest[i] >> 4];
+        ret_text[prefix + 2 * i + 1] = digits[bytes.digest[i] & 15];
+    }
+    ret_text[prefix + 2 * sizeof bytes.digest] = '\0';
+}
+
+/* Returns 0 or an errno value. */
+static int sum_all(int fd, struct checksum *sum, char *buffer, uint64_t *ret_bytes)
+{
+    uint64_t bytes = 0;
+
+    for (;;) {
+        ssize_t n = pread(fd, buffer, FS_CHUNK_BYTES, (off_t)bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            break;
+        checksum_update(sum, buffer, (size_t)n);
+        bytes += (uint64_t)n;
+    }
+    *ret_bytes = bytes;
+    return 0;
+}
+
+enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
+                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+{
+    struct checksum *sum = checksum_create();
+    char *buffer = malloc(FS_CHUNK_BYTES);
+    int code = sum == NULL || buffer == NULL ? ENOMEM : 0;
+
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
+    if (code == 0)
+        code = sum_all(fd, sum, buffer, ret_bytes);
+    if (code == 0)
+        checksum_text(sum, ret_text);
+    free(buffer);
+    checksum_destroy(&sum);
+    if (code == 0)
+        return MUSTER_OK;
+    return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
+}
+
+enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
+                                 char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+{
+    int fd = -1;
+    uint64_t size = 0;
+    enum muster_status status = fs_open_regular(path, &fd, &size, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    status = checksum_fd(fd, path, ret_bytes, ret_text, err);
+    close(fd);
+    return status;
+}

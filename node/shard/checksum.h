@@ -1,0 +1,32 @@
+/* checksum - XXH3-128 of streams and files, as text "xxh3-128:" + 32 hexadecimal digits.
+ * XXH3-128 because it runs at memory speed, so that a checksum costs a save nothing beside the
+ * disk, and 128 bits make an accidental collision among all checkpoints ever written out of the
+ * question. It finds damage, not malice: whoever may write the directory may also write manifests.
+ * The digits are the canonical form, what `xxhsum -H2` prints. */
+#ifndef NODE_SHARD_CHECKSUM_H
+#define NODE_SHARD_CHECKSUM_H
+
+#include "schema/manifest.h" /* MANIFEST_CHECKSUM_SIZE: the text with its NUL */
+#include "schema/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct checksum; /* a running sum; one thread at a time */
+
+struct checksum *checksum_create(void); /* NULL: no memory */
+void checksum_destroy(struct checksum **sum);
+void checksum_reset(struct checksum *sum);
+void checksum_update(struct checksum *sum, const void *data, size_t size);
+/* The sum of all so far; more may follow. */
+void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_SIZE]);
+
+/* Reads a file from its beginning to its end, FS_CHUNK_BYTES at a time. path is for errors only.
+ * E_IO, E_NOMEM. */
+enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
+                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
+/* The same with open; also E_NOT_FOUND, and E_CORRUPT for what is not a regular file. */
+enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
+                                 char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
+
+#endif

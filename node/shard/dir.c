@@ -1,0 +1,364 @@
+/* dir - preparing, owning and removing; see dir.h. Committing is in dir_commit.c. */
+#include "node/shard/dir.h"
+
+#include "schema/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define OWNER_BYTES_MAX 1024 /* JOB and ROUND hold a name and three numbers */
+#define TEMP_AGE_S 3600      /* no writer needs an hour between creating and naming a small file */
+
+void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
+                    char ret_name[DIR_NAME_SIZE])
+{
+    if (taken)
+        snprintf(ret_name, DIR_NAME_SIZE, "%" PRId64 ".%" PRIu64 "-%" PRIu64, step, generation,
+                 round);
+    else
+        snprintf(ret_name, DIR_NAME_SIZE, "%" PRId64, step);
+}
+
+void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
+{
+    snprintf(ret_name, DIR_NAME_SIZE, "shard-%05" PRIu64 "-%016" PRIx64, rank, incarnation);
+}
+
+enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_t round,
+                                  char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    return fs_path(ret_path, err, "%s/.muster/%" PRIu64 "-%" PRIu64, root, generation, round);
+}
+
+uint64_t dir_round_nonce(const struct wire_member *members, size_t count)
+{
+    uint64_t nonce = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t pair[2] = {members[i].rank, members[i].incarnation};
+
+        nonce += XXH3_64bits(pair, sizeof pair);
+    }
+    return nonce == 0 ? 1 : nonce;
+}
+
+static enum muster_status muster_path(const char *root, char ret_path[FS_PATH_MAX],
+                                      struct muster_error *err)
+{
+    return fs_path(ret_path, err, "%s/.muster", root);
+}
+
+/* --- prepare ------------------------------------------------------------------------------- */
+
+/* Proves that files can be created, filled and renamed here; *ret_now_s is the file system's own
+ * clock, against which the age of its files can be told. */
+static enum muster_status probe(const char *root, const char *muster, int64_t *ret_now_s,
+                                struct muster_error *err)
+{
+    static const char text[] = "muster looks whether it can write here\n";
+    char path[FS_PATH_MAX];
+    uint64_t number = 0;
+    struct stat st;
+    enum muster_status status;
+
+    if (faccessat(AT_FDCWD, root, W_OK | X_OK, AT_EACCESS) != 0)
+        return fs_fail(err, MUSTER_E_IO, errno, "write in the checkpoint directory", root);
+    status = fs_random_u64(&number, err);
+    if (status == MUSTER_OK)
+        status = fs_path(path, err, "%s/tmp-%016" PRIx64, muster, number);
+    if (status == MUSTER_OK)
+        status = fs_write_new(path, text, sizeof text - 1, err);
+    if (status != MUSTER_OK)
+        return status;
+    *ret_now_s = lstat(path, &st) == 0 ? (int64_t)st.st_mtime : 0; /* 0: nothing looks old */
+    if (unlink(path) != 0 && errno != ENOENT)
+        return fs_fail(err, MUSTER_E_IO, errno, "remove", path);
+    return MUSTER_OK;
+}
+
+/* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
+static void clear_leftovers(const char *muster, int64_t now_s)
+{
+    char path[FS_PATH_MAX];
+    struct dirent *entry;
+    struct stat st;
+    DIR *dir = opendir(muster);
+
+    if (dir == NULL)
+        return;
+    while ((entry = readdir(dir)) != NULL) {
+        bool trash = strncmp(entry->d_name, "trash-", 6) == 0;
+        bool temp = strncmp(entry->d_name, "tmp-", 4) == 0;
+
+        if ((!trash && !temp) || fs_path(path, NULL, "%s/%s", muster, entry->d_name) != MUSTER_OK)
+            continue;
+        if (trash)
+            (void)fs_remove_tree(path, NULL);
+        else if (lstat(path, &st) == 0 && st.st_mtime < now_s - TEMP_AGE_S)
+            (void)unlink(path);
+    }
+    closedir(dir);
+}
+
+static enum muster_status claim_for_job(const char *root, const char *muster, const char *job,
+                                        struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char text[OWNER_BYTES_MAX];
+    char *found;
+    size_t size;
+    bool created;
+    enum muster_status status = fs_path(path, err, "%s/JOB", muster);
+
+    snprintf(text, sizeof text, "%s\n", job);
+    if (status == MUSTER_OK)
+        status = fs_claim(muster, path, text, strlen(text), &created, err);
+    if (status == MUSTER_OK && created)
+        return fs_sync_dir(muster, err);
+    if (status == MUSTER_OK)
+        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (strcmp(found, text) != 0) {
+        size_t length = strcspn(found, "\n");
+
+        if (found[length] == '\0')
+            status =
+                error_set(err, MUSTER_E_CORRUPT,
+                          "%.600s does not hold a job's name; if the checkpoints there are this "
+                          "job's, write \"%s\" and a newline into it",
+                          path, job);
+        else
+            status =
+                error_set(err, MUSTER_E_JOB,
+                          "the checkpoint directory %.600s belongs to job \"%.*s\", this is job "
+                          "\"%s\"; give this job its own directory",
+                          root, (int)length, found, job);
+    }
+    free(found);
+    return status;
+}
+
+enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err)
+{
+    char muster[FS_PATH_MAX];
+    int64_t now_s = 0;
+    enum muster_status status = muster_path(root, muster, err);
+
+    if (status == MUSTER_OK && (*root == '\0' || strlen(root) > PATH_BYTES_MAX - DIR_NAME_SIZE))
+        status = error_set(err, MUSTER_E_ARGUMENT,
+                           "the checkpoint directory has %zu bytes; give a path of 1 to %d",
+                           strlen(root), PATH_BYTES_MAX - DIR_NAME_SIZE);
+    if (status == MUSTER_OK)
+        status = fs_make_dirs(root, err);
+    if (status == MUSTER_OK)
+        status = fs_make_dirs(muster, err);
+    if (status == MUSTER_OK)
+        status = probe(root, muster, &now_s, err);
+    if (status != MUSTER_OK)
+        return status;
+    clear_leftovers(muster, now_s);
+    return claim_for_job(root, muster, job, err);
+}
+
+/* --- a round ------------------------------------------------------------------------------- */
+
+/* The first bytes of a ROUND file; all of it but the nonce. */
+static void round_text(const char *job, uint64_t generation, uint64_t round,
+                       char ret_text[OWNER_BYTES_MAX])
+{
+    snprintf(ret_text, OWNER_BYTES_MAX,
+             "muster_round 1\njob %s\ngeneration %" PRIu64 "\nround %" PRIu64 "\nnonce ", job,
+             generation, round);
+}
+
+static enum muster_status other_owner(const char *dir, const char *job, const char *found,
+                                      struct muster_error *err)
+{
+    const char *name = strstr(found, "\njob ");
+    size_t length = name == NULL ? 0 : strcspn(name + 5, "\n");
+
+    if (name != NULL && (strlen(job) != length || strncmp(name + 5, job, length) != 0))
+        return error_set(err, MUSTER_E_JOB,
+                         "the round directory %.600s belongs to job \"%.*s\", this is job \"%s\"; "
+                         "give this job its own checkpoint directory",
+                         dir, (int)length, name + 5, job);
+    return error_set(
+        err, MUSTER_E_EXISTS,
+        "the round directory %.600s was left by another life of this round number (an "
+        "older database?); it is kept, and the round must be made under another number",
+        dir);
+}
+
+/* Makes ROUND say what text says; whoever comes second compares. */
+static enum muster_status claim_round(const char *muster, const char *dir, const char *job,
+                                      const char *text, struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char *found;
+    size_t size;
+    bool created;
+    enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
+
+    if (status == MUSTER_OK)
+        status = fs_claim(muster, path, text, strlen(text), &created, err);
+    if (status == MUSTER_OK && created)
+        return fs_sync_dir(dir, err);
+    if (status == MUSTER_OK)
+        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (strcmp(found, text) != 0)
+        status = other_owner(dir, job, found, err);
+    free(found);
+    return status;
+}
+
+enum muster_status dir_round_open(const char *root, const char *job, uint64_t generation,
+                                  uint64_t round, uint64_t nonce, char ret_path[FS_PATH_MAX],
+                                  struct muster_error *err)
+{
+    char muster[FS_PATH_MAX];
+    char path[FS_PATH_MAX];
+    char text[OWNER_BYTES_MAX];
+    size_t length;
+    enum muster_status status = muster_path(root, muster, err);
+
+    if (status == MUSTER_OK)
+        status = dir_round_path(root, generation, round, path, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return fs_fail(err, MUSTER_E_SAVE, errno, "create the round directory", path);
+    round_text(job, generation, round, text);
+    length = strlen(text);
+    snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);
+    status = fs_sync_dir(muster, err);
+    if (status == MUSTER_OK)
+        status = claim_round(muster, path, job, text, err);
+    if (status == MUSTER_OK)
+        return fs_path(ret_path, err, "%s", path);
+    if (status != MUSTER_E_IO)
+        return status;
+    if (err != NULL)
+        err->status = MUSTER_E_SAVE;
+    return MUSTER_E_SAVE;
+}
+
+/* 1: ROUND is there and begins with text. 0: it is there and does not. -1: there is none. */
+static int round_matches(const char *dir, const char *text)
+{
+    char path[FS_PATH_MAX];
+    char *found;
+    size_t size;
+    int matches;
+
+    if (fs_path(path, NULL, "%s/ROUND", dir) != MUSTER_OK || !fs_exists(path))
+        return -1;
+    if (fs_read_small(path, OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
+        return 0;
+    matches = strncmp(found, text, strlen(text)) == 0;
+    free(found);
+    return matches;
+}
+
+bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round)
+{
+    char text[OWNER_BYTES_MAX];
+
+    round_text(job, generation, round, text);
+    return round_matches(dir, text) == 1;
+}
+
+enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
+                            int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
+                            struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char name[DIR_NAME_SIZE];
+    enum muster_status status = MUSTER_OK;
+
+    for (int i = 0; i < 3 && status == MUSTER_OK; i++) {
+        if (i < 2) {
+            dir_final_name(step, generation, round, i == 1, name);
+            status = fs_path(path, err, "%s/%s", root, name);
+        } else {
+            status = dir_round_path(root, generation, round, path, err);
+        }
+        if (status == MUSTER_OK && dir_is_round(path, job, generation, round)) {
+            *ret_place = i < 2 ? DIR_PLACE_FINAL : DIR_PLACE_ROUND;
+            return fs_path(ret_path, err, "%s", path);
+        }
+    }
+    if (status != MUSTER_OK)
+        return status;
+    return error_set(err, MUSTER_E_NOT_FOUND,
+                     "no directory of generation %" PRIu64 ", round %" PRIu64 " (step %" PRId64
+                     ") is in %.600s",
+                     generation, round, step, root);
+}
+
+/* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */
+static enum muster_status remove_by_trash(const char *muster, const char *path, uint64_t generation,
+                                          uint64_t round, struct muster_error *err)
+{
+    char trash[FS_PATH_MAX];
+    uint64_t number = 0;
+    enum muster_status status = fs_random_u64(&number, err);
+
+    if (status == MUSTER_OK)
+        status = fs_path(trash, err, "%s/trash-%" PRIu64 "-%" PRIu64 "-%016" PRIx64, muster,
+                         generation, round, number);
+    if (status == MUSTER_OK)
+        status = fs_rename_new(path, trash, err);
+    if (status == MUSTER_E_NOT_FOUND)
+        return MUSTER_OK; /* another rank was quicker */
+    if (status == MUSTER_OK)
+        status = fs_sync_dir(muster, err);
+    if (status == MUSTER_OK)
+        status = fs_remove_tree(trash, err);
+    return status;
+}
+
+enum muster_status dir_remove_round(const char *root, const char *job, uint64_t generation,
+                                    uint64_t round, uint64_t nonce, struct muster_error *err)
+{
+    char muster[FS_PATH_MAX];
+    char path[FS_PATH_MAX];
+    char manifest[FS_PATH_MAX];
+    char text[OWNER_BYTES_MAX];
+    size_t length;
+    enum muster_status status = muster_path(root, muster, err);
+
+    if (status == MUSTER_OK)
+        status = dir_round_path(root, generation, round, path, err);
+    if (status == MUSTER_OK)
+        status = fs_path(manifest, err, "%s/" MANIFEST_FILE_NAME, path);
+    if (status != MUSTER_OK)
+        return status;
+    if (!fs_exists(path))
+        return MUSTER_OK;
+    round_text(job, generation, round, text);
+    length = strlen(text);
+    if (nonce != 0)
+        snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);
+    if (round_matches(path, text) == 0 || fs_exists(manifest))
+        return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: it %s", path,
+                         fs_exists(manifest) ? "has a manifest, so it was committed"
+                                             : "belongs to another job or life of this round");
+    /* Without ROUND its maker died between mkdir and the claim: rmdir takes it only if empty. */
+    if (round_matches(path, text) == -1) {
+        if (rmdir(path) == 0 || errno == ENOENT)
+            return MUSTER_OK;
+        return fs_fail(err, MUSTER_E_IO, errno, "remove the round directory", path);
+    }
+    return remove_by_trash(muster, path, generation, round, err);
+}

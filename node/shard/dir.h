@@ -1,0 +1,87 @@
+/* dir - the directory that a job's checkpoints live in, and its discipline.
+ *
+ *   <root>/.muster/JOB                 whose directory this is: "<job>\n"
+ *   <root>/.muster/<g>-<r>/            round r of generation g while it is being written
+ *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (job, g, r, nonce)
+ *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's shard, or
+ *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
+ *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
+ *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
+ *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
+ *
+ * Owns: these names and the order of the steps that give them. The ranks of a round share one
+ * directory (a network file system, or one host), and any of them may die at any point.
+ * Never: a shard's content; a decision: rounds are removed only when the caller says that an abort
+ * was journaled, and a directory with a manifest in it not even then.
+ * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint.
+ * All calls block for the disk; none keeps a descriptor or memory. */
+#ifndef NODE_SHARD_DIR_H
+#define NODE_SHARD_DIR_H
+
+#include "node/shard/fs.h"
+#include "schema/manifest.h"
+
+#define DIR_NAME_SIZE 80 /* "<step>.<g>-<r>" or "shard-<rank>-<incarnation>" with its NUL */
+#define DIR_SHARD_SUFFIX ".safetensors"
+
+/* Creates root with its parents and .muster, proves that both can be written, claims the directory
+ * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
+ * E_IO: path and cause. E_JOB: it is another job's, both named. */
+enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err);
+
+/* Opens the round's directory for writing; every writer of the round calls it, in any order.
+ * nonce comes with the decision and differs between lives of a job's database: dir_round_nonce.
+ * E_EXISTS: the directory was left by another life of this round number. E_JOB: by another job.
+ * E_SAVE: the disk. */
+enum muster_status dir_round_open(const char *root, const char *job, uint64_t generation,
+                                  uint64_t round, uint64_t nonce, char ret_path[FS_PATH_MAX],
+                                  struct muster_error *err);
+
+/* A nonce for a round from its decision: every rank sees the same members, and no other life of the
+ * round number can have the same incarnations. Their order does not matter; never 0. */
+uint64_t dir_round_nonce(const struct wire_member *members, size_t count);
+
+/* "<root>/.muster/<g>-<r>"; E_ARGUMENT: too long. */
+enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_t round,
+                                  char ret_path[FS_PATH_MAX], struct muster_error *err);
+
+/* "<step>", or with taken "<step>.<g>-<r>". */
+void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
+                    char ret_name[DIR_NAME_SIZE]);
+
+/* "shard-<rank, 5 digits>-<incarnation, 16 hexadecimal digits>". */
+void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE]);
+
+/* Makes a committed round's directory the checkpoint: manifest in, renamed, all durable. The
+ * manifest is the broker's text, and names generation, round and step. May be called again after a
+ * crash at any point, also by another process at the same time: what is done already is found by
+ * its ROUND file (which round) and its shards (which life: their names carry the incarnations).
+ * E_CORRUPT: the text is no valid manifest. E_NOT_FOUND: a shard is in neither place, named.
+ * E_EXISTS: both names are taken by others. E_IO. */
+enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
+                              char ret_path[FS_PATH_MAX], struct muster_error *err);
+
+/* The halves of dir_commit, for tests of a crash between them. */
+enum muster_status dir_commit_manifest(const char *root, const struct manifest *manifest,
+                                       const char *text, size_t size, struct muster_error *err);
+enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
+                                     char ret_path[FS_PATH_MAX], struct muster_error *err);
+
+/* Whether a directory is that of this round, by its ROUND file, wherever it was renamed to. */
+bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round);
+
+enum dir_place { DIR_PLACE_NONE, DIR_PLACE_ROUND, DIR_PLACE_FINAL, DIR_PLACE_COUNT };
+
+/* Where the directory of a round is: under its final name, or still in .muster. E_NOT_FOUND. */
+enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
+                            int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
+                            struct muster_error *err);
+
+/* Removes the directory of a round whose abort was journaled; also when ranks still write there
+ * (they fail), when several ranks call it, and when it is gone already. nonce 0: of whatever life,
+ * for a later generation that clears up and does not know the members.
+ * E_EXISTS: it belongs to another life or job, or has a manifest; it is kept. E_IO. */
+enum muster_status dir_remove_round(const char *root, const char *job, uint64_t generation,
+                                    uint64_t round, uint64_t nonce, struct muster_error *err);
+
+#endif

@@ -1,0 +1,343 @@
+/* fs - single files and names; see fs.h. Trees are in fs_tree.c. */
+#include "node/shard/fs.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *advice_for(int code)
+{
+    switch (code) {
+    case ENOSPC:
+    case EDQUOT:
+        return "free disk space or raise the quota";
+    case EACCES:
+    case EPERM:
+        return "give this user the right to read and write there";
+    case EROFS:
+        return "it is mounted read-only: remount it or use another directory";
+    case ENOENT:
+        return "create it, or correct the path";
+    case ENOTDIR:
+        return "a part of the path is a file: correct the path";
+    case EFBIG:
+        return "raise the file size limit (ulimit -f)";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case EIO:
+        return "check the disk";
+    case ESTALE:
+        return "the network file system lost it: check the mount";
+    default:
+        return "see the cause";
+    }
+}
+
+enum muster_status fs_fail(struct muster_error *err, enum muster_status status, int code,
+                           const char *doing, const char *path)
+{
+    const char *cause = strerrordesc_np(code); /* static and thread-safe, unlike strerror */
+
+    return error_set_code(err, status, code, "cannot %s %.600s: %s; %s", doing, path,
+                          cause == NULL ? "unknown error" : cause, advice_for(code));
+}
+
+enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err, const char *format,
+                           ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(ret_path, FS_PATH_MAX, format, args);
+    va_end(args);
+    if (n >= 0 && n < FS_PATH_MAX)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "a path of %d bytes is too long (it begins with %.200s); use a shorter "
+                     "checkpoint directory",
+                     n, ret_path);
+}
+
+int fs_write_all(int fd, const void *data, size_t size)
+{
+    const char *at = data;
+
+    while (size > 0) {
+        ssize_t n = write(fd, at, size);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            return ENOSPC; /* a device that takes nothing and says nothing */
+        at += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+int fs_pread_all(int fd, void *data, size_t size, uint64_t offset)
+{
+    char *at = data;
+
+    while (size > 0) {
+        ssize_t n = pread(fd, at, size, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            return FS_END;
+        at += n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+enum muster_status fs_open_regular(const char *path, int *ret_fd, uint64_t *ret_size_bytes,
+                                   struct muster_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: a fifo must not hang us before we can see that it is one. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd < 0 && errno == ENOENT)
+        return error_set_code(err, MUSTER_E_NOT_FOUND, ENOENT, "%.600s is missing", path);
+    if (fd < 0 && errno == ELOOP)
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "%.600s is a symbolic link; muster follows none inside a checkpoint",
+                         path);
+    if (fd < 0)
+        return fs_fail(err, MUSTER_E_IO, errno, "open", path);
+    if (fstat(fd, &st) != 0) {
+        int code = errno;
+
+        close(fd);
+        return fs_fail(err, MUSTER_E_IO, code, "look at", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return error_set(err, MUSTER_E_CORRUPT, "%.600s is not a regular file", path);
+    }
+    *ret_fd = fd;
+    *ret_size_bytes = (uint64_t)st.st_size;
+    return MUSTER_OK;
+}
+
+enum muster_status fs_read_small(const char *path, size_t max_bytes, char **ret_text,
+                                 size_t *ret_size, struct muster_error *err)
+{
+    int fd = -1;
+    uint64_t size = 0;
+    char *text;
+    int code;
+    enum muster_status status = fs_open_regular(path, &fd, &size, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (size > max_bytes) {
+        close(fd);
+        return error_set(err, MUSTER_E_CORRUPT, "%.600s has %llu bytes, over its limit of %zu",
+                         path, (unsigned long long)size, max_bytes);
+    }
+    text = malloc((size_t)size + 1);
+    code = text == NULL ? ENOMEM : fs_pread_all(fd, text, (size_t)size, 0);
+    close(fd);
+    if (code != 0) {
+        free(text);
+        if (code == FS_END)
+            return error_set(err, MUSTER_E_CORRUPT, "%.600s became shorter while it was read",
+                             path);
+        return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
+    }
+    text[size] = '\0';
+    *ret_text = text;
+    *ret_size = (size_t)size;
+    return MUSTER_OK;
+}
+
+enum muster_status fs_write_new(const char *path, const void *data, size_t size,
+                                struct muster_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int code;
+
+    if (fd < 0)
+        return fs_fail(err, errno == EEXIST ? MUSTER_E_EXISTS : MUSTER_E_IO, errno, "create", path);
+    code = fs_write_all(fd, data, size);
+    if (code == 0 && fsync(fd) != 0)
+        code = errno;
+    if (close(fd) != 0 && code == 0)
+        code = errno;
+    if (code == 0)
+        return MUSTER_OK;
+    unlink(path);
+    return fs_fail(err, MUSTER_E_IO, code, "write", path);
+}
+
+static enum muster_status sync_opened(int fd, const char *path, struct muster_error *err)
+{
+    int code = fd < 0 || fsync(fd) != 0 ? errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    /* EINVAL: a file system that has no fsync for directories; there is nothing to wait for. */
+    if (code == 0 || code == EINVAL)
+        return MUSTER_OK;
+    return fs_fail(err, MUSTER_E_IO, code, "make durable (fsync)", path);
+}
+
+enum muster_status fs_sync_dir(const char *path, struct muster_error *err)
+{
+    return sync_opened(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), path, err);
+}
+
+enum muster_status fs_sync_file(const char *path, struct muster_error *err)
+{
+    return sync_opened(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), path, err);
+}
+
+bool fs_exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+bool fs_is_dir(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
+{
+    char parent[FS_PATH_MAX];
+    char *slash;
+    struct stat st;
+    enum muster_status status;
+
+    if (stat(path, &st) == 0) /* a link to a directory is the user's good right here */
+        return S_ISDIR(st.st_mode) ? MUSTER_OK
+                                   : fs_fail(err, MUSTER_E_IO, ENOTDIR, "use as a directory", path);
+    if (errno != ENOENT)
+        return fs_fail(err, MUSTER_E_IO, errno, "look at", path);
+    status = fs_path(parent, err, "%s", path);
+    if (status != MUSTER_OK)
+        return status;
+    slash = strrchr(parent, '/');
+    while (slash != NULL && slash > parent && slash[1] == '\0') { /* "a/b//" */
+        *slash = '\0';
+        slash = strrchr(parent, '/');
+    }
+    if (slash == NULL)
+        memcpy(parent, ".", 2);
+    else
+        slash[slash == parent ? 1 : 0] = '\0';
+    status = fs_make_dirs(parent, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) /* EEXIST: another rank was quicker */
+        return fs_fail(err, MUSTER_E_IO, errno, "create the directory", path);
+    return fs_sync_dir(parent, err);
+}
+
+enum muster_status fs_random_u64(uint64_t *ret_number, struct muster_error *err)
+{
+    uint64_t number;
+
+    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        if (errno != EINTR)
+            return fs_fail(err, MUSTER_E_IO, errno, "read", "random numbers of the kernel");
+    }
+    *ret_number = number;
+    return MUSTER_OK;
+}
+
+enum muster_status fs_rename_new(const char *from, const char *to, struct muster_error *err)
+{
+    int code = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+
+    /* NFS and some others have no such flag. There, for directories, plain rename is as good: it
+     * fails unless the target is an empty directory. For files, the caller has another way. */
+    if ((code == EINVAL || code == ENOSYS || code == EOPNOTSUPP) && fs_is_dir(from)) {
+        if (fs_exists(to))
+            code = EEXIST;
+        else
+            code = rename(from, to) == 0 ? 0 : errno;
+    }
+    if (code == 0)
+        return MUSTER_OK;
+    if (code == EEXIST || code == ENOTEMPTY)
+        return error_set_code(err, MUSTER_E_EXISTS, code, "%.600s is there already", to);
+    return fs_fail(err, code == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, code, "rename", from);
+}
+
+static enum muster_status temp_write(const char *temp_dir, const void *data, size_t size,
+                                     char ret_temp[FS_PATH_MAX], struct muster_error *err)
+{
+    uint64_t number = 0;
+    enum muster_status status = fs_random_u64(&number, err);
+
+    if (status == MUSTER_OK)
+        status = fs_path(ret_temp, err, "%s/tmp-%016llx", temp_dir, (unsigned long long)number);
+    if (status == MUSTER_OK)
+        status = fs_write_new(ret_temp, data, size, err);
+    return status;
+}
+
+enum muster_status fs_claim(const char *temp_dir, const char *path, const void *data, size_t size,
+                            bool *ret_created, struct muster_error *err)
+{
+    char temp[FS_PATH_MAX];
+    int code;
+    enum muster_status status;
+
+    if (fs_exists(path)) {
+        *ret_created = false;
+        return MUSTER_OK;
+    }
+    status = temp_write(temp_dir, data, size, temp, err);
+    if (status != MUSTER_OK)
+        return status;
+    code = link(temp, path) == 0 ? 0 : errno;
+    /* No hard links here (FAT, some FUSE): a rename that replaces nothing is as exclusive. */
+    if (code == EPERM || code == EOPNOTSUPP || code == ENOSYS || code == EMLINK)
+        code = renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ? 0 : errno;
+    unlink(temp);
+    if (code != 0 && code != EEXIST)
+        return fs_fail(err, MUSTER_E_IO, code, "create", path);
+    *ret_created = code == 0;
+    return MUSTER_OK;
+}
+
+enum muster_status fs_replace(const char *temp_dir, const char *dir, const char *path,
+                              const void *data, size_t size, struct muster_error *err)
+{
+    char temp[FS_PATH_MAX];
+    enum muster_status status = temp_write(temp_dir, data, size, temp, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (rename(temp, path) != 0) {
+        int code = errno;
+
+        unlink(temp);
+        return fs_fail(err, MUSTER_E_IO, code, "write", path);
+    }
+    return fs_sync_dir(dir, err);
+}

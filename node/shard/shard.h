@@ -1,0 +1,90 @@
+/* shard - one rank's part of a checkpoint: written into a round's directory, and taken back.
+ * Owns: what the rank writes under its own name (rank and incarnation), until it is reported.
+ * Never: another rank's files, the manifest's writing, the decision that a checkpoint is good.
+ * Invariants: whatever is reported in struct shard_files is durable, with its directory; whatever
+ * could not be written whole is gone. All calls block for the disk; they read or write the state's
+ * memory, so no step may run meanwhile. */
+#ifndef NODE_SHARD_SHARD_H
+#define NODE_SHARD_SHARD_H
+
+#include "node/shard/dir.h"
+#include "node/shard/state.h"
+
+/* Facts for the shard file's own metadata, so that a file found alone tells what it is. */
+struct shard_facts {
+    const char *job;
+    uint64_t generation;
+    uint64_t round;
+    int64_t step;
+    enum wire_layout layout;
+    uint64_t rank;
+    uint64_t incarnation;
+    uint64_t world_size;
+    int64_t total_run_calls;
+    int64_t epoch; /* this and the next two: -1 = not known */
+    int64_t step_in_epoch;
+    int64_t data_position;
+};
+
+/* What SAVED reports. Paths are relative to the round's directory. */
+struct shard_files {
+    struct wire_file *files;
+    size_t count;
+    uint64_t bytes; /* the sum */
+};
+void shard_files_clear(struct shard_files *files); /* NULL-safe, idempotent */
+
+/* The default save: the state into "shard-<rank>-<incarnation>.safetensors". On success *ret_files
+ * is owned by the caller: shard_files_clear.
+ * E_SAVE: the disk. E_EXISTS: this incarnation has written this round before. E_NOMEM. */
+enum muster_status shard_save_state(const char *round_dir, const struct shard_facts *facts,
+                                    const struct muster_state *state, struct shard_files *ret_files,
+                                    struct muster_error *err);
+
+/* The user's own save_fn: begin makes "shard-<rank>-<incarnation>/" for it to write into; seal,
+ * after it returned, finds what it wrote, makes it durable and sums it up. No file at all is legal
+ * (the job writes elsewhere). Links and special files, more than FILES_SHARD_MAX files, and paths
+ * that no manifest can hold are refused (E_UNSUPPORTED), and the directory is removed. */
+enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_t incarnation,
+                                   char ret_dir[FS_PATH_MAX], struct muster_error *err);
+enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
+                                  struct shard_files *ret_files, struct muster_error *err);
+
+/* Removes the own shard, file or directory (save_fn failed). Never another's. */
+void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation);
+
+/* Called with the directory that save_fn had written, all of its files verified; non-zero = failed. */
+typedef int shard_restore_fn(void *arg, int64_t step, const char *dir);
+
+struct shard_restore {
+    const char *checkpoint_path; /* the committed directory, as dir_commit returned it */
+    const char *job;
+    enum wire_layout layout;
+    uint64_t rank;
+    uint64_t world_size;
+    int64_t step;                     /* the step that the checkpoint must have; -1 = any */
+    uint64_t round;                   /* the round that it must be of; 0 = any */
+    const struct muster_state *state; /* either this ... */
+    shard_restore_fn *restore_fn;     /* ... or this */
+    void *arg;
+};
+
+/* Restores this rank's part: `replicated` the one shard there is, whatever the rank and the world;
+ * `sharded` the rank's own. Every file's size and checksum is checked against the manifest first.
+ * *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and run calls.
+ * E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, world, kind, tensor; or
+ * restore_fn failed (its code in err). E_LAYOUT, E_JOB: not this one's. E_CORRUPT: damage, with the
+ * file. E_IO, E_NOMEM. The state's memory is as before, see safetensors_restore. */
+enum muster_status shard_restore(const struct shard_restore *request,
+                                 struct manifest **ret_manifest, struct muster_error *err);
+
+/* Re-reads every file of one shard against the manifest; the first bad one is named. */
+enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
+                                struct muster_error *err);
+
+/* Reads and parses <checkpoint_path>/manifest.json. Returned owned. E_NOT_FOUND: no such directory.
+ * E_RESTORE: it has no manifest, so it was never finished. E_CORRUPT, E_VERSION, E_IO, E_NOMEM. */
+enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
+                                       struct muster_error *err);
+
+#endif

@@ -1,0 +1,231 @@
+/* shard_restore - taking one rank's part back; see shard.h. */
+#include "node/shard/shard.h"
+
+#include "node/shard/checksum.h"
+#include "node/shard/safetensors.h"
+#include "schema/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum muster_status shard_manifest_read(const char *checkpoint_path, struct manifest **ret_manifest,
+                                       struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    struct muster_error why = {0};
+    char *text = NULL;
+    size_t size = 0;
+    enum muster_status status = fs_path(path, err, "%s/" MANIFEST_FILE_NAME, checkpoint_path);
+
+    if (status != MUSTER_OK)
+        return status;
+    status = fs_read_small(path, MANIFEST_BYTES_MAX, &text, &size, err);
+    if (status == MUSTER_E_NOT_FOUND && !fs_exists(checkpoint_path))
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "there is no checkpoint %.600s; `muster checkpoints` lists what there is",
+                         checkpoint_path);
+    if (status == MUSTER_E_NOT_FOUND)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s is unfinished: it has no " MANIFEST_FILE_NAME
+                         "; restore a committed one",
+                         checkpoint_path);
+    if (status != MUSTER_OK)
+        return status;
+    status = manifest_parse(text, size, ret_manifest, &why);
+    free(text);
+    if (status != MUSTER_OK)
+        error_set(err, status, "%.500s: %.500s", path, why.text);
+    return status;
+}
+
+/* A file that the manifest names and the disk has not is damage, not "nothing there". */
+static enum muster_status as_damage(enum muster_status status, struct muster_error *err)
+{
+    if (status != MUSTER_E_NOT_FOUND)
+        return status;
+    if (err != NULL)
+        err->status = MUSTER_E_CORRUPT;
+    return MUSTER_E_CORRUPT;
+}
+
+static enum muster_status verify_file(const char *checkpoint_path, const struct wire_file *file,
+                                      struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    uint64_t bytes;
+    enum muster_status status = fs_path(path, err, "%s/%s", checkpoint_path, file->path);
+
+    if (status == MUSTER_OK)
+        status = as_damage(checksum_file(path, &bytes, checksum, err), err);
+    if (status != MUSTER_OK)
+        return status;
+    if (bytes != file->bytes)
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "%.600s has %" PRIu64 " bytes, %" PRIu64 " were saved: it was %s", path,
+                         bytes, file->bytes, bytes < file->bytes ? "cut" : "added to");
+    if (strcmp(checksum, file->checksum) != 0)
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "%.600s is damaged: its checksum is %s, %s was saved", path, checksum,
+                         file->checksum);
+    return MUSTER_OK;
+}
+
+enum muster_status shard_verify(const char *checkpoint_path, const struct manifest_shard *shard,
+                                struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < shard->file_count && status == MUSTER_OK; i++)
+        status = verify_file(checkpoint_path, &shard->files[i], err);
+    return status;
+}
+
+static enum muster_status check_request(const struct shard_restore *request,
+                                        const struct manifest *manifest, struct muster_error *err)
+{
+    const char *path = request->checkpoint_path;
+
+    if (strcmp(manifest->job, request->job) != 0)
+        return error_set(err, MUSTER_E_JOB,
+                         "the checkpoint %.600s is of job \"%s\", this is job \"%s\"", path,
+                         manifest->job, request->job);
+    if (manifest->layout != request->layout)
+        return error_set(err, MUSTER_E_LAYOUT,
+                         "the checkpoint %.600s is %s, this job's layout is %s; use the same", path,
+                         wire_layout_name(manifest->layout), wire_layout_name(request->layout));
+    if (request->step >= 0 && manifest->step != request->step)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s has step %" PRId64 ", step %" PRId64 " was to be "
+                         "restored",
+                         path, manifest->step, request->step);
+    if (request->round != 0 && manifest->round != request->round)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s is of round %" PRIu64 ", round %" PRIu64
+                         " was to be "
+                         "restored",
+                         path, manifest->round, request->round);
+    if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s has shards of %" PRIu64
+                         " ranks, this job has %" PRIu64 "; start it with as many",
+                         path, manifest->world_size, request->world_size);
+    return MUSTER_OK;
+}
+
+/* True: what save_fn wrote. False: one safetensors file. E_CORRUPT: neither, or names that are not
+ * this shard's, so that a manifest cannot send a rank to another's files. */
+static enum muster_status shard_kind(const struct manifest_shard *shard, bool *ret_is_dir,
+                                     struct muster_error *err)
+{
+    char name[DIR_NAME_SIZE];
+    size_t length;
+
+    dir_shard_name(shard->rank, shard->incarnation, name);
+    length = strlen(name);
+    *ret_is_dir = true;
+    for (size_t i = 0; i < shard->file_count; i++) {
+        const char *path = shard->files[i].path;
+
+        if (strncmp(path, name, length) == 0 && path[length] == '/')
+            continue;
+        if (shard->file_count == 1 && strncmp(path, name, length) == 0 &&
+            strcmp(path + length, DIR_SHARD_SUFFIX) == 0) {
+            *ret_is_dir = false;
+            return MUSTER_OK;
+        }
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "the manifest names %.255s as a file of %s; nothing was restored", path,
+                         name);
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_status restore_state(const struct shard_restore *request,
+                                        const struct manifest_shard *shard,
+                                        struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    const struct wire_file *file = &shard->files[0];
+    enum muster_status status = fs_path(path, err, "%s/%s", request->checkpoint_path, file->path);
+
+    if (status != MUSTER_OK)
+        return status;
+    return as_damage(safetensors_restore(path, file->bytes, file->checksum, request->state, err),
+                     err);
+}
+
+static enum muster_status restore_by_fn(const struct shard_restore *request,
+                                        const struct manifest *manifest,
+                                        const struct manifest_shard *shard,
+                                        struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char name[DIR_NAME_SIZE];
+    int code;
+    enum muster_status status = shard_verify(request->checkpoint_path, shard, err);
+
+    dir_shard_name(shard->rank, shard->incarnation, name);
+    if (status == MUSTER_OK)
+        status = fs_path(path, err, "%s/%s", request->checkpoint_path, name);
+    if (status != MUSTER_OK)
+        return status;
+    if (!fs_is_dir(path))
+        return error_set(err, MUSTER_E_CORRUPT, "the shard directory %.600s is missing", path);
+    code = request->restore_fn(request->arg, manifest->step, path);
+    if (code == 0)
+        return MUSTER_OK;
+    return error_set_code(err, MUSTER_E_RESTORE, code,
+                          "restore_fn failed with code %d on %.600s, whose files are as they were "
+                          "saved",
+                          code, path);
+}
+
+static enum muster_status restore_shard(const struct shard_restore *request,
+                                        const struct manifest *manifest, struct muster_error *err)
+{
+    const struct manifest_shard *shard = manifest->layout == LAYOUT_REPLICATED
+                                             ? &manifest->shards[0]
+                                             : manifest_shard_of(manifest, request->rank);
+    bool is_dir = false;
+    enum muster_status status;
+
+    if (shard == NULL)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s has no shard of rank %" PRIu64,
+                         request->checkpoint_path, request->rank);
+    status = shard_kind(shard, &is_dir, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (is_dir != (request->restore_fn != NULL))
+        return error_set(err, MUSTER_E_RESTORE,
+                         "the checkpoint %.600s was written %s; restore it the same way",
+                         request->checkpoint_path,
+                         is_dir ? "by the job's own save_fn, and there is no restore_fn"
+                                : "from a muster_state_t, and there is a restore_fn instead");
+    return is_dir ? restore_by_fn(request, manifest, shard, err)
+                  : restore_state(request, shard, err);
+}
+
+enum muster_status shard_restore(const struct shard_restore *request,
+                                 struct manifest **ret_manifest, struct muster_error *err)
+{
+    struct manifest *manifest = NULL;
+    enum muster_status status;
+
+    if ((request->state == NULL) == (request->restore_fn == NULL))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "a restore needs a state or a restore_fn, not both or neither");
+    status = shard_manifest_read(request->checkpoint_path, &manifest, err);
+    if (manifest == NULL)
+        return status;
+    status = check_request(request, manifest, err);
+    if (status == MUSTER_OK)
+        status = restore_shard(request, manifest, err);
+    if (status == MUSTER_OK && ret_manifest != NULL)
+        *ret_manifest = manifest;
+    else
+        manifest_destroy(&manifest);
+    return status;
+}

@@ -1,0 +1,207 @@
+/* writer - see writer.h. */
+#include "node/writer.h"
+
+#include "node/shard/dir.h"
+#include "schema/error.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    struct job *next;
+    bool discard;
+    uint64_t generation;
+    uint64_t round; /* or checkpoint */
+    uint64_t nonce;
+    size_t size;
+    char bytes[];
+};
+
+struct writer {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool started;
+    bool stop;
+    bool working;
+    struct job *first, *last;
+    writer_done_fn *done;
+    void *arg;
+    char *root, *job;
+};
+
+static void work(struct writer *writer, const struct job *job)
+{
+    char path[FS_PATH_MAX];
+    struct muster_error err = {.status = MUSTER_OK};
+    struct writer_result result = {.checkpoint = job->round, .path = path, .text = err.text};
+
+    if (job->discard) { /* what cannot be removed stays: it is only room on the disk */
+        dir_remove_round(writer->root, writer->job, job->generation, job->round, job->nonce, NULL);
+        return;
+    }
+    result.status = dir_commit(writer->root, job->bytes, job->size, path, &err);
+    writer->done(&result, writer->arg);
+}
+
+static void *run(void *arg)
+{
+    struct writer *writer = arg;
+
+    pthread_mutex_lock(&writer->mutex);
+    while (!writer->stop || writer->first != NULL) {
+        struct job *job = writer->first;
+
+        if (job == NULL) {
+            pthread_cond_wait(&writer->changed, &writer->mutex);
+            continue;
+        }
+        writer->first = job->next;
+        if (writer->first == NULL)
+            writer->last = NULL;
+        writer->working = true;
+        pthread_mutex_unlock(&writer->mutex);
+        work(writer, job);
+        free(job);
+        pthread_mutex_lock(&writer->mutex);
+        writer->working = false;
+    }
+    pthread_mutex_unlock(&writer->mutex);
+    return NULL;
+}
+
+enum muster_status writer_create(const char *root, const char *job, writer_done_fn *done, void *arg,
+                                 struct writer **ret_writer, struct muster_error *err)
+{
+    struct writer *writer = calloc(1, sizeof *writer);
+
+    if (writer != NULL) {
+        writer->root = strdup(root);
+        writer->job = strdup(job);
+    }
+    if (writer == NULL || writer->root == NULL || writer->job == NULL) {
+        if (writer != NULL) {
+            free(writer->root);
+            free(writer->job);
+        }
+        free(writer);
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the manifest's writer; free some");
+    }
+    writer->done = done;
+    writer->arg = arg;
+    pthread_mutex_init(&writer->mutex, NULL);
+    pthread_cond_init(&writer->changed, NULL);
+    *ret_writer = writer;
+    return MUSTER_OK;
+}
+
+void writer_destroy(struct writer **writer)
+{
+    struct writer *w = *writer;
+
+    if (w == NULL)
+        return;
+    *writer = NULL;
+    pthread_mutex_lock(&w->mutex);
+    w->stop = true;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    if (w->started)
+        pthread_join(w->thread, NULL);
+    while (w->first != NULL) { /* a thread could never be started */
+        struct job *next = w->first->next;
+
+        free(w->first);
+        w->first = next;
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->mutex);
+    free(w->root);
+    free(w->job);
+    free(w);
+}
+
+/* Under the mutex. */
+static bool start(struct writer *writer)
+{
+    sigset_t all, before;
+
+    if (writer->started)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    writer->started = pthread_create(&writer->thread, NULL, run, writer) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return writer->started;
+}
+
+static enum muster_status push(struct writer *writer, struct job *job, struct muster_error *err)
+{
+    pthread_mutex_lock(&writer->mutex);
+    if (!start(writer)) {
+        pthread_mutex_unlock(&writer->mutex);
+        free(job);
+        return error_set(err, MUSTER_E_BUSY,
+                         "no thread could be started to write the manifest; raise the limit of "
+                         "processes (ulimit -u)");
+    }
+    if (writer->last != NULL)
+        writer->last->next = job;
+    else
+        writer->first = job;
+    writer->last = job;
+    pthread_cond_signal(&writer->changed);
+    pthread_mutex_unlock(&writer->mutex);
+    return MUSTER_OK;
+}
+
+static struct job *new_job(const void *bytes, size_t size, struct muster_error *err)
+{
+    struct job *job = calloc(1, sizeof *job + size + 1);
+
+    if (job == NULL) {
+        error_set(err, MUSTER_E_NOMEM, "no memory for a manifest of %zu bytes; free some", size);
+        return NULL;
+    }
+    job->size = size;
+    if (size > 0)
+        memcpy(job->bytes, bytes, size);
+    return job;
+}
+
+enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, const void *bytes,
+                                   size_t size, struct muster_error *err)
+{
+    struct job *job = new_job(bytes, size, err);
+
+    if (job == NULL)
+        return MUSTER_E_NOMEM;
+    job->round = checkpoint;
+    return push(writer, job, err);
+}
+
+enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
+                                  uint64_t nonce, struct muster_error *err)
+{
+    struct job *job = new_job(NULL, 0, err);
+
+    if (job == NULL)
+        return MUSTER_E_NOMEM;
+    job->discard = true;
+    job->generation = generation;
+    job->round = round;
+    job->nonce = nonce;
+    return push(writer, job, err);
+}
+
+bool writer_is_busy(struct writer *writer)
+{
+    bool busy;
+
+    pthread_mutex_lock(&writer->mutex);
+    busy = writer->working || writer->first != NULL;
+    pthread_mutex_unlock(&writer->mutex);
+    return busy;
+}

@@ -1,0 +1,38 @@
+/* writer - the thread that writes manifests and removes aborted rounds, beside the agent's.
+ * Owns: its queue and its thread, which starts with the first job: most nodes never need it.
+ * Never: a shard's content; the decision to write or remove. All signals are blocked in it. */
+#ifndef NODE_WRITER_H
+#define NODE_WRITER_H
+
+#include "schema/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct writer;
+
+struct writer_result {
+    uint64_t checkpoint;
+    enum muster_status status; /* of the manifest */
+    const char *path;          /* MUSTER_OK: the checkpoint's directory */
+    const char *text;          /* else: why not */
+};
+/* Called on the writer's thread with each manifest's outcome; borrows it for the call. */
+typedef void writer_done_fn(const struct writer_result *result, void *arg);
+
+/* root and job are copied. E_NOMEM. */
+enum muster_status writer_create(const char *root, const char *job, writer_done_fn *done, void *arg,
+                                 struct writer **ret_writer, struct muster_error *err);
+/* Waits until all that was queued is done. NULL-safe. */
+void writer_destroy(struct writer **writer);
+
+/* Neither waits. Bytes are copied. E_NOMEM, E_BUSY (no thread to be had). */
+enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, const void *bytes,
+                                   size_t size, struct muster_error *err);
+enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
+                                  uint64_t nonce, struct muster_error *err);
+
+bool writer_is_busy(struct writer *writer); /* any thread */
+
+#endif

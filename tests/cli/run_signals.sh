@@ -1,0 +1,92 @@
+# `muster run`: signals go to the rank processes, once, and decide the exit code.
+. "${BASH_SOURCE%/*}/lib_run.sh"
+
+cat >"$dir/rank" <<'RANK'
+# Notes every signal in $dir/<signal>.<rank>; leaves with $LEAVE at SIGTERM unless that is empty.
+for s in TERM INT HUP USR1 USR2; do
+    trap "echo $s >>'$dir/$s.$MUSTER_RANK'; [ $s = TERM ] && [ -n '${LEAVE-}' ] && exit ${LEAVE:-0}" $s
+done
+bash -c 'trap "echo x >>\"$dir/child\"" TERM HUP USR1 USR2; echo $$ >"$dir/up.$MUSTER_RANK"; while :; do sleep 0.05; done' &
+while :; do wait; done
+RANK
+up() { [ -s "$dir/up.0" ] && [ -s "$dir/up.1" ]; }
+fresh() { rm -f "$dir"/up.* "$dir"/*.0 "$dir"/*.1 "$dir/child"; }
+
+# Each signal, once, to both ranks; a second SIGTERM is not passed on. USR1 behind it proves that
+# nothing more is on its way.
+launch -n 2 -- bash "$dir/rank"
+await "both ranks" up
+for s in USR2 HUP TERM TERM; do
+    kill -$s $pid
+    await "$s at rank 0" test -s "$dir/$s.0"
+    await "$s at rank 1" test -s "$dir/$s.1"
+done
+kill -USR1 $pid
+await "USR1 at rank 0" test -s "$dir/USR1.0"
+await "USR1 at rank 1" test -s "$dir/USR1.1"
+for s in USR1 USR2 HUP TERM; do
+    for r in 0 1; do
+        [ "$(wc -l <"$dir/$s.$r")" = 1 ] || fail "rank $r got $s $(wc -l <"$dir/$s.$r") times"
+    done
+done
+[ ! -e "$dir/child" ] || fail "a child of a rank got the signal"
+expect err "signal 15 (Terminated) forwarded to 2 ranks"
+
+# The first SIGINT is passed on, one long after it kills.
+kill -INT $pid
+await "INT at rank 0" test -s "$dir/INT.0"
+end=$((SECONDS + 20))
+while kill -INT $pid 2>/dev/null && ! is_gone $pid; do
+    [ $SECONDS -lt $end ] || fail "a second SIGINT does not kill"
+    read -rt 0.1 <> <(:) || true
+done
+ended
+expect_code 137 "killed by the second SIGINT"
+[ "$(wc -l <"$dir/INT.0")" = 1 ] || fail "SIGINT was forwarded twice"
+
+# Told to end: the ranks' restart code is passed on, nothing is restarted.
+for leave in 42 0 5 93; do
+    fresh
+    LEAVE=$leave launch -n 2 -- bash "$dir/rank"
+    await "both ranks" up
+    kill -TERM $pid
+    ended
+    expect_code $leave "told to end, the ranks leave with $leave"
+    ! grep -q "launch 2" "$dir/err" || fail "restarted after SIGTERM"
+done
+
+# SIGTERM before a rank has its handler is a preemption as well.
+launch -n 2 -- sleep 60
+await "the start" grep -q "launch 1" "$dir/err"
+kill -TERM $pid
+ended
+expect_code 42 "ranks without a handler"
+
+# One rank that is preempted alone: all are restarted.
+fresh
+LEAVE=42 launch -n 2 --leave-ms 100 -- bash "$dir/rank"
+await "both ranks" up
+child=$(cat "$dir/up.1")
+kill -TERM "$(sed 's/.*) . \([0-9]*\) .*/\1/' "/proc/$child/stat")"
+await "the restart" grep -q "launch 2: restarting 2 ranks (preempted" "$dir/err"
+kill -TERM $pid
+ended
+expect_code 42 "preempted twice"
+
+# SIGTERM while it waits to restart after a failure.
+launch --backoff-ms 30000 -- false
+await "the backoff" grep -q "launch 2 begins in" "$dir/err"
+kill -TERM $pid
+ended
+expect_code 42 "told to end during the backoff"
+
+# nohup: an ignored SIGHUP stays ignored.
+(trap '' HUP; exec "$MUSTER" run -- bash -c 'echo up; read -r _ <"$dir/go"' >"$dir/out" 2>"$dir/err") &
+pid=$!
+started="$started $pid"
+mkfifo "$dir/go"
+await "the rank" grep -q up "$dir/out"
+kill -HUP $pid
+echo >"$dir/go"
+ended
+expect_code 0 "SIGHUP under nohup"

@@ -1,0 +1,314 @@
+#include "tests/cli/stories.h"
+
+#include "schema/status.h"
+
+#include <stddef.h>
+
+/* Generation 1 of job words, four ranks in step 47, checkpoint 3 committed at step 40. */
+static void make_running(struct db_fixture *db)
+{
+    db_job(db, NULL);
+    db_generation(db, 1, NULL);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_node(db, 1, rank, NULL);
+    db_progress(db, 1, 1, "begun = 44, done = 43");
+    db_progress(db, 1, 3, "begun = 47");
+    db_event(db, 1, "kind = 'generation opened', step = 0, unix_ms = %lld", DB_T0 - 61000);
+    db_event(db, 2, "unix_ms = %lld", DB_T0 - 60000);
+}
+
+static void make_periodic(struct db_fixture *db)
+{
+    make_running(db);
+    db_round(db, 3, "cause = 'policy', state = 'committed', step = 40, deadline_boot_ms = 0,"
+             " opened_unix_ms = %lld, decided_unix_ms = %lld, captured_unix_ms = %lld,"
+             " ended_unix_ms = %lld", DB_T0 - 9000, DB_T0 - 9000, DB_T0 - 8900, DB_T0 - 8500);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_member(db, 3, rank, "writer = 1, at_step_ms = %d, captured_ms = %d, saved_ms = %d,"
+                  " save_ms = 300", 60 + rank, 90 + rank, 400 + rank);
+    db_checkpoint(db, 3, "step = 40, cause = 'policy', bytes = 1200000, path = '40', epoch = 1,"
+                  " step_in_epoch = 8, committed_unix_ms = %lld", DB_T0 - 8500);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_shard(db, 3, rank, NULL);
+}
+
+static void member_came(struct db_fixture *db, int round, int rank, int begun)
+{
+    db_member(db, round, rank, "begun = %d, done = %d, reported_ms = %d", begun, begun - 1,
+              3 + rank * 3);
+}
+
+static void round_4(struct db_fixture *db)
+{
+    static const int begun[DB_RANKS] = {46, 44, 46, 47};
+
+    make_periodic(db);
+    db_notice(db, "signal-1", "round = 4");
+    db_event(db, 10, "kind = 'termination', rank = 2, text = 'signal-1', round = 4");
+    db_round(db, 4, NULL);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        member_came(db, 4, rank, begun[rank]);
+}
+
+static void all_captured(struct db_fixture *db)
+{
+    db_sql(db, "UPDATE participant SET writer = 1, at_step_ms = 300 + rank * 30,"
+           " captured_ms = 310 + rank * 30 WHERE round = 4");
+    db_sql(db, "UPDATE round SET state = 'decided', step = 47, decided_unix_ms = %lld,"
+           " captured_unix_ms = %lld WHERE round = 4", DB_T0 + 20, DB_T0 + 405);
+}
+
+static void make_committed(struct db_fixture *db)
+{
+    round_4(db);
+    all_captured(db);
+    db_sql(db, "UPDATE participant SET saved_ms = 700 + rank * 20, save_ms = 250 + rank * 10"
+           " WHERE round = 4");
+    db_sql(db, "UPDATE round SET state = 'committed', ended_unix_ms = %lld, margin_ms = 29190"
+           " WHERE round = 4", DB_T0 + 810);
+    db_sql(db, "UPDATE notice SET state = 'served'");
+    db_checkpoint(db, 4, "step = 47, bytes = 1200000, path = '/ckpt/47', epoch = 1,"
+                  " step_in_epoch = 15, committed_unix_ms = %lld", DB_T0 + 810);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_shard(db, 4, rank, NULL);
+    db_event(db, 11, "kind = 'commit', round = 4, step = 47, rank = 0");
+    db_event(db, 12, "kind = 'generation ended', unix_ms = %lld,"
+             " text = 'terminated; its checkpoint is committed'", DB_T0 + 900);
+    db_sql(db, "UPDATE generation SET state = 'ended', end_status = 1,"
+           " end_text = 'terminated; its checkpoint is committed', ended_unix_ms = %lld",
+           DB_T0 + 900);
+    db_sql(db, "UPDATE node SET state = 'left', leave_why = 'preempted', exit_code = 42,"
+           " ended_unix_ms = %lld", DB_T0 + 880);
+    db_sql(db, "UPDATE progress SET begun = 47, done = 47, phase = 'ended'");
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 900);
+}
+
+static void make_resumed(struct db_fixture *db)
+{
+    make_committed(db);
+    db_generation(db, 2, "resume_checkpoint = 4, resume_step = 47, opened_unix_ms = %lld,"
+                  " started_unix_ms = %lld", DB_T0 + 3000, DB_T0 + 4000);
+    for (int rank = 0; rank < DB_RANKS; rank++) {
+        db_node(db, 2, rank, "joined_unix_ms = %lld", DB_T0 + 3000);
+        db_progress(db, 2, rank, "begun = 60, done = 60");
+    }
+    db_sql(db, "UPDATE job SET generation = 2, state = 'running', state_unix_ms = %lld",
+           DB_T0 + 4000);
+}
+
+static void make_unchanged(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_sql(db, "UPDATE progress SET begun = 40, done = 40");
+    db_notice(db, "signal-1", "round = 4, state = 'served'");
+    db_round(db, 4, "state = 'unchanged', step = 40, reason = 'nothing was done since step 40',"
+             " ended_unix_ms = %lld", DB_T0 + 20);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_member(db, 4, rank, "begun = 40, done = 40, reported_ms = %d", 3 + rank * 3);
+    db_event(db, 12, "kind = 'generation ended', unix_ms = %lld,"
+             " text = 'terminated; nothing new was to be saved'", DB_T0 + 900);
+    db_sql(db, "UPDATE generation SET state = 'ended', end_status = 1,"
+           " end_text = 'terminated; nothing new was to be saved'");
+    db_sql(db, "UPDATE node SET state = 'left', leave_why = 'preempted'");
+    db_sql(db, "UPDATE job SET state = 'ended'");
+}
+
+static void make_open(struct db_fixture *db)
+{
+    round_4(db);
+    db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4 AND"
+           " rank IN (1, 2)");
+}
+
+static void make_several(struct db_fixture *db)
+{
+    make_periodic(db);
+    db->job = "images";
+    db_job(db, "state = 'ended', state_unix_ms = %lld", DB_T0 - 86400000LL * 3);
+    db_generation(db, 1, "state = 'ended'");
+    db->job = "words";
+}
+
+static void make_retried(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_notice(db, "signal-1", "round = 5, state = 'served', text = 'spot reclaim'");
+    db_round(db, 4, "state = 'aborted', culprit_rank = 1, reason_code = %d, ended_unix_ms = %lld,"
+             " reason = 'rank 1 was lost'", MUSTER_E_PEER, DB_T0 + 4000);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        if (rank != 1)
+            member_came(db, 4, rank, 46);
+        else
+            db_member(db, 4, rank, NULL);
+    db_event(db, 11, "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
+             " 'rank 1 (process 4102 on h1) was lost after step 43: it was silent for 5.0 s'",
+             DB_T0 + 4000);
+    db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
+    db_sql(db, "UPDATE generation SET layout = 'replicated', error_rank = 1,"
+           " error_text = 'node lost'");
+    db_round(db, 5, "attempt = 2, state = 'committed', step = 46, aborted_steps = 1,"
+             " opened_boot_ms = 104010, opened_unix_ms = %lld, decided_unix_ms = %lld,"
+             " captured_unix_ms = %lld, ended_unix_ms = %lld, margin_ms = 25000",
+             DB_T0 + 4010, DB_T0 + 4030, DB_T0 + 4300, DB_T0 + 5000);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        if (rank != 1)
+            db_member(db, 5, rank, "begun = 46, done = 46, reported_ms = 9, captured_ms = %d,"
+                      " writer = %d, saved_ms = %d, save_ms = %d", 250 + rank, rank == 0,
+                      rank == 0 ? 980 : -1, rank == 0 ? 700 : 0);
+    db_checkpoint(db, 5, "step = 46, layout = 'replicated', shards_required = 1, bytes = 999,"
+                  " committed_unix_ms = %lld", DB_T0 + 5000);
+}
+
+static void make_not_saved(struct db_fixture *db)
+{
+    round_4(db);
+    all_captured(db);
+    db_sql(db, "UPDATE participant SET saved_ms = 900, save_ms = 600 WHERE round = 4 AND rank <> 3");
+    db_sql(db, "UPDATE round SET state = 'aborted', final = 1, culprit_rank = 3, reason_code = %d,"
+           " reason = 'the deadline''s margin was reached while rank 3 had not saved',"
+           " ended_unix_ms = %lld WHERE round = 4", MUSTER_E_NOT_SAVED, DB_T0 + 29005);
+    db_sql(db, "UPDATE notice SET state = 'served'");
+    db_checkpoint(db, 4, "step = 47, state = 'failed'");
+    db_event(db, 11, "kind = 'not saved', rank = 3, round = 4, unix_ms = %lld,"
+             " text = 'the deadline''s margin was reached while rank 3 had not saved'",
+             DB_T0 + 29005);
+    db_sql(db, "UPDATE generation SET state = 'ending', end_status = %d, end_text ="
+           " 'the deadline''s margin was reached while rank 3 had not saved'", MUSTER_E_NOT_SAVED);
+    db_sql(db, "UPDATE progress SET begun = 47, done = 47");
+    db_sql(db, "UPDATE job SET state = 'ending'");
+}
+
+static void make_not_saved_restarted(struct db_fixture *db)
+{
+    make_not_saved(db);
+    db_generation(db, 2, "resume_checkpoint = 3, resume_step = 40");
+    db_node(db, 2, 0, NULL);
+    db_progress(db, 2, 0, "begun = 61, done = 60");
+    db_sql(db, "UPDATE job SET generation = 2, state = 'running'");
+}
+
+static void make_first_not_saved(struct db_fixture *db)
+{
+    make_running(db);
+    db_notice(db, "signal-1", "state = 'served', left_ms = -1");
+    db_event(db, 11, "kind = 'not saved', rank = 2, unix_ms = %lld, text = 'no rank is left that"
+             " could save'", DB_T0 + 40);
+    db_sql(db, "UPDATE generation SET state = 'ended', end_text = 'no rank is left that could save'");
+}
+
+static void make_cancelled(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_notice(db, "operator-7", "state = 'cancelled', incarnation = 0, kind = 'user',"
+              " source = 'operator', cancellable = 1, text = 'host h2 needs a new disk'");
+    db_event(db, 10, "kind = 'termination', rank = 2, text = 'operator-7'");
+    db_event(db, 11, "kind = 'notice cancelled', rank = 2, text = 'operator-7', unix_ms = %lld",
+             DB_T0 + 7000);
+}
+
+static void make_waiting(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_notice(db, "signal-1", "left_ms = 600000");
+}
+
+static void make_operator(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_round(db, 4, "cause = 'operator', state = 'aborted', final = 1, culprit_rank = 0,"
+             " deadline_boot_ms = 0, reason_code = %d, ended_unix_ms = %lld,"
+             " reason = 'rank 0 could not save: /ckpt/.muster/1-4: No space left on device'",
+             MUSTER_E_SAVE, DB_T0 + 500);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        member_came(db, 4, rank, 47);
+    all_captured(db);
+    db_sql(db, "UPDATE round SET state = 'aborted' WHERE round = 4");
+    db_sql(db, "UPDATE participant SET saved_ms = 450, save_ms = 40 WHERE round = 4 AND rank > 1");
+    db_sql(db, "UPDATE participant SET failed = '/ckpt/.muster/1-4: No space left on device'"
+           " WHERE round = 4 AND rank = 0");
+}
+
+static void make_empty(struct db_fixture *db)
+{
+    (void)db;
+}
+
+const struct cli_story cli_stories[] = {
+    {"empty", make_empty},
+    {"running", make_running},
+    {"periodic", make_periodic},
+    {"committed", make_committed},
+    {"resumed", make_resumed},
+    {"unchanged", make_unchanged},
+    {"not_saved", make_not_saved},
+    {"not_saved_restarted", make_not_saved_restarted},
+    {"first_not_saved", make_first_not_saved},
+    {"open", make_open},
+    {"several", make_several},
+    {"retried", make_retried},
+    {"cancelled", make_cancelled},
+    {"waiting", make_waiting},
+    {"operator", make_operator},
+    {NULL, NULL},
+};
+
+/* --- every reason for which a round is aborted --------------------------------------------------- */
+
+const struct cli_abort cli_aborts[] = {
+    {"freeze_timeout", 0, 1, MUSTER_E_TIMEOUT,
+     "rank 1 did not answer the freeze in 2.0 s, and a sharded checkpoint needs every rank", NULL},
+    {"member_lost", 1, 1, MUSTER_E_PEER, "rank 1 was lost",
+     "UPDATE node SET state = 'lost' WHERE rank = 1"},
+    {"member_finished", 1, 1, MUSTER_E_ABORTED, "rank 1 finished before the save", NULL},
+    {"member_left", 1, 1, MUSTER_E_ABORTED, "rank 1 left before the save", NULL},
+    {"step_failed", 0, 1, MUSTER_E_STEP, "rank 1 failed its step", NULL},
+    {"unreachable", 0, 1, MUSTER_E_UNREACHABLE,
+     "the survivors stand at different steps (rank 0 at 46, rank 3 at 47), so no step can be saved "
+     "by all",
+     "UPDATE round SET aborted_steps = 1 WHERE round = 4"},
+    {"save_failed", 2, 1, MUSTER_E_SAVE,
+     "rank 1 could not save: /ckpt/.muster/1-4: No space left on device",
+     "UPDATE participant SET failed = '/ckpt/.muster/1-4: No space left on device' WHERE rank = 1"
+     " AND round = 4"},
+    {"way_timeout", 1, 1, MUSTER_E_TIMEOUT,
+     "rank 1 did not reach step 47 in time (it stands at 44, stepping since 61 s)", NULL},
+    {"save_timeout", 2, 1, MUSTER_E_TIMEOUT, "rank 1 did not finish its save in 60 s", NULL},
+    {"past", 1, 1, MUSTER_E_ABORTED, "rank 1 had begun step 49 already, past the save step 47",
+     NULL},
+    {"other_step", 1, 1, MUSTER_E_ABORTED, "rank 1 is at step 50, past the save step 47", NULL},
+    {"broker_restarted", 0, -1, MUSTER_E_ABORTED, "the broker restarted before a step was agreed",
+     NULL},
+    {"margin", 2, 1, MUSTER_E_NOT_SAVED,
+     "the deadline's margin was reached while rank 1 had not saved", NULL},
+    {"takeover", 1, 1, MUSTER_E_ABORTED, "another process took the place of rank 1", NULL},
+    {"all_left", 0, -1, MUSTER_E_ABORTED, "all its processes left before it was committed", NULL},
+    {"no_reason", 0, -1, MUSTER_E_STORAGE, "", NULL},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
+
+void cli_abort_make(struct db_fixture *db, const struct cli_abort *abort_story)
+{
+    struct db_text reason = db_quoted(abort_story->reason);
+
+    round_4(db);
+    if (abort_story->phase == 0)
+        db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4"
+               " AND rank = 1");
+    else
+        all_captured(db);
+    if (abort_story->phase == 1)
+        db_sql(db, "UPDATE participant SET at_step_ms = -1, captured_ms = -1 WHERE round = 4 AND"
+               " rank = 1");
+    if (abort_story->phase > 0)
+        db_sql(db, "UPDATE participant SET saved_ms = 700, save_ms = 300 WHERE round = 4 AND rank"
+               " <> 1");
+    db_sql(db, "UPDATE round SET state = 'aborted', final = 1, culprit_rank = %d, reason_code = %d,"
+           " reason = %s, ended_unix_ms = %lld WHERE round = 4", abort_story->culprit,
+           abort_story->code, reason.text, DB_T0 + 2005);
+    if (abort_story->extra != NULL)
+        db_sql(db, "%s", abort_story->extra);
+    db_event(db, 11, "kind = 'not saved', rank = %d, round = 4, unix_ms = %lld, text = %s",
+             abort_story->culprit, DB_T0 + 2005, reason.text);
+    db_sql(db, "UPDATE generation SET state = 'ending', end_status = %d, end_text = %s",
+           MUSTER_E_NOT_SAVED, reason.text);
+}

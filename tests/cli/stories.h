@@ -1,0 +1,25 @@
+/* stories - the databases of the golden tests: one function makes one story. */
+#ifndef TESTS_CLI_STORIES_H
+#define TESTS_CLI_STORIES_H
+
+#include "tests/support/db_fixture.h"
+
+struct cli_story {
+    const char *name;
+    void (*make)(struct db_fixture *db);
+};
+extern const struct cli_story cli_stories[]; /* ends with name NULL */
+
+/* One round that was aborted for good, each for another reason. */
+struct cli_abort {
+    const char *name;
+    int phase; /* 0: some did not report, 1: agreed, some never came, 2: all came, some did not save */
+    int culprit;
+    int code; /* enum muster_status */
+    const char *reason;
+    const char *extra; /* SQL that follows, or NULL */
+};
+extern const struct cli_abort cli_aborts[]; /* ends with name NULL */
+void cli_abort_make(struct db_fixture *db, const struct cli_abort *abort_story);
+
+#endif

@@ -1,0 +1,355 @@
+/* sim - one world: its time, its chance, its story, its end. */
+#include "tests/sim/sim_world.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- chance --------------------------------------------------------------------------------------- */
+
+uint64_t sim_random(struct sim *sim) /* splitmix64 */
+{
+    uint64_t z = (sim->random += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+int64_t sim_range(struct sim *sim, int64_t low, int64_t high)
+{
+    return high <= low ? low : low + (int64_t)(sim_random(sim) % (uint64_t)(high - low + 1));
+}
+
+bool sim_chance(struct sim *sim, unsigned percent)
+{
+    return sim_random(sim) % 100 < percent;
+}
+
+/* --- words ---------------------------------------------------------------------------------------- */
+
+static uint64_t word_hash(const char *text)
+{
+    uint64_t hash = UINT64_C(1469598103934665603);
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static void words_grow(struct sim *sim)
+{
+    size_t capacity = sim->words_capacity ? sim->words_capacity * 2 : 256;
+    const char **words = calloc(capacity, sizeof *words);
+
+    for (size_t i = 0; i < sim->words_capacity; i++) {
+        if (sim->words[i] == NULL)
+            continue;
+        size_t at = word_hash(sim->words[i]) & (capacity - 1);
+        while (words[at] != NULL)
+            at = (at + 1) & (capacity - 1);
+        words[at] = sim->words[i];
+    }
+    free(sim->words);
+    sim->words = words;
+    sim->words_capacity = capacity;
+}
+
+const char *sim_word(struct sim *sim, const char *text)
+{
+    if (text == NULL || text[0] == '\0')
+        return "";
+    if (sim->words_count * 2 >= sim->words_capacity)
+        words_grow(sim);
+    size_t at = word_hash(text) & (sim->words_capacity - 1);
+    while (sim->words[at] != NULL && strcmp(sim->words[at], text) != 0)
+        at = (at + 1) & (sim->words_capacity - 1);
+    if (sim->words[at] == NULL) {
+        sim->words[at] = arena_strdup(&sim->arena, text);
+        sim->words_count++;
+    }
+    return sim->words[at];
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+}
+
+struct sim_event *sim_at(struct sim *sim, int64_t at_us, sim_event_fn *fn, struct sim_proc *proc)
+{
+    if (sim->queue_count == sim->queue_capacity) {
+        sim->queue_capacity = sim->queue_capacity ? sim->queue_capacity * 2 : 1024;
+        sim->queue = realloc(sim->queue, sim->queue_capacity * sizeof *sim->queue);
+    }
+    struct sim_event event = {.at_us = at_us > sim->now_us ? at_us : sim->now_us,
+                              .order = ++sim->order,
+                              .fn = fn,
+                              .proc = proc};
+    size_t at = sim->queue_count++;
+    while (at > 0 && before(&event, &sim->queue[(at - 1) / 2])) {
+        sim->queue[at] = sim->queue[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    sim->queue[at] = event;
+    return &sim->queue[at];
+}
+
+struct sim_event *sim_after(struct sim *sim, int64_t delay_us, sim_event_fn *fn,
+                            struct sim_proc *proc)
+{
+    return sim_at(sim, sim->now_us + delay_us, fn, proc);
+}
+
+static struct sim_event take_first(struct sim *sim)
+{
+    struct sim_event first = sim->queue[0];
+    struct sim_event last = sim->queue[--sim->queue_count];
+    size_t at = 0;
+
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child >= sim->queue_count)
+            break;
+        if (child + 1 < sim->queue_count && before(&sim->queue[child + 1], &sim->queue[child]))
+            child++;
+        if (!before(&sim->queue[child], &last))
+            break;
+        sim->queue[at] = sim->queue[child];
+        at = child;
+    }
+    sim->queue[at] = last;
+    return first;
+}
+
+bool sim_is_calm(const struct sim *sim)
+{
+    return sim->now_us >= sim->calm_us;
+}
+
+/* --- story ---------------------------------------------------------------------------------------- */
+
+void sim_tell(struct sim *sim, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(sim->options.story, "%10.3f ", (double)sim->now_us / 1e6);
+    va_start(args, format);
+    vfprintf(sim->options.story, format, args);
+    va_end(args);
+    fputc('\n', sim->options.story);
+}
+
+void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
+{
+    va_list args;
+
+    if (sim->failed)
+        return;
+    sim->failed = true;
+    snprintf(sim->failure->invariant, sizeof sim->failure->invariant, "%s", invariant);
+    va_start(args, format);
+    vsnprintf(sim->failure->text, sizeof sim->failure->text, format, args);
+    va_end(args);
+    sim->failure->at_ms = sim->now_us / 1000;
+    SIM_TELL(sim, "VIOLATION %s: %s", invariant, sim->failure->text);
+}
+
+/* --- one world ------------------------------------------------------------------------------------- */
+
+static void defer(struct sim_proc *proc, const struct sim_event *event)
+{
+    proc->deferred = realloc(proc->deferred, (proc->deferred_count + 1) * sizeof *event);
+    proc->deferred[proc->deferred_count++] = *event;
+}
+
+static void dispatch(struct sim *sim, struct sim_event *event)
+{
+    sim->now_us = event->at_us;
+    sim->stats->events++;
+    if (event->proc != NULL && event->proc->alive && event->proc->frozen) {
+        defer(event->proc, event);
+        return; /* its data stays owned */
+    }
+    if (event->proc == NULL || event->proc->alive)
+        event->fn(sim, event);
+    free(event->data);
+}
+
+static void world_free(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->queue_count; i++)
+        free(sim->queue[i].data);
+    for (size_t i = 0; i < sim->procs_count; i++)
+        proc_free(sim->procs[i]);
+    broker_free(sim);
+    disk_free(sim);
+    free(sim->procs);
+    free(sim->routes);
+    free(sim->shards);
+    free(sim->dirs);
+    free(sim->queue);
+    free(sim->words);
+    arena_free(&sim->arena);
+    arena_free(&sim->frame);
+}
+
+static uint64_t running_seed;
+
+bool sim_run(const struct sim_options *options, struct sim_stats *stats,
+             struct sim_failure *ret_failure)
+{
+    struct sim *sim = calloc(1, sizeof *sim);
+    bool ok;
+
+    running_seed = options->seed;
+    sim->options = *options;
+    sim->stats = stats;
+    sim->failure = ret_failure;
+    sim->random = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    arena_init(&sim->arena, 0);
+    arena_init(&sim->frame, 0);
+    job_plan(sim);
+    faults_plan(sim);
+    broker_start(sim);
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        job_launch(sim, &sim->jobs[i]);
+    sim_after(sim, 1000000, check_second, NULL);
+    while (sim->queue_count > 0 && !sim->over && !sim->failed) {
+        struct sim_event event = take_first(sim);
+        dispatch(sim, &event);
+    }
+    if (!sim->failed)
+        check_over(sim);
+    stats->seeds++;
+    stats->simulated_ms += (uint64_t)(sim->now_us / 1000);
+    ok = !sim->failed;
+    world_free(sim);
+    free(sim);
+    running_seed = 0;
+    return ok;
+}
+
+/* --- reports --------------------------------------------------------------------------------------- */
+
+static const char *const fault_names[FAULT_COUNT] = {
+    [FAULT_NONE] = "none",
+    [FAULT_NODE_CRASH] = "node crash",
+    [FAULT_NODE_FREEZE] = "node freeze",
+    [FAULT_THREAD_STUCK] = "stuck training thread",
+    [FAULT_STEP_FAILS] = "step fails",
+    [FAULT_SAVE_FAILS] = "save fails",
+    [FAULT_SAVE_SLOW] = "slow saves",
+    [FAULT_RESTORE_FAILS] = "restore fails",
+    [FAULT_MANIFEST_FAILS] = "manifest fails",
+    [FAULT_BROKER_IDLE] = "broker crash, idle",
+    [FAULT_BROKER_BEFORE_COMMIT] = "broker crash before the commit",
+    [FAULT_BROKER_AFTER_COMMIT] = "broker crash after the commit",
+    [FAULT_BROKER_BETWEEN_SENDS] = "broker crash between sends",
+    [FAULT_BROKER_REBOOT] = "broker's machine reboots",
+    [FAULT_BROKER_FREEZE] = "broker freeze",
+    [FAULT_DISK_FULL] = "disk full",
+    [FAULT_PUB_DROPS_ALL] = "PUB drops all",
+    [FAULT_PUB_DROPS_SOME] = "PUB drops some",
+    [FAULT_PUB_STALLS] = "PUB stalls",
+    [FAULT_CUT_NODE] = "node cut off",
+    [FAULT_CUT_ALL] = "all cut off",
+    [FAULT_STALL_UP] = "one-way partition, up",
+    [FAULT_STALL_DOWN] = "one-way partition, down",
+    [FAULT_STALL_BOTH] = "two-way partition",
+    [FAULT_NOTICE] = "notice",
+    [FAULT_NOTICE_SHORT] = "notice, short",
+    [FAULT_NOTICE_ALL] = "notices on all ranks",
+    [FAULT_NOTICE_RANK_0] = "notice on rank 0",
+    [FAULT_NOTICE_WITHDRAWN] = "notice, withdrawn",
+    [FAULT_NOTICE_TOOL] = "notice by a tool",
+    [FAULT_OPERATOR_SAVE] = "operator save",
+    [FAULT_WALL_JUMP] = "wall clock jump",
+};
+
+const char *sim_fault_name(unsigned fault)
+{
+    return fault < FAULT_COUNT ? fault_names[fault] : "?";
+}
+
+void sim_stats_print(const struct sim_stats *s, FILE *out)
+{
+    fprintf(out,
+            "seeds %" PRIu64 ", simulated %" PRIu64 " s, events %" PRIu64 ", nodes %" PRIu64
+            ", launches %" PRIu64 ", generations %" PRIu64 ", broker starts %" PRIu64 "\n",
+            s->seeds, s->simulated_ms / 1000, s->events, s->nodes, s->launches, s->generations,
+            s->broker_starts);
+    fprintf(out,
+            "steps %" PRIu64 ", done twice %" PRIu64 "; rounds %" PRIu64 ", commits %" PRIu64
+            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64 "), unchanged %" PRIu64
+            ", aborts %" PRIu64 ", not saved %" PRIu64 ", policy saves skipped %" PRIu64 "\n",
+            s->steps, s->steps_lost, s->rounds, s->commits, s->commits_of[CAUSE_TERMINATION],
+            s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->unchanged, s->aborts,
+            s->not_saved, s->skipped);
+    fprintf(out,
+            "notices %" PRIu64 ", thaws %" PRIu64 ", snapshots %" PRIu64
+            ", processes ended by their agent %" PRIu64 "\naborts:",
+            s->notices, s->thaws, s->snapshots, s->process_exits_by_agent);
+    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
+        if (s->aborts_by[i] > 0)
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->aborts_by[i]);
+    fprintf(out, "\nends:");
+    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
+        if (s->ends[i] > 0)
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->ends[i]);
+    fprintf(out, "\nfaults:");
+    for (unsigned i = 1; i < FAULT_COUNT; i++)
+        fprintf(out, "%s %s %" PRIu64, i > 1 ? "," : "", fault_names[i], s->faults[i]);
+    fprintf(out, "\nmessages:");
+    for (unsigned i = 1; i < WIRE_TYPE_MAX; i++)
+        if (s->messages[i] > 0)
+            fprintf(out, " %s %" PRIu64, wire_type_name(i), s->messages[i]);
+    fprintf(out, "\nevents:");
+    for (unsigned i = 1; i < EVENT_KIND_COUNT; i++)
+        fprintf(out, " %s %" PRIu64, wire_event_kind_name(i), s->emitted[i]);
+    fputc('\n', out);
+}
+
+void sim_print_story(const struct sim_options *options, size_t lines, FILE *out)
+{
+    struct sim_options again = *options;
+    struct sim_stats stats = {0};
+    struct sim_failure failure;
+    char *text = NULL;
+    size_t size = 0;
+
+    again.story = open_memstream(&text, &size);
+    if (again.story == NULL)
+        return;
+    sim_run(&again, &stats, &failure);
+    fclose(again.story);
+    const char *from = text + size;
+    while (from > text && lines > 0)
+        if (*--from == '\n' && from + 1 < text + size)
+            lines--;
+    fputs(from > text ? from + 1 : text, out);
+    free(text);
+}
+
+static void on_abort(int signo)
+{
+    char text[96];
+    int size = snprintf(text, sizeof text, "seed %llu: a core ended the process (signal %d)\n",
+                        (unsigned long long)running_seed, signo);
+
+    if (size > 0 && write(STDERR_FILENO, text, (size_t)size) < 0)
+        _exit(2);
+    signal(signo, SIG_DFL);
+    raise(signo);
+}
+
+void sim_guard_aborts(void)
+{
+    signal(SIGABRT, on_abort);
+    signal(SIGSEGV, on_abort);
+}

@@ -1,0 +1,118 @@
+/* sim - whole clusters on a virtual clock: the broker's core and the nodes' cores as they are, with
+ * a simulated disk, network, training loop and supervisor around them. One seed decides everything.
+ * Owns: one world a call. Never: a thread, a clock, a socket, global state between two calls.
+ *
+ * A seed has a safety phase (faults of any kind) and a liveness phase (they stop; all must
+ * converge). The invariants I1-I12 of PROTOCOL.md are checked as the world goes (sim_check.c). */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include "schema/wire.h"
+
+#include <stdio.h>
+
+#define SIM_REASONS_MAX MUSTER_E_NOT_SAVED + 1
+
+enum sim_fault {
+    FAULT_NONE,
+    FAULT_NODE_CRASH,
+    FAULT_NODE_FREEZE,
+    FAULT_THREAD_STUCK,
+    FAULT_STEP_FAILS,
+    FAULT_SAVE_FAILS,
+    FAULT_SAVE_SLOW,
+    FAULT_RESTORE_FAILS,
+    FAULT_MANIFEST_FAILS,
+    FAULT_BROKER_IDLE, /* the broker crashes between two passes */
+    FAULT_BROKER_BEFORE_COMMIT,
+    FAULT_BROKER_AFTER_COMMIT,
+    FAULT_BROKER_BETWEEN_SENDS,
+    FAULT_BROKER_REBOOT, /* its machine: boot times mean nothing any more */
+    FAULT_BROKER_FREEZE,
+    FAULT_DISK_FULL,
+    FAULT_PUB_DROPS_ALL,
+    FAULT_PUB_DROPS_SOME,
+    FAULT_PUB_STALLS,
+    FAULT_CUT_NODE, /* its connections are cut and come back with another route */
+    FAULT_CUT_ALL,
+    FAULT_STALL_UP, /* one-way: frames arrive when it is over */
+    FAULT_STALL_DOWN,
+    FAULT_STALL_BOTH,
+    FAULT_NOTICE,
+    FAULT_NOTICE_SHORT, /* less time than a save takes */
+    FAULT_NOTICE_ALL,
+    FAULT_NOTICE_RANK_0,
+    FAULT_NOTICE_WITHDRAWN,
+    FAULT_NOTICE_TOOL,
+    FAULT_OPERATOR_SAVE,
+    FAULT_WALL_JUMP,
+    FAULT_COUNT
+};
+const char *sim_fault_name(unsigned fault);
+
+/* Must-fail controls: what the driver or the training loop does wrong on purpose. */
+enum sim_mutation {
+    MUTANT_NONE,
+    MUTANT_NO_GUARD,             /* the slow path forgets its begun < S test */
+    MUTANT_PUBLISH_FIRST,        /* sends go out before the transaction */
+    MUTANT_SILENT_HEAD,          /* heartbeat replies without seq, no unicast repeats */
+    MUTANT_TORN_BATCH,           /* a crash may leave half a transaction */
+    MUTANT_SAVES_LATE,           /* the training loop saves a step later than told */
+    MUTANT_COUNT
+};
+
+struct sim_options {
+    uint64_t seed;
+    bool healthy;  /* no faults but notices and saves that are asked for */
+    unsigned nodes; /* 0 = the seed decides */
+    enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
+    int async;     /* -1 = the seed decides */
+    enum sim_mutation mutation;
+    FILE *story; /* one line an event; NULL = none */
+};
+
+struct sim_stats {
+    uint64_t seeds;
+    uint64_t events;
+    uint64_t simulated_ms;
+    uint64_t nodes;
+    uint64_t steps;
+    uint64_t launches;
+    uint64_t generations;
+    uint64_t rounds;
+    uint64_t commits;
+    uint64_t commits_of[CAUSE_COUNT];
+    uint64_t aborts;
+    uint64_t aborts_by[SIM_REASONS_MAX];
+    uint64_t unchanged;
+    uint64_t not_saved;
+    uint64_t skipped;
+    uint64_t notices;
+    uint64_t thaws;
+    uint64_t snapshots;
+    uint64_t broker_starts;
+    uint64_t process_exits_by_agent;
+    uint64_t steps_lost; /* work that was done twice */
+    uint64_t faults[FAULT_COUNT];
+    uint64_t messages[WIRE_TYPE_MAX];
+    uint64_t emitted[EVENT_KIND_COUNT];
+    uint64_t ends[SIM_REASONS_MAX]; /* statuses with which training loops ended */
+};
+
+struct sim_failure {
+    char invariant[16]; /* "I1", "liveness", ... */
+    char text[600];
+    int64_t at_ms;
+};
+
+/* Runs one seed to its end; adds to *stats. False: an invariant was broken, see *ret_failure. */
+bool sim_run(const struct sim_options *options, struct sim_stats *stats,
+             struct sim_failure *ret_failure);
+
+void sim_stats_print(const struct sim_stats *stats, FILE *out);
+/* Runs the seed once more and prints the last lines of its story. */
+void sim_print_story(const struct sim_options *options, size_t lines, FILE *out);
+/* Names the seed when a core aborts the process. */
+void sim_guard_aborts(void);
+
+#endif

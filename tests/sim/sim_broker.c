@@ -1,0 +1,459 @@
+/* sim_broker - drives the broker's core as broker/loop.c does: receive all, step each, write the batch
+ * in one transaction, only then send. It may die before the commit, after it, between two sends. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_US 100000
+
+int64_t broker_boot_ms(const struct sim *sim)
+{
+    return sim->now_us / 1000 + sim->broker.boot_offset_ms;
+}
+
+int64_t broker_unix_ms(const struct sim *sim)
+{
+    return INT64_C(1700000000000) + sim->now_us / 1000 + sim->wall_offset_ms;
+}
+
+static void pass(struct sim *sim, struct sim_event *event);
+
+void broker_wake(struct sim *sim, int64_t at_us)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (!b->alive || b->busy || b->frozen || b->pass_at_us <= at_us)
+        return;
+    b->pass_at_us = at_us > sim->now_us ? at_us : sim->now_us;
+    sim_at(sim, b->pass_at_us, pass, NULL)->stamp = ++b->pass_stamp;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------ */
+
+static void lower_head(struct sim *sim, struct wire_down *head)
+{
+    const struct record_job *row = head->job && head->job[0] ? disk_job(sim, head->job) : NULL;
+    uint64_t committed = row ? row->seq : 0;
+
+    if (head->last_seq > committed)
+        head->last_seq = committed;
+}
+
+static void set_left(const struct sim *sim, const struct action *action, struct wire_msg *message)
+{
+    int64_t left = action->deadline_boot_ms - broker_boot_ms(sim);
+
+    if (action->deadline_boot_ms == 0)
+        return;
+    if (left < 0)
+        left = 0;
+    if (message->type == WIRE_EVENT)
+        message->u.event.left_ms = left;
+    else if (message->type == WIRE_HINT)
+        message->u.hint.left_ms = left;
+    else if (message->type == WIRE_SNAPSHOT)
+        message->u.snapshot.left_ms = left;
+}
+
+static void transmit(struct sim *sim, uint64_t route, const char *topic, struct wire_msg *message)
+{
+    size_t size;
+
+    if (sim->options.mutation == MUTANT_SILENT_HEAD)
+        message->down.last_seq = 0;
+    check_sent(sim, message, route && route <= sim->last_route ? sim->routes[route] : NULL);
+    size = wire_encode(message, sim->buffer, sizeof sim->buffer);
+    if (size == 0) {
+        sim_broken(sim, "wire", "a %s of the broker cannot be encoded", wire_type_name(message->type));
+        return;
+    }
+    sim->stats->messages[message->type]++;
+    if (topic != NULL)
+        net_publish(sim, topic, sim->buffer, size);
+    else
+        net_down(sim, route, sim->buffer, size);
+}
+
+static void send_events(struct sim *sim, const struct action *action)
+{
+    struct sim_broker *b = &sim->broker;
+    const struct record_job *job = disk_job(sim, action->job);
+    uint64_t last = job ? job->seq : 0;
+
+    if (sim->options.mutation == MUTANT_SILENT_HEAD)
+        return;
+    if (disk_event(sim, action->job, action->number) == NULL) {
+        if (!b->blocked && b->lacking_count < 64)
+            b->lacking[b->lacking_count++] = (struct sim_event){
+                .stamp = action->route,
+                .data = (uint8_t *)(uintptr_t)sim_word(sim, action->job)};
+        return;
+    }
+    for (uint64_t seq = action->number; seq <= last && seq < action->number + action->count; seq++) {
+        const struct sim_row *row = disk_event(sim, action->job, seq);
+        struct wire_msg message;
+        struct muster_error err;
+        if (row == NULL)
+            break;
+        arena_reset(&sim->frame);
+        if (wire_decode(row->body, row->body_size, &sim->frame, &message, &err) != MUSTER_OK)
+            sim_broken(sim, "wire", "event %llu cannot be decoded", (unsigned long long)seq);
+        core_fill_down(b->core, action->job, &message.down);
+        if (b->blocked)
+            lower_head(sim, &message.down);
+        int64_t deadline = row->record.u.event.deadline_boot_ms;
+        if (deadline > 0) {
+            int64_t left = deadline - broker_boot_ms(sim);
+            message.u.event.left_ms = row->boot != b->boot ? -1 : left > 0 ? left : 0;
+        }
+        transmit(sim, action->route, NULL, &message);
+    }
+}
+
+static void send_manifest(struct sim *sim, const struct action *action)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, action->job, action->number);
+    uint8_t *bytes;
+    size_t total = 0, size;
+    struct wire_msg message = {.type = WIRE_MANIFEST_CHUNK};
+
+    if (row == NULL || row->state != CHECKPOINT_COMMITTED)
+        return;
+    bytes = malloc(MANIFEST_CHUNK_MAX);
+    size = fs_manifest_bytes(action->number, bytes, (size_t)action->count, MANIFEST_CHUNK_MAX, &total);
+    core_fill_down(sim->broker.core, action->job, &message.down);
+    if (sim->broker.blocked)
+        lower_head(sim, &message.down);
+    message.u.manifest_chunk.checkpoint = action->number;
+    message.u.manifest_chunk.round_generation = row->generation;
+    message.u.manifest_chunk.step = row->step;
+    message.u.manifest_chunk.offset = action->count;
+    message.u.manifest_chunk.total = total;
+    message.u.manifest_chunk.bytes.data = bytes;
+    message.u.manifest_chunk.bytes.size = size;
+    if (action->count <= total)
+        transmit(sim, action->route, NULL, &message);
+    free(bytes);
+}
+
+static void carry_out(struct sim *sim, const struct action *action)
+{
+    struct wire_msg message = action->message;
+
+    set_left(sim, action, &message);
+    switch (action->kind) {
+    case ACTION_SEND:
+        transmit(sim, action->route, NULL, &message);
+        break;
+    case ACTION_PUBLISH:
+        transmit(sim, 0, action->job, &message);
+        break;
+    case ACTION_SEND_EVENTS:
+        send_events(sim, action);
+        break;
+    case ACTION_SEND_MANIFEST:
+        send_manifest(sim, action);
+        break;
+    default:
+        break;
+    }
+}
+
+static void publish_hints(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->broker.batch.count; i++) {
+        const struct action *action = &sim->broker.batch.items[i];
+        struct wire_msg message = action->message;
+        if (action->kind != ACTION_HINT)
+            continue;
+        set_left(sim, action, &message);
+        lower_head(sim, &message.down);
+        transmit(sim, 0, action->job, &message);
+    }
+}
+
+/* --- a pass ------------------------------------------------------------------------------------------- */
+
+static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
+                       const struct wire_msg *message, const char *job, struct actions *out)
+{
+    struct input input = {.kind = kind,
+                          .now_boot_ms = broker_boot_ms(sim),
+                          .now_unix_ms = broker_unix_ms(sim),
+                          .route = route,
+                          .message = message,
+                          .job = job};
+
+    core_step(sim->broker.core, &input, out);
+}
+
+static void answer_storage(struct sim *sim, uint64_t route, const struct wire_msg *message)
+{
+    struct wire_msg answer = {.type = message->type == WIRE_HELLO ? WIRE_REFUSED : WIRE_ACK};
+
+    if (message->type != WIRE_HELLO && !wire_is_request(message->type))
+        return;
+    core_fill_down(sim->broker.core, "", &answer.down);
+    if (message->type == WIRE_HELLO)
+        answer.u.refused = (struct wire_refused){
+            .nonce = message->u.hello.nonce, .code = MUSTER_E_STORAGE, .text = "disk full", .retry = true};
+    else
+        answer.u.ack = (struct wire_ack){
+            .request = message->up.request, .code = MUSTER_E_STORAGE, .text = "disk full"};
+    transmit(sim, route, NULL, &answer);
+}
+
+static void take_frame(struct sim *sim, const struct sim_event *frame)
+{
+    struct sim_broker *b = &sim->broker;
+    struct wire_msg message;
+    struct muster_error err;
+
+    arena_reset(&sim->frame);
+    if (wire_decode(frame->data, frame->size, &sim->frame, &message, &err) != MUSTER_OK ||
+        !wire_is_up(message.type)) {
+        sim_broken(sim, "wire", "a node's frame cannot be decoded: %s", err.text);
+        return;
+    }
+    SIM_TELL(sim, "broker <- %s from %s/%llu request %llu applied %llu", wire_type_name(message.type),
+             message.up.job, (unsigned long long)message.up.rank,
+             (unsigned long long)message.up.request, (unsigned long long)message.up.applied_seq);
+    if (!b->blocked)
+        core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->batch);
+    else if (core_input_is_free(&message))
+        core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->free_outputs);
+    else
+        answer_storage(sim, frame->stamp, &message);
+}
+
+static bool crash_now(struct sim *sim, enum sim_fault where)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (b->crash_at != where || b->crash_after-- > 0)
+        return false;
+    b->crash_at = FAULT_NONE;
+    sim->stats->faults[where]++;
+    broker_crash(sim, sim_fault_name(where));
+    return true;
+}
+
+static void next_pass(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    int64_t wakeup = core_wakeup_boot_ms(b->core);
+
+    if (b->inbox_count > 0 || b->lacking_count > 0)
+        broker_wake(sim, sim->now_us + 10);
+    if (b->blocked)
+        broker_wake(sim, sim->now_us + RETRY_US);
+    else if (wakeup != INT64_MAX)
+        broker_wake(sim, (wakeup - b->boot_offset_ms) * 1000);
+}
+
+static bool send_batch(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+
+    for (size_t i = 0; i < b->batch.count && !sim->failed; i++) {
+        const struct action *action = &b->batch.items[i];
+        if (action->kind == ACTION_PERSIST || action->kind == ACTION_HINT)
+            continue;
+        if (crash_now(sim, FAULT_BROKER_BETWEEN_SENDS))
+            return false;
+        carry_out(sim, action);
+    }
+    return true;
+}
+
+static void commit(struct sim *sim, struct sim_event *event)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (!b->alive || event->stamp != b->stamp)
+        return;
+    if (b->frozen) { /* goes on when it is thawed */
+        sim_after(sim, 10000, commit, NULL)->stamp = b->stamp;
+        return;
+    }
+    if (b->crash_at == FAULT_BROKER_BEFORE_COMMIT && b->crash_after == 0 &&
+        sim->options.mutation == MUTANT_TORN_BATCH)
+        disk_apply_some(sim, &b->batch, b->batch.count / 2);
+    if (crash_now(sim, FAULT_BROKER_BEFORE_COMMIT))
+        return;
+    b->busy = false;
+    if (sim->disk_full) {
+        b->blocked = true;
+        next_pass(sim);
+        return;
+    }
+    if (sim->options.mutation == MUTANT_PUBLISH_FIRST && !send_batch(sim))
+        return;
+    disk_apply(sim, &b->batch);
+    b->blocked = false;
+    if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
+        return;
+    if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
+        return;
+    actions_clear(&b->batch);
+    next_pass(sim);
+}
+
+static bool has_rows(const struct actions *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].kind == ACTION_PERSIST && !batch->items[i].lazy)
+            return true;
+    return false;
+}
+
+static void write_batch(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    int64_t takes = has_rows(&b->batch) ? sim_range(sim, 50, sim->fsync_max_us) : 1;
+
+    b->busy = true;
+    sim_after(sim, takes, commit, NULL)->stamp = b->stamp;
+}
+
+static void send_free_outputs(struct sim *sim)
+{
+    struct actions *out = &sim->broker.free_outputs;
+
+    for (size_t i = 0; i < out->count; i++) {
+        struct action *action = &out->items[i];
+        enum wire_type type = action->message.type;
+        if (type == WIRE_SNAPSHOT || type == WIRE_WELCOME || type == WIRE_EVENT)
+            continue;
+        if (action->kind == ACTION_SEND || action->kind == ACTION_PUBLISH)
+            lower_head(sim, &action->message.down);
+        carry_out(sim, action);
+    }
+    actions_clear(out);
+}
+
+static void take_inbox(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    size_t count = b->inbox_count;
+
+    for (size_t i = 0; i < count; i++) {
+        take_frame(sim, &b->inbox[i]);
+        free(b->inbox[i].data);
+    }
+    b->inbox_count = 0;
+    count = b->blocked ? 0 : b->lacking_count;
+    for (size_t i = 0; i < count; i++)
+        core_input(sim, INPUT_NO_EVENTS, b->lacking[i].stamp, NULL, (const char *)b->lacking[i].data,
+                   &b->batch);
+    if (count > 0)
+        b->lacking_count = 0;
+}
+
+static void pass(struct sim *sim, struct sim_event *event)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (event->stamp != b->pass_stamp || !b->alive || b->frozen || b->busy)
+        return;
+    b->pass_at_us = NEVER;
+    if (crash_now(sim, FAULT_BROKER_IDLE) || crash_now(sim, FAULT_BROKER_REBOOT))
+        return;
+    take_inbox(sim);
+    if (b->blocked) {
+        send_free_outputs(sim);
+        write_batch(sim);
+        return;
+    }
+    core_input(sim, INPUT_TICK, 0, NULL, NULL, &b->batch);
+    publish_hints(sim);
+    write_batch(sim);
+}
+
+void broker_receive(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (b->inbox_count == b->inbox_capacity) {
+        b->inbox_capacity = b->inbox_capacity ? b->inbox_capacity * 2 : 64;
+        b->inbox = realloc(b->inbox, b->inbox_capacity * sizeof *b->inbox);
+    }
+    uint8_t *copy = malloc(size + 1);
+    memcpy(copy, data, size);
+    b->inbox[b->inbox_count++] = (struct sim_event){.stamp = route, .data = copy, .size = size};
+    broker_wake(sim, sim->now_us + sim_range(sim, 0, 300));
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+static void forget_inbox(struct sim_broker *b)
+{
+    for (size_t i = 0; i < b->inbox_count; i++)
+        free(b->inbox[i].data);
+    b->inbox_count = 0;
+    b->lacking_count = 0;
+}
+
+void broker_start(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    struct core_options options = {.events_endpoint = "tcp://127.0.0.1:7701"};
+
+    if (b->starts++ == 0) {
+        actions_init(&b->batch);
+        actions_init(&b->free_outputs);
+        b->boot_offset_ms = sim_range(sim, 20000, 900000000);
+        b->boot = 1;
+    }
+    b->start_id = options.start_id = sim_random(sim) | 1;
+    b->core = core_create(&options);
+    b->alive = true;
+    b->busy = b->blocked = b->frozen = false;
+    b->stamp++;
+    b->pass_at_us = NEVER;
+    sim->stats->broker_starts++;
+    disk_load(sim, b->core);
+    SIM_TELL(sim, "BROKER starts, start %llu", (unsigned long long)b->starts);
+    core_input(sim, INPUT_START, 0, NULL, NULL, &b->batch);
+    write_batch(sim);
+    net_broker_back(sim);
+}
+
+static void start_again(struct sim *sim, struct sim_event *event)
+{
+    (void)event;
+    if (!sim->broker.alive)
+        broker_start(sim);
+}
+
+void broker_crash(struct sim *sim, const char *how)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (!b->alive)
+        return;
+    SIM_TELL(sim, "BROKER dies: %s", how);
+    b->alive = false;
+    core_destroy(&b->core);
+    actions_clear(&b->batch);
+    actions_clear(&b->free_outputs);
+    forget_inbox(b);
+    net_broker_gone(sim);
+    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0) {
+        b->boot++;
+        b->boot_offset_ms = sim_range(sim, 5000, 60000) - sim->now_us / 1000;
+    }
+    sim_after(sim, b->down_us, start_again, NULL);
+}
+
+void broker_free(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+
+    core_destroy(&b->core);
+    actions_free(&b->batch);
+    actions_free(&b->free_outputs);
+    forget_inbox(b);
+    free(b->inbox);
+}

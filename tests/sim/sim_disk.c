@@ -1,0 +1,454 @@
+/* sim_disk - the broker's database as rows in memory, with the contract of broker/store: a batch is
+ * written whole or not at all, what was written survives any crash, rows come back in core.h's
+ * order. Foreign keys are those of schema/sql. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sim_row *row_add(struct sim_table *table)
+{
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity ? table->capacity * 2 : 16;
+        table->rows = realloc(table->rows, table->capacity * sizeof *table->rows);
+    }
+    struct sim_row *row = &table->rows[table->count++];
+    memset(row, 0, sizeof *row);
+    return row;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || strcmp(a, b) == 0;
+}
+
+/* Do two rows of one kind have one key? */
+static bool same_key(const struct record *a, const struct record *b)
+{
+    switch (a->kind) {
+    case RECORD_BROKER:
+        return true;
+    case RECORD_JOB:
+        return same(a->u.job.job, b->u.job.job);
+    case RECORD_GENERATION:
+        return a->u.generation.generation == b->u.generation.generation &&
+               same(a->u.generation.job, b->u.generation.job);
+    case RECORD_NODE:
+        return a->u.node.incarnation == b->u.node.incarnation;
+    case RECORD_PROGRESS:
+        return a->u.progress.incarnation == b->u.progress.incarnation;
+    case RECORD_NOTICE:
+        return a->u.notice.generation == b->u.notice.generation &&
+               same(a->u.notice.id, b->u.notice.id) && same(a->u.notice.job, b->u.notice.job);
+    case RECORD_EVENT:
+        return a->u.event.seq == b->u.event.seq && same(a->u.event.job, b->u.event.job);
+    case RECORD_ROUND:
+        return a->u.round.round == b->u.round.round && same(a->u.round.job, b->u.round.job);
+    case RECORD_PARTICIPANT:
+        return a->u.participant.rank == b->u.participant.rank &&
+               a->u.participant.round == b->u.participant.round &&
+               same(a->u.participant.job, b->u.participant.job);
+    case RECORD_CHECKPOINT:
+        return a->u.checkpoint.round == b->u.checkpoint.round &&
+               same(a->u.checkpoint.job, b->u.checkpoint.job);
+    case RECORD_SHARD:
+        return a->u.shard.rank == b->u.shard.rank && a->u.shard.round == b->u.shard.round &&
+               same(a->u.shard.job, b->u.shard.job);
+    case RECORD_FILE:
+        return a->u.file.rank == b->u.file.rank && a->u.file.round == b->u.file.round &&
+               same(a->u.file.path, b->u.file.path) && same(a->u.file.job, b->u.file.job);
+    default:
+        return false;
+    }
+}
+
+static struct sim_row *find(const struct sim_table *table, const struct record *key)
+{
+    for (size_t i = table->count; i-- > 0;)
+        if (same_key(&table->rows[i].record, key))
+            return &table->rows[i];
+    return NULL;
+}
+
+/* --- lookups for the checker ------------------------------------------------------------------------- */
+
+#define LOOKUP(KIND, member, ...)                                                                  \
+    struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};                                 \
+    const struct sim_row *row = find(&sim->disk.tables[KIND], &key);                               \
+    return row ? &row->record.u.member : NULL
+
+const struct record_job *disk_job(const struct sim *sim, const char *job)
+{
+    LOOKUP(RECORD_JOB, job, .job = job);
+}
+
+const struct record_generation *disk_generation(const struct sim *sim, const char *job,
+                                                uint64_t generation)
+{
+    LOOKUP(RECORD_GENERATION, generation, .job = job, .generation = generation);
+}
+
+const struct record_round *disk_round(const struct sim *sim, const char *job, uint64_t round)
+{
+    LOOKUP(RECORD_ROUND, round, .job = job, .round = round);
+}
+
+const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation)
+{
+    LOOKUP(RECORD_NODE, node, .incarnation = incarnation);
+}
+
+const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
+                                                uint64_t round)
+{
+    LOOKUP(RECORD_CHECKPOINT, checkpoint, .job = job, .round = round);
+}
+
+const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq)
+{
+    struct record key = {.kind = RECORD_EVENT, .u.event = {.job = job, .seq = seq}};
+
+    return find(&sim->disk.tables[RECORD_EVENT], &key);
+}
+
+const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
+                                             uint64_t incarnation)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_PARTICIPANT];
+
+    for (size_t i = table->count; i-- > 0;) {
+        const struct record_participant *part = &table->rows[i].record.u.participant;
+        if (part->round == round && part->incarnation == incarnation && same(part->job, job))
+            return part;
+    }
+    return NULL;
+}
+
+/* Greatest step among committed, not superseded. */
+const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+    const struct record_checkpoint *newest = NULL;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
+        if (row->state == CHECKPOINT_COMMITTED && same(row->job, job) &&
+            (newest == NULL || row->step >= newest->step))
+            newest = row;
+    }
+    return newest;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------ */
+
+static void own_strings(struct sim *sim, struct record *r)
+{
+    switch (r->kind) {
+    case RECORD_JOB:
+        r->u.job.job = sim_word(sim, r->u.job.job);
+        r->u.job.save_now_id = sim_word(sim, r->u.job.save_now_id);
+        break;
+    case RECORD_GENERATION:
+        r->u.generation.job = sim_word(sim, r->u.generation.job);
+        r->u.generation.checkpoint_dir = sim_word(sim, r->u.generation.checkpoint_dir);
+        r->u.generation.end_text = sim_word(sim, r->u.generation.end_text);
+        r->u.generation.error_text = sim_word(sim, r->u.generation.error_text);
+        break;
+    case RECORD_NODE:
+        r->u.node.job = sim_word(sim, r->u.node.job);
+        r->u.node.host = sim_word(sim, r->u.node.host);
+        break;
+    case RECORD_PROGRESS:
+        r->u.progress.job = sim_word(sim, r->u.progress.job);
+        break;
+    case RECORD_NOTICE:
+        r->u.notice.job = sim_word(sim, r->u.notice.job);
+        r->u.notice.id = sim_word(sim, r->u.notice.id);
+        r->u.notice.source = sim_word(sim, r->u.notice.source);
+        r->u.notice.text = sim_word(sim, r->u.notice.text);
+        break;
+    case RECORD_EVENT:
+        r->u.event.job = sim_word(sim, r->u.event.job);
+        r->u.event.body.text = sim_word(sim, r->u.event.body.text);
+        r->u.event.body.path = sim_word(sim, r->u.event.body.path);
+        r->u.event.body.members.items = NULL; /* they are in the encoded body */
+        r->u.event.body.members.count = 0;
+        break;
+    case RECORD_ROUND:
+        r->u.round.job = sim_word(sim, r->u.round.job);
+        r->u.round.reason = sim_word(sim, r->u.round.reason);
+        break;
+    case RECORD_PARTICIPANT:
+        r->u.participant.job = sim_word(sim, r->u.participant.job);
+        r->u.participant.failed = "";
+        break;
+    case RECORD_CHECKPOINT:
+        r->u.checkpoint.job = sim_word(sim, r->u.checkpoint.job);
+        r->u.checkpoint.path = sim_word(sim, r->u.checkpoint.path);
+        r->u.checkpoint.metrics = sim_word(sim, r->u.checkpoint.metrics);
+        break;
+    case RECORD_SHARD:
+        r->u.shard.job = sim_word(sim, r->u.shard.job);
+        break;
+    case RECORD_FILE:
+        r->u.file.job = sim_word(sim, r->u.file.job);
+        r->u.file.path = sim_word(sim, r->u.file.path);
+        r->u.file.checksum = sim_word(sim, r->u.file.checksum);
+        break;
+    default:
+        break;
+    }
+}
+
+static void check_foreign_keys(struct sim *sim, const struct record *r)
+{
+    const char *missing = NULL;
+
+    if (r->kind == RECORD_PARTICIPANT &&
+        disk_round(sim, r->u.participant.job, r->u.participant.round) == NULL)
+        missing = "participant without its round";
+    if (r->kind == RECORD_CHECKPOINT &&
+        disk_round(sim, r->u.checkpoint.job, r->u.checkpoint.round) == NULL)
+        missing = "checkpoint without its round";
+    if (r->kind == RECORD_SHARD && disk_checkpoint(sim, r->u.shard.job, r->u.shard.round) == NULL)
+        missing = "shard without its checkpoint";
+    if (r->kind == RECORD_FILE && disk_checkpoint(sim, r->u.file.job, r->u.file.round) == NULL)
+        missing = "file without its checkpoint";
+    if ((r->kind == RECORD_NODE && disk_job(sim, r->u.node.job) == NULL) ||
+        (r->kind == RECORD_GENERATION && disk_job(sim, r->u.generation.job) == NULL) ||
+        (r->kind == RECORD_NOTICE && disk_job(sim, r->u.notice.job) == NULL) ||
+        (r->kind == RECORD_EVENT && disk_job(sim, r->u.event.job) == NULL))
+        missing = "row without its job";
+    if (missing != NULL)
+        sim_broken(sim, "rows", "a %s is written", missing);
+}
+
+static void supersede(struct sim *sim, const struct record_supersede *what)
+{
+    struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+
+    for (size_t i = 0; i < table->count; i++) {
+        struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
+        if (same(row->job, what->job) && row->state == CHECKPOINT_COMMITTED &&
+            row->step > what->beyond_step)
+            row->state = CHECKPOINT_SUPERSEDED;
+    }
+}
+
+static void encode_body(struct sim *sim, struct sim_row *row, const struct wire_event *body)
+{
+    struct wire_msg message = {.type = WIRE_EVENT, .u.event = *body};
+
+    row->body_size = wire_encode(&message, sim->buffer, sizeof sim->buffer);
+    row->body = arena_alloc(&sim->arena, row->body_size + 1);
+    memcpy(row->body, sim->buffer, row->body_size);
+    if (row->body_size == 0)
+        sim_broken(sim, "wire", "event %llu cannot be encoded", (unsigned long long)body->seq);
+}
+
+static void write_row(struct sim *sim, const struct record *record)
+{
+    struct record copy = *record;
+    struct sim_table *table = &sim->disk.tables[record->kind];
+    struct sim_row *row;
+
+    if (record->kind == RECORD_SUPERSEDE) {
+        supersede(sim, &record->u.supersede);
+        return;
+    }
+    check_foreign_keys(sim, record);
+    check_row(sim, record);
+    own_strings(sim, &copy);
+    row = find(table, &copy);
+    if (row == NULL)
+        row = row_add(table);
+    row->record = copy;
+    row->boot = sim->broker.boot;
+    if (copy.kind == RECORD_EVENT)
+        encode_body(sim, row, &record->u.event.body);
+}
+
+static void write_held(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->disk.held.count; i++)
+        write_row(sim, &sim->disk.held.rows[i].record);
+    sim->disk.held.count = 0;
+}
+
+void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count)
+{
+    bool only_lazy = true;
+
+    for (size_t i = 0; i < count; i++)
+        only_lazy &= batch->items[i].kind != ACTION_PERSIST || batch->items[i].lazy;
+    if (!only_lazy)
+        write_held(sim);
+    for (size_t i = 0; i < count; i++) {
+        const struct action *action = &batch->items[i];
+        if (action->kind != ACTION_PERSIST)
+            continue;
+        if (only_lazy) { /* held: a crash loses them */
+            struct record copy = action->record;
+            own_strings(sim, &copy);
+            struct sim_row *row = find(&sim->disk.held, &copy);
+            if (row == NULL)
+                row = row_add(&sim->disk.held);
+            row->record = copy;
+        } else {
+            write_row(sim, &action->record);
+        }
+    }
+}
+
+static void prune_journal(struct sim *sim)
+{
+    struct sim_table *table = &sim->disk.tables[RECORD_EVENT];
+
+    if (sim->journal_max == 0 || table->count <= 2 * sim->journal_max)
+        return;
+    size_t drop = table->count - (size_t)sim->journal_max;
+    memmove(table->rows, table->rows + drop, (table->count - drop) * sizeof *table->rows);
+    table->count -= drop;
+}
+
+void disk_apply(struct sim *sim, const struct actions *batch)
+{
+    disk_apply_some(sim, batch, batch->count);
+    check_batch(sim);
+    prune_journal(sim);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------- */
+
+static bool is_active(const struct record_round *round)
+{
+    return round->state == ROUND_FREEZING || round->state == ROUND_DECIDED ||
+           round->state == ROUND_WRITING;
+}
+
+static bool round_is_active(const struct sim *sim, const char *job, uint64_t number)
+{
+    const struct record_round *round = disk_round(sim, job, number);
+
+    return round != NULL && is_active(round);
+}
+
+/* Is this row, of a job whose newest generation is `newest`, one that core_load wants? */
+static bool wanted(const struct sim *sim, const struct record *r, const char *job, uint64_t newest)
+{
+    switch (r->kind) {
+    case RECORD_GENERATION:
+        return same(r->u.generation.job, job) && r->u.generation.generation == newest;
+    case RECORD_NODE:
+        return same(r->u.node.job, job) && r->u.node.generation == newest;
+    case RECORD_PROGRESS:
+        return same(r->u.progress.job, job) && disk_node(sim, r->u.progress.incarnation) != NULL &&
+               disk_node(sim, r->u.progress.incarnation)->generation == newest;
+    case RECORD_NOTICE:
+        return same(r->u.notice.job, job) && r->u.notice.generation == newest &&
+               r->u.notice.state == RECORD_NOTICE_ACTIVE;
+    case RECORD_PARTICIPANT:
+        return same(r->u.participant.job, job) && round_is_active(sim, job, r->u.participant.round);
+    case RECORD_SHARD:
+        return same(r->u.shard.job, job) && round_is_active(sim, job, r->u.shard.round);
+    case RECORD_FILE:
+        return same(r->u.file.job, job) && round_is_active(sim, job, r->u.file.round);
+    case RECORD_CHECKPOINT:
+        return same(r->u.checkpoint.job, job) && (r->u.checkpoint.state == CHECKPOINT_COMMITTED ||
+                                                  r->u.checkpoint.state == CHECKPOINT_WRITING);
+    default:
+        return false;
+    }
+}
+
+static void load_row(struct sim *sim, struct core *core, const struct sim_row *row)
+{
+    struct record record = row->record;
+    bool other = row->boot != sim->broker.boot;
+
+    if (record.kind == RECORD_NOTICE && other) {
+        record.u.notice.deadline_boot_ms = 0;
+        record.u.notice.other_boot = true;
+    }
+    if (record.kind == RECORD_ROUND && other) {
+        record.u.round.deadline_boot_ms = 0;
+        record.u.round.other_boot = true;
+    }
+    core_load(core, &record);
+}
+
+static void load_kind(struct sim *sim, struct core *core, enum record_kind kind,
+                      const struct record_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[kind];
+
+    for (size_t i = 0; i < table->count; i++)
+        if (wanted(sim, &table->rows[i].record, job->job, job->generation))
+            load_row(sim, core, &table->rows[i]);
+}
+
+/* Ascending rank whatever the order of writing. */
+static void load_participants(struct sim *sim, struct core *core, const struct record_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_PARTICIPANT];
+
+    for (uint64_t rank = 0; rank < SIM_NODES_MAX; rank++)
+        for (size_t i = 0; i < table->count; i++)
+            if (table->rows[i].record.u.participant.rank == rank &&
+                wanted(sim, &table->rows[i].record, job->job, job->generation))
+                load_row(sim, core, &table->rows[i]);
+}
+
+static void load_rounds(struct sim *sim, struct core *core, const struct record_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_ROUND];
+    size_t ended = 0;
+
+    for (size_t i = 0; i < table->count; i++)
+        ended += same(table->rows[i].record.u.round.job, job->job) &&
+                 !is_active(&table->rows[i].record.u.round);
+    for (unsigned active = 0; active < 2; active++) {
+        size_t skip = !active && ended > 64 ? ended - 64 : 0;
+        for (size_t i = 0; i < table->count; i++) {
+            const struct record_round *round = &table->rows[i].record.u.round;
+            if (!same(round->job, job->job) || is_active(round) != (active == 1))
+                continue;
+            if (skip > 0)
+                skip--;
+            else
+                load_row(sim, core, &table->rows[i]);
+        }
+    }
+}
+
+void disk_load(struct sim *sim, struct core *core)
+{
+    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE, RECORD_PROGRESS,
+                                                     RECORD_NOTICE};
+    const struct sim_table *jobs = &sim->disk.tables[RECORD_JOB];
+    struct record none = {.kind = RECORD_BROKER};
+
+    sim->disk.held.count = 0;
+    if (sim->disk.tables[RECORD_BROKER].count > 0)
+        none = sim->disk.tables[RECORD_BROKER].rows[0].record;
+    core_load(core, &none);
+    for (size_t i = 0; i < jobs->count; i++)
+        load_row(sim, core, &jobs->rows[i]);
+    for (size_t i = 0; i < jobs->count; i++) {
+        const struct record_job *job = &jobs->rows[i].record.u.job;
+        for (size_t k = 0; k < sizeof before_rounds / sizeof before_rounds[0]; k++)
+            load_kind(sim, core, before_rounds[k], job);
+        load_rounds(sim, core, job);
+        load_participants(sim, core, job);
+        load_kind(sim, core, RECORD_SHARD, job);
+        load_kind(sim, core, RECORD_FILE, job);
+        load_kind(sim, core, RECORD_CHECKPOINT, job);
+    }
+}
+
+void disk_free(struct sim *sim)
+{
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        free(sim->disk.tables[i].rows);
+    free(sim->disk.held.rows);
+}

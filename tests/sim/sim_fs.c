@@ -1,0 +1,181 @@
+/* sim_fs - the shared file system: what each shard holds, which directory was renamed to what. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_shard *fs_shard(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
+                           uint64_t rank)
+{
+    for (size_t i = sim->shards_count; i-- > 0;) {
+        struct sim_shard *shard = &sim->shards[i];
+        if (shard->round == round && shard->rank == rank && shard->job == job &&
+            shard->generation == generation)
+            return shard;
+    }
+    return NULL;
+}
+
+/* Begins a shard: whole only when its save has ended. */
+struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
+                               uint64_t round)
+{
+    struct sim_shard *old = fs_shard(sim, proc->job, generation, round, proc->rank);
+
+    if (old != NULL && !old->deleted)
+        sim_broken(sim, "I6", "rank %u begins a shard of round %llu twice", proc->rank,
+                   (unsigned long long)round);
+    sim->shards = realloc(sim->shards, (sim->shards_count + 1) * sizeof *sim->shards);
+    struct sim_shard *shard = &sim->shards[sim->shards_count++];
+    *shard = (struct sim_shard){.job = proc->job,
+                                .generation = generation,
+                                .round = round,
+                                .rank = proc->rank,
+                                .incarnation = proc->incarnation,
+                                .begun = proc->begun,
+                                .done = proc->done};
+    return shard;
+}
+
+struct sim_dir *fs_dir(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round)
+{
+    for (size_t i = 0; i < sim->dirs_count; i++)
+        if (sim->dirs[i].round == round && sim->dirs[i].job == job &&
+            sim->dirs[i].generation == generation)
+            return &sim->dirs[i];
+    sim->dirs = realloc(sim->dirs, (sim->dirs_count + 1) * sizeof *sim->dirs);
+    sim->dirs[sim->dirs_count] =
+        (struct sim_dir){.job = job, .generation = generation, .round = round, .path = ""};
+    return &sim->dirs[sim->dirs_count++];
+}
+
+size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
+                         size_t *ret_total)
+{
+    size_t total = round % 7 == 0 ? 100000 : 40 + (size_t)(round % 5) * 300;
+    size_t size = offset < total ? total - offset : 0;
+
+    *ret_total = total;
+    if (size > max)
+        size = max;
+    for (size_t i = 0; i < size; i++)
+        buffer[i] = (uint8_t)((offset + i) * 31 + round);
+    return size;
+}
+
+static const char *final_name(struct sim *sim, const struct sim_job *job, uint64_t generation,
+                              uint64_t round, int64_t step)
+{
+    char name[160];
+    bool taken = false;
+
+    snprintf(name, sizeof name, "/ck/%s/%lld", job->name, (long long)step);
+    for (size_t i = 0; i < sim->dirs_count; i++)
+        taken |= strcmp(sim->dirs[i].path, name) == 0;
+    if (taken)
+        snprintf(name, sizeof name, "/ck/%s/%lld.%llu-%llu", job->name, (long long)step,
+                 (unsigned long long)generation, (unsigned long long)round);
+    return sim_word(sim, name);
+}
+
+static void check_manifest(struct sim *sim, struct sim_proc *proc, uint64_t round,
+                           const uint8_t *bytes, size_t size)
+{
+    size_t total;
+    uint8_t *wanted;
+
+    fs_manifest_bytes(round, NULL, 0, 0, &total);
+    wanted = malloc(total);
+    fs_manifest_bytes(round, wanted, 0, total, &total);
+    if (size != total || memcmp(wanted, bytes, size) != 0)
+        sim_broken(sim, "manifest", "rank %u got other manifest bytes for checkpoint %llu than sent",
+                   proc->rank, (unsigned long long)round);
+    free(wanted);
+}
+
+static void manifest_done(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    struct sim_job *job = &sim->jobs[proc->job];
+    uint64_t round = (uint64_t)event->number, generation = event->stamp;
+    struct member_input input = {.kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = round};
+    struct sim_dir *dir = fs_dir(sim, proc->job, generation, round);
+
+    proc->manifests--;
+    if (sim->fail_manifests > 0) {
+        sim->fail_manifests--;
+        input.kind = MEMBER_MANIFEST_FAILED;
+        input.code = MUSTER_E_IO;
+        input.text = "the disk said no";
+    } else {
+        if (dir->path[0] == '\0')
+            dir->path = final_name(sim, job, generation, round, dir->step);
+        input.text = dir->path;
+    }
+    SIM_TELL(sim, "%s/%u manifest of %llu: %s", job->name, proc->rank, (unsigned long long)round,
+             input.text);
+    proc_feed(sim, proc, &input);
+    thread_look(sim, proc);
+}
+
+void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round,
+                 int64_t step, const uint8_t *bytes, size_t size)
+{
+    struct sim_job *job = &sim->jobs[proc->job];
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
+
+    check_manifest(sim, proc, round, bytes, size);
+    if (row == NULL ||
+        (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED))
+        sim_broken(sim, "I1", "a manifest is written for round %llu, which is not committed",
+                   (unsigned long long)round);
+    else if (row->generation != generation || row->step != step)
+        sim_broken(sim, "I1", "the manifest of round %llu names generation %llu, step %lld",
+                   (unsigned long long)round, (unsigned long long)generation, (long long)step);
+    fs_dir(sim, proc->job, generation, round)->step = step;
+    struct sim_event *event = sim_after(sim, sim_range(sim, 500, 60000), manifest_done, proc);
+    event->number = (int64_t)round;
+    event->stamp = generation;
+}
+
+void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    struct sim_shard *shard = fs_shard(sim, proc->job, generation, round, proc->rank);
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
+
+    if (proc->saving_round == round && round != 0) {
+        proc->discard_generation = generation;
+        proc->discard_round = round;
+        return;
+    }
+    if (row != NULL && row->state == CHECKPOINT_COMMITTED)
+        sim_broken(sim, "I11", "rank %u deletes its shard of the committed checkpoint %llu",
+                   proc->rank, (unsigned long long)round);
+    const struct record_round *ended = disk_round(sim, job->name, round);
+    if (ended == NULL || ended->state != ROUND_ABORTED)
+        sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
+                   proc->rank, (unsigned long long)round);
+    if (shard != NULL && shard->incarnation == proc->incarnation)
+        shard->deleted = true;
+}
+
+const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
+                                   uint64_t checkpoint, unsigned rank)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, checkpoint);
+
+    for (size_t i = 0; i < sim->dirs_count && row != NULL; i++) {
+        const struct sim_dir *dir = &sim->dirs[i];
+        if (dir->job != job->index || dir->path[0] == '\0' || strcmp(dir->path, path) != 0)
+            continue;
+        for (size_t s = sim->shards_count; s-- > 0;) {
+            const struct sim_shard *shard = &sim->shards[s];
+            bool own = row->layout == LAYOUT_REPLICATED || shard->rank == rank;
+            if (shard->job == job->index && shard->round == dir->round &&
+                shard->generation == dir->generation && own && shard->complete && !shard->deleted)
+                return shard;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,234 @@
+/* sim_net - the wires. A command connection is in order and loses nothing while it stands; when it is
+ * cut, or the broker's process ends, what is under way is lost (a prefix may still arrive) and a new
+ * connection has a new route. Nothing queues up for a broker that is not connected. PUB may lose any
+ * message to any subscriber, and whoever comes late has missed what was before. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RECONNECT_MIN_US 200000
+#define RECONNECT_MAX_US 2000000
+#define PUB_STALL_US 2500000
+
+static uint8_t *own(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size + 1);
+
+    memcpy(copy, data, size);
+    return copy;
+}
+
+static int64_t arrival(struct sim *sim, int64_t *last_us, int64_t extra_us)
+{
+    int64_t at = sim->now_us + sim_range(sim, sim->delay_min_us, sim->delay_max_us) + extra_us;
+
+    if (at <= *last_us)
+        at = *last_us + 1;
+    *last_us = at;
+    return at;
+}
+
+static void keep(struct sim_frames *frames, uint64_t stamp, uint8_t *data, size_t size)
+{
+    frames->items = realloc(frames->items, (frames->count + 1) * sizeof *frames->items);
+    frames->items[frames->count++] = (struct sim_event){.stamp = stamp, .data = data, .size = size};
+}
+
+static void forget(struct sim_frames *frames)
+{
+    for (size_t i = 0; i < frames->count; i++)
+        free(frames->items[i].data);
+    frames->count = 0;
+}
+
+/* --- node to broker ---------------------------------------------------------------------------------- */
+
+static void arrive_up(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = sim->procs[event->number];
+
+    if (sim->broker.alive && proc->route == event->stamp)
+        broker_receive(sim, event->stamp, event->data, event->size);
+}
+
+static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data, size_t size)
+{
+    struct sim_event *event = sim_at(sim, arrival(sim, &proc->up_last_us, 0), arrive_up, NULL);
+
+    event->number = proc->index;
+    event->stamp = route;
+    event->data = data;
+    event->size = size;
+}
+
+void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size)
+{
+    if (proc->route == 0)
+        return; /* nobody is connected: dropped */
+    if (proc->stall_up)
+        keep(&proc->stalled_up, proc->route, own(data, size), size);
+    else
+        send_up(sim, proc, proc->route, own(data, size), size);
+}
+
+/* --- broker to node ---------------------------------------------------------------------------------- */
+
+static void arrive_down(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (proc->route == event->stamp || event->at_us <= proc->old_cut_us)
+        proc_frame(sim, proc, event->data, event->size);
+}
+
+static void send_down(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
+                      size_t size)
+{
+    struct sim_event *event = sim_at(sim, arrival(sim, &proc->down_last_us, 0), arrive_down, proc);
+
+    event->stamp = route;
+    event->data = data;
+    event->size = size;
+}
+
+void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
+{
+    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
+
+    if (proc == NULL || !proc->alive || proc->route != route)
+        return; /* a tool, or nobody any more */
+    if (proc->stall_down)
+        keep(&proc->stalled_down, route, own(data, size), size);
+    else
+        send_down(sim, proc, route, own(data, size), size);
+}
+
+/* --- events ------------------------------------------------------------------------------------------- */
+
+static void arrive_event(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (proc->sub_stamp == event->stamp || event->at_us <= proc->old_cut_us)
+        proc_frame(sim, proc, event->data, event->size);
+}
+
+void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t size)
+{
+    unsigned loss = sim->pub_loss_percent + sim->pub_drop_percent;
+
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        struct sim_proc *proc = sim->procs[i];
+        if (!proc->alive || !proc->subscribed || strcmp(sim->jobs[proc->job].name, job) != 0)
+            continue;
+        if (sim->pub_drop_all || proc->stall_down || (loss > 0 && sim_chance(sim, loss)))
+            continue;
+        int64_t extra = sim->pub_stall ? PUB_STALL_US : 0;
+        struct sim_event *event =
+            sim_at(sim, arrival(sim, &proc->sub_last_us, extra), arrive_event, proc);
+        event->stamp = proc->sub_stamp;
+        event->data = own(data, size);
+        event->size = size;
+    }
+}
+
+static void subscribed(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (event->stamp == proc->sub_stamp && proc->route != 0 && sim->broker.alive)
+        proc->subscribed = true;
+}
+
+void net_subscribe(struct sim *sim, struct sim_proc *proc)
+{
+    proc->wants_sub = true;
+    proc->subscribed = false;
+    proc->sub_stamp++;
+    if (proc->route != 0)
+        sim_after(sim, sim_range(sim, 500, 100000), subscribed, proc)->stamp = proc->sub_stamp;
+}
+
+/* --- connections -------------------------------------------------------------------------------------- */
+
+static void connected(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (proc->route != 0)
+        return;
+    if (!sim->broker.alive || proc->cut || proc->stall_up || proc->stall_down) {
+        net_connect(sim, proc, sim->now_us + sim_range(sim, RECONNECT_MIN_US, RECONNECT_MAX_US));
+        return;
+    }
+    proc->route = ++sim->last_route;
+    sim->routes = realloc(sim->routes, (proc->route + 1) * sizeof(struct sim_proc *));
+    sim->routes[proc->route] = proc;
+    SIM_TELL(sim, "%s/%u connected as route %llu", sim->jobs[proc->job].name, proc->rank,
+             (unsigned long long)proc->route);
+    if (proc->wants_sub)
+        net_subscribe(sim, proc);
+}
+
+void net_connect(struct sim *sim, struct sim_proc *proc, int64_t at_us)
+{
+    sim_at(sim, at_us, connected, proc);
+}
+
+void net_disconnect(struct sim *sim, struct sim_proc *proc)
+{
+    proc->route = 0;
+    proc->subscribed = false;
+    proc->sub_stamp++;
+    proc->old_cut_us = sim->now_us + sim_range(sim, 0, 2 * sim->delay_max_us);
+    forget(&proc->stalled_up);
+    forget(&proc->stalled_down);
+}
+
+void net_process_gone(struct sim_proc *proc)
+{
+    forget(&proc->stalled_up);
+    forget(&proc->stalled_down);
+}
+
+void net_broker_gone(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->procs_count; i++)
+        if (sim->procs[i]->route != 0)
+            net_disconnect(sim, sim->procs[i]);
+}
+
+void net_broker_back(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->procs_count; i++)
+        if (sim->procs[i]->alive)
+            net_connect(sim, sim->procs[i], sim->now_us + sim_range(sim, 1000, RECONNECT_MAX_US));
+}
+
+void net_cut(struct sim *sim, struct sim_proc *proc, bool cut)
+{
+    if (cut && proc->route != 0)
+        net_disconnect(sim, proc);
+    proc->cut = cut;
+    if (!cut)
+        net_connect(sim, proc, sim->now_us + sim_range(sim, 1000, RECONNECT_MAX_US));
+}
+
+void net_stall(struct sim *sim, struct sim_proc *proc, bool up, bool down)
+{
+    bool flush_up = proc->stall_up && !up, flush_down = proc->stall_down && !down;
+
+    proc->stall_up = up;
+    proc->stall_down = down;
+    for (size_t i = 0; flush_up && i < proc->stalled_up.count; i++)
+        send_up(sim, proc, proc->stalled_up.items[i].stamp, proc->stalled_up.items[i].data,
+                proc->stalled_up.items[i].size);
+    for (size_t i = 0; flush_down && i < proc->stalled_down.count; i++)
+        send_down(sim, proc, proc->stalled_down.items[i].stamp, proc->stalled_down.items[i].data,
+                  proc->stalled_down.items[i].size);
+    if (flush_up)
+        proc->stalled_up.count = 0;
+    if (flush_down)
+        proc->stalled_down.count = 0;
+}

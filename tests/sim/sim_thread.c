@@ -1,0 +1,540 @@
+/* sim_thread - the training thread: a loop of steps with boundaries between them, as client/ and
+ * node/agent_boundary.c make it. In a synchronous job a step ends only when all its participants began
+ * it, so a wrong freeze deadlocks visibly. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_US 10000000
+#define OPEN_US 60000000
+#define QUIET_US 1500000 /* LEAVE_MS + 500 */
+#define FILES 200
+
+static void boundary(struct sim *sim, struct sim_proc *proc);
+static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why why, int64_t code);
+
+const char *thread_state_name(enum sim_thread_state state)
+{
+    static const char *const names[] = {"joining", "waits for its checkpoint", "restoring", "posted",
+                                        "waits at a boundary", "in a step", "saving", "leaving",
+                                        "gone"};
+
+    return names[state];
+}
+
+static void set_state(struct sim *sim, struct sim_proc *proc, enum sim_thread_state state)
+{
+    if (proc->state != state)
+        proc->since_us = sim->now_us;
+    proc->state = state;
+    proc->thread_stamp++;
+}
+
+/* --- posts to the agent thread ---------------------------------------------------------------------- */
+
+static void posted(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    struct member_input input;
+
+    if (event->stamp != proc->thread_stamp)
+        return;
+    memcpy(&input, event->data, sizeof input);
+    proc->state = proc->after_post;
+    proc->thread_stamp++;
+    proc_feed(sim, proc, &input);
+    thread_look(sim, proc);
+}
+
+static void post(struct sim *sim, struct sim_proc *proc, const struct member_input *input,
+                 enum sim_thread_state after)
+{
+    proc->after_post = after;
+    proc->state = THREAD_POSTED;
+    proc->thread_stamp++;
+    struct sim_event *event = sim_after(sim, sim_range(sim, 0, sim->post_max_us), posted, proc);
+    event->stamp = proc->thread_stamp;
+    event->data = malloc(sizeof *input);
+    event->size = sizeof *input;
+    memcpy(event->data, input, sizeof *input);
+}
+
+static void plan_next_save(struct sim *sim, struct sim_proc *proc)
+{
+    int64_t every = sim->jobs[proc->job].policy_every;
+
+    if (every > 0)
+        proc->policy_due = (proc->done / every + 1) * every;
+}
+
+/* --- steps ------------------------------------------------------------------------------------------- */
+
+static void step_failed(struct sim *sim, struct sim_proc *proc, const char *text)
+{
+    struct member_input input = {
+        .kind = MEMBER_STEP_FAILED, .code = 7, .step = proc->done + 1, .text = text};
+
+    SIM_TELL(sim, "%s/%u step %lld fails: %s", sim->jobs[proc->job].name, proc->rank,
+             (long long)proc->begun, text);
+    if (!proc->closed)
+        proc->closed_since_us = sim->now_us;
+    proc->closed = true;
+    proc->begun--;
+    proc->failed_step = true;
+    proc->arrived = false;
+    proc->since_us = sim->now_us;
+    post(sim, proc, &input, THREAD_WAITING);
+}
+
+static void step_over(struct sim *sim, struct sim_proc *proc)
+{
+    if (sim->fail_steps > 0 && sim_chance(sim, 30)) {
+        sim->fail_steps--;
+        step_failed(sim, proc, "the step function returned 7");
+        return;
+    }
+    proc->done++;
+    sim->stats->steps++;
+    boundary(sim, proc);
+}
+
+static void step_end(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (event->stamp != proc->thread_stamp || proc->state != THREAD_STEP)
+        return;
+    if (proc->stuck) {
+        proc->stuck_at_end = true;
+        return;
+    }
+    step_over(sim, proc);
+}
+
+void thread_unstick(struct sim *sim, struct sim_proc *proc)
+{
+    proc->stuck = false;
+    if (proc->alive && proc->stuck_at_end && proc->state == THREAD_STEP) {
+        proc->stuck_at_end = false;
+        step_over(sim, proc);
+    }
+}
+
+static void run_step(struct sim *sim, struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    int64_t takes = job->step_us * sim_range(sim, 80, 120) / 100;
+
+    if (sim_chance(sim, 1))
+        takes *= 3;
+    proc->released = true;
+    sim_after(sim, takes, step_end, proc)->stamp = proc->thread_stamp;
+}
+
+/* A step of a synchronous job goes on when all who take part in it have begun it. */
+static void release(struct sim *sim, struct sim_proc *proc)
+{
+    struct sim_job *job = &sim->jobs[proc->job];
+    int64_t step = proc->begun;
+
+    for (unsigned rank = 0; rank < job->nodes; rank++) {
+        const struct sim_proc *peer = job->procs[rank];
+        if (job->total[rank] < step)
+            continue; /* its loop is shorter */
+        if (peer == NULL || peer->view.generation != proc->view.generation)
+            return;
+        if (!(peer->alive && peer->begun >= step) && peer->done < step)
+            return;
+    }
+    for (unsigned rank = 0; rank < job->nodes; rank++) {
+        struct sim_proc *peer = job->procs[rank];
+        if (peer != NULL && peer->alive && peer->state == THREAD_STEP && !peer->released &&
+            peer->begun == step)
+            run_step(sim, peer);
+    }
+}
+
+static void begin(struct sim *sim, struct sim_proc *proc)
+{
+    proc->begun++;
+    proc->released = false;
+    proc->stuck_at_end = false;
+    set_state(sim, proc, THREAD_STEP);
+    check_begin(sim, proc);
+    if (sim->jobs[proc->job].async)
+        run_step(sim, proc);
+    else
+        release(sim, proc);
+}
+
+/* on_error: a thread blocked in a collective is freed, most times. */
+void thread_on_error(struct sim *sim, struct sim_proc *proc)
+{
+    if (proc->state != THREAD_STEP || (proc->stuck && sim_chance(sim, 50)))
+        return;
+    if (sim_chance(sim, 12))
+        return; /* it goes on if it can, else the process has to be ended */
+    proc->stuck = false;
+    step_failed(sim, proc, "broken off");
+}
+
+/* --- saving ------------------------------------------------------------------------------------------ */
+
+static const struct wire_file *job_files(struct sim *sim, struct sim_job *job)
+{
+    if (job->files != NULL)
+        return job->files;
+    job->files = arena_alloc(&sim->arena, FILES * sizeof *job->files);
+    for (int i = 0; i < FILES; i++)
+        job->files[i] = (struct wire_file){.path = arena_printf(&sim->arena, "f%03d.safetensors", i),
+                                           .bytes = 1000,
+                                           .checksum = "xxh3-128:00112233445566778899aabbccddeeff"};
+    return job->files;
+}
+
+static void save_end(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    struct sim_job *job = &sim->jobs[proc->job];
+    uint64_t round = proc->saving_round;
+
+    if (event->stamp != proc->thread_stamp)
+        return;
+    struct sim_shard *shard = fs_shard(sim, proc->job, (uint64_t)event->number, round, proc->rank);
+    bool fails = sim->fail_saves > 0;
+    int64_t took_ms = (sim->now_us - proc->save_begun_us) / 1000;
+    struct member_input input = {.kind = MEMBER_SAVED, .round = round, .step = proc->done,
+                                 .epoch = 1, .step_in_epoch = proc->done, .data_position = proc->done};
+
+    if (fails) {
+        sim->fail_saves--;
+        shard->deleted = true;
+        input.kind = MEMBER_SAVE_FAILED;
+        input.code = sim_chance(sim, 50) ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
+        input.text = "no room for the shard";
+    } else {
+        shard->complete = true;
+        input.files = job_files(sim, job);
+        input.files_count = (size_t)(round % 9 == 0 ? FILES : 1 + round % 3);
+        input.bytes = 1000 * input.files_count;
+        input.save_ms = input.blocked_ms = (uint64_t)took_ms;
+    }
+    SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->rank,
+             (unsigned long long)round, (long long)proc->done, fails ? "fails" : "is whole");
+    proc->saving_round = 0;
+    if (proc->discard_round == round && round != 0) {
+        proc->discard_round = 0;
+        fs_discard(sim, proc, proc->discard_generation, round);
+    }
+    post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
+}
+
+static void capture(struct sim *sim, struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    const struct member_view *view = &proc->view;
+    int64_t takes = job->save_us * sim_range(sim, 60, 140) / 100;
+
+    proc->captured_round = view->round;
+    if (proc->begun != proc->done || proc->done != view->step)
+        sim_broken(sim, "I1", "rank %u is to capture round %llu at step %lld, but begun %lld done %lld",
+                   proc->rank, (unsigned long long)view->round, (long long)view->step,
+                   (long long)proc->begun, (long long)proc->done);
+    if (!view->writer) {
+        thread_look(sim, proc);
+        return;
+    }
+    if (sim->now_us < sim->slow_saves_until_us)
+        takes += sim_range(sim, 1000000, 20000000);
+    proc->saving_round = view->round;
+    proc->save_begun_us = sim->now_us;
+    struct sim_shard *shard = fs_shard_add(sim, proc, view->generation, view->round);
+    if (sim->options.mutation == MUTANT_SAVES_LATE && sim_chance(sim, 20))
+        shard->begun = ++shard->done;
+    set_state(sim, proc, THREAD_SAVING);
+    struct sim_event *event = sim_after(sim, takes, save_end, proc);
+    event->stamp = proc->thread_stamp;
+    event->number = (int64_t)view->generation;
+}
+
+/* --- the slow path ------------------------------------------------------------------------------------ */
+
+static void end_loop(struct sim *sim, struct sim_proc *proc, enum muster_status status, bool restart)
+{
+    sim->stats->ends[status]++;
+    leave(sim, proc,
+          restart                    ? LEAVE_PREEMPTED
+          : status == MUSTER_E_STEP  ? LEAVE_FAILED
+                                     : LEAVE_ERROR,
+          status == MUSTER_E_STEP ? 7 : 1);
+}
+
+static bool must_arrive(struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+
+    if (proc->arrived && (view->mode == VIEW_CAPTURE || (proc->arrived_mode == view->mode &&
+                                                         proc->arrived_round == view->round)))
+        return false;
+    proc->arrived = true;
+    proc->arrived_mode = view->mode;
+    proc->arrived_round = view->round;
+    return true;
+}
+
+static bool save_is_due(const struct sim_proc *proc)
+{
+    return proc->done >= proc->policy_due;
+}
+
+static void ask_for_save(struct sim *sim, struct sim_proc *proc)
+{
+    struct member_input input = {.kind = MEMBER_POLICY_SAVE, .step = proc->done};
+
+    if (!proc->closed)
+        proc->closed_since_us = sim->now_us;
+    proc->closed = true;
+    plan_next_save(sim, proc);
+    post(sim, proc, &input, THREAD_WAITING);
+}
+
+static bool may_step(const struct sim *sim, const struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+
+    return view->mode == VIEW_STEP_TO &&
+           (proc->done < view->step || (sim->options.mutation == MUTANT_NO_GUARD &&
+                                        proc->done == view->step && proc->done < proc->total));
+}
+
+static void obey(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+    struct member_input arrived = {.kind = MEMBER_ARRIVED, .step = proc->done};
+
+    if (view->mode == VIEW_END) {
+        end_loop(sim, proc, view->end.status, view->leave_restart);
+        return;
+    }
+    if ((view->mode == VIEW_OPEN && !save_is_due(proc)) || may_step(sim, proc)) {
+        if (proc->failed_step) { /* its run() returns E_STEP */
+            end_loop(sim, proc, MUSTER_E_STEP, false);
+            return;
+        }
+        if (view->mode == VIEW_OPEN)
+            proc->closed = false;
+        else if (save_is_due(proc))
+            plan_next_save(sim, proc);
+        begin(sim, proc);
+        return;
+    }
+    if (save_is_due(proc) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT)) {
+        ask_for_save(sim, proc);
+        return;
+    }
+    if (save_is_due(proc))
+        plan_next_save(sim, proc);
+    if (must_arrive(proc))
+        post(sim, proc, &arrived, THREAD_WAITING);
+    else if (view->mode == VIEW_CAPTURE && proc->captured_round != view->round)
+        capture(sim, proc);
+}
+
+static void boundary(struct sim *sim, struct sim_proc *proc)
+{
+    if (proc->done >= proc->total) {
+        leave(sim, proc, LEAVE_FINISHED, 0);
+        return;
+    }
+    if (!proc->closed && !save_is_due(proc)) {
+        begin(sim, proc);
+        return;
+    }
+    proc->arrived = false;
+    set_state(sim, proc, THREAD_WAITING);
+    thread_look(sim, proc);
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------- */
+
+static bool round_is_open(const struct member_view *view)
+{
+    return view->round != 0 && view->mode != VIEW_OPEN && view->mode != VIEW_END;
+}
+
+static void gone(struct sim *sim, struct sim_proc *proc, const char *how)
+{
+    proc_end(sim, proc,
+             proc->why == LEAVE_FINISHED    ? END_FINISHED
+             : proc->why == LEAVE_PREEMPTED ? END_RESTART
+                                            : END_FAILED,
+             how);
+}
+
+static void quiet(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+
+    if (round_is_open(&proc->view) || proc->manifests > 0 || proc->state != THREAD_LEAVING)
+        proc->quiet_since_us = sim->now_us;
+    if (sim->now_us - proc->quiet_since_us > QUIET_US)
+        gone(sim, proc, "left without an answer");
+    else
+        sim_after(sim, 500000, quiet, proc);
+}
+
+static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why why, int64_t code)
+{
+    struct member_input input = {.kind = MEMBER_CLOSE, .why = why, .code = code};
+
+    if (!proc->closed)
+        proc->closed_since_us = sim->now_us;
+    proc->closed = true;
+    proc->policy_due = NEVER;
+    proc->begun = proc->done;
+    proc->why = why;
+    proc->leaving = true;
+    proc->arrived = true;
+    proc->since_us = proc->quiet_since_us = sim->now_us;
+    SIM_TELL(sim, "%s/%u leaves: %s, done %lld", sim->jobs[proc->job].name, proc->rank,
+             wire_leave_why_name(why), (long long)proc->done);
+    sim_after(sim, 500000, quiet, proc);
+    post(sim, proc, &input, THREAD_LEAVING);
+}
+
+static void serve_leaving(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+    struct member_input arrived = {.kind = MEMBER_ARRIVED, .step = proc->done};
+
+    if (view->left)
+        gone(sim, proc, "left");
+    else if (view->mode == VIEW_STEP_TO && proc->done == view->step && must_arrive(proc))
+        post(sim, proc, &arrived, THREAD_LEAVING);
+    else if (view->mode == VIEW_CAPTURE && proc->captured_round != view->round)
+        capture(sim, proc);
+}
+
+/* --- joining -------------------------------------------------------------------------------------------- */
+
+static void restored(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    const struct sim_job *job = &sim->jobs[proc->job];
+    uint64_t checkpoint = (uint64_t)event->number;
+    const struct sim_shard *shard = NULL;
+    struct member_input input = {.kind = MEMBER_RESTORED, .checkpoint = checkpoint};
+
+    if (event->stamp != proc->thread_stamp)
+        return;
+    if (checkpoint > 0)
+        shard = fs_restore(sim, job, (const char *)event->data, checkpoint, proc->rank);
+    if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
+        if (shard == NULL)
+            sim_broken(sim, "I9", "rank %u is told to restore %llu at '%s', which is not there whole",
+                       proc->rank, (unsigned long long)checkpoint, (const char *)event->data);
+        sim->fail_restores -= sim->fail_restores > 0;
+        input.kind = MEMBER_RESTORE_FAILED;
+        input.step = shard ? shard->done : 0;
+        input.text = "the file is damaged";
+        proc->not_checkpoint = checkpoint;
+        post(sim, proc, &input, THREAD_RESUME);
+        return;
+    }
+    check_restored(sim, proc, shard);
+    proc->begun = proc->done = input.step = shard ? shard->done : 0;
+    proc->restored_checkpoint = checkpoint;
+    proc->arrived = false;
+    plan_next_save(sim, proc);
+    SIM_TELL(sim, "%s/%u restored checkpoint %llu, step %lld", job->name, proc->rank,
+             (unsigned long long)checkpoint, (long long)proc->done);
+    post(sim, proc, &input, THREAD_WAITING);
+}
+
+static void resume(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+
+    if (view->mode == VIEW_END) {
+        end_loop(sim, proc, view->end.status, view->leave_restart);
+        return;
+    }
+    if (!view->resume_known || view->resume_checkpoint == proc->not_checkpoint)
+        return;
+    set_state(sim, proc, THREAD_RESTORING);
+    struct sim_event *event = sim_after(sim, sim_range(sim, 1000, 400000), restored, proc);
+    event->stamp = proc->thread_stamp;
+    event->number = (int64_t)view->resume_checkpoint;
+    event->size = strlen(view->resume_path) + 1;
+    event->data = malloc(event->size);
+    memcpy(event->data, view->resume_path, event->size);
+}
+
+static void joining(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+    bool late = sim->now_us - proc->since_us >= OPEN_US;
+
+    if (view->mode == VIEW_END)
+        end_loop(sim, proc, view->end.status, view->leave_restart);
+    else if (view->joined) {
+        set_state(sim, proc, THREAD_RESUME);
+        resume(sim, proc);
+    } else if (view->refused.status != MUSTER_OK && (!view->refused_retry || late)) {
+        sim->stats->ends[view->refused.status]++;
+        proc_end(sim, proc, END_FAILED, view->refused.text);
+    } else if (late || (proc->frames_heard == 0 && sim->now_us - proc->since_us >= CONNECT_US)) {
+        sim->stats->ends[MUSTER_E_BROKER]++;
+        proc_end(sim, proc, END_FAILED, "no broker answered");
+    }
+}
+
+static void joining_late(struct sim *sim, struct sim_event *event)
+{
+    if (event->proc->state == THREAD_JOINING)
+        joining(sim, event->proc);
+}
+
+void thread_start(struct sim *sim, struct sim_proc *proc)
+{
+    set_state(sim, proc, THREAD_JOINING);
+    sim_after(sim, CONNECT_US, joining_late, proc);
+    sim_after(sim, OPEN_US, joining_late, proc);
+}
+
+/* A fallback chose an older checkpoint after this one was restored. */
+static bool resume_changed(const struct sim_proc *proc)
+{
+    const struct member_view *view = &proc->view;
+
+    return !view->started && view->resume_known && view->mode != VIEW_END &&
+           view->resume_checkpoint != proc->restored_checkpoint;
+}
+
+void thread_look(struct sim *sim, struct sim_proc *proc)
+{
+    if (!proc->alive || sim->failed)
+        return;
+    switch (proc->state) {
+    case THREAD_JOINING:
+        joining(sim, proc);
+        break;
+    case THREAD_RESUME:
+        resume(sim, proc);
+        break;
+    case THREAD_WAITING:
+        if (resume_changed(proc)) {
+            set_state(sim, proc, THREAD_RESUME);
+            resume(sim, proc);
+        } else {
+            obey(sim, proc);
+        }
+        break;
+    case THREAD_LEAVING:
+        serve_leaving(sim, proc);
+        break;
+    default:
+        break; /* it does not look */
+    }
+}

@@ -1,0 +1,335 @@
+/* sim_world - what the simulator's files share. Nobody else includes it. */
+#ifndef TESTS_SIM_SIM_WORLD_H
+#define TESTS_SIM_SIM_WORLD_H
+
+#include "broker/core/core.h"
+#include "node/core/member.h"
+#include "tests/sim/sim.h"
+
+#define SIM_NODES_MAX 64
+#define SIM_FAULTS_MAX 40
+#define NEVER INT64_MAX
+
+struct sim;
+struct sim_proc;
+struct sim_event;
+typedef void sim_event_fn(struct sim *sim, struct sim_event *event);
+
+struct sim_event {
+    int64_t at_us;
+    uint64_t order;
+    sim_event_fn *fn;
+    struct sim_proc *proc; /* deferred while it is frozen, dropped when it is gone; may be NULL */
+    uint64_t stamp;
+    int64_t number;
+    uint8_t *data; /* owned */
+    size_t size;
+};
+
+/* --- the file system: what each shard really holds ------------------------------------------- */
+struct sim_shard {
+    uint64_t job, generation, round, rank, incarnation;
+    int64_t begun, done;
+    bool complete, deleted;
+};
+struct sim_dir { /* of a round */
+    uint64_t job, generation, round;
+    int64_t step;
+    const char *path; /* "" until renamed */
+};
+
+/* --- the broker's disk ------------------------------------------------------------------------ */
+struct sim_row {
+    struct record record; /* strings are interned */
+    uint64_t boot;
+    uint8_t *body; /* EVENT: the encoded message */
+    size_t body_size;
+};
+struct sim_table {
+    struct sim_row *rows;
+    size_t count, capacity;
+};
+struct sim_disk {
+    struct sim_table tables[RECORD_KIND_COUNT];
+    struct sim_table held; /* lazy rows */
+    uint64_t first_seq[8]; /* journal kept from here, by job */
+};
+
+/* --- processes --------------------------------------------------------------------------------- */
+enum sim_thread_state {
+    THREAD_JOINING,
+    THREAD_RESUME, /* waits for what to restore */
+    THREAD_RESTORING,
+    THREAD_POSTED, /* an input of its own waits for the agent thread */
+    THREAD_WAITING, /* at a closed boundary */
+    THREAD_STEP,
+    THREAD_SAVING,
+    THREAD_LEAVING,
+    THREAD_GONE,
+    THREAD_STATE_COUNT
+};
+enum sim_end { END_NONE, END_FINISHED, END_RESTART, END_FAILED, END_KILLED };
+
+struct sim_frames { /* owned */
+    struct sim_event *items;
+    size_t count;
+};
+
+struct sim_proc {
+    struct sim *sim;
+    unsigned index, job, rank;
+    uint64_t launch, incarnation;
+    bool alive, frozen;
+    int64_t boot_offset_ms;
+    struct member *member;
+    struct member_actions actions;
+    uint64_t timer_stamp;
+    int64_t timer_at_us;
+    /* gate */
+    bool closed;
+    int64_t begun, done;
+    int64_t closed_since_us;
+    /* training thread */
+    struct member_view view; /* as published last */
+    enum sim_thread_state state;
+    enum sim_thread_state after_post;
+    uint64_t thread_stamp; /* of the event that it waits for */
+    uint64_t frames_heard;
+    int64_t since_us;      /* in this state */
+    int64_t total, policy_due;
+    uint64_t restored_checkpoint;
+    uint64_t not_checkpoint; /* could not be restored */
+    bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
+    int64_t quiet_since_us;
+    unsigned manifests;
+    enum wire_leave_why why;
+    enum view_mode arrived_mode;
+    uint64_t arrived_round;
+    uint64_t captured_round, saving_round;
+    uint64_t discard_generation, discard_round;
+    int64_t save_begun_us;
+    enum sim_end end;
+    /* network */
+    uint64_t route; /* 0 = not connected */
+    bool cut, stall_up, stall_down;
+    int64_t old_cut_us; /* frames of a former connection still arrive until then */
+    int64_t up_last_us, down_last_us, sub_last_us;
+    bool wants_sub, subscribed;
+    uint64_t sub_stamp;
+    struct sim_frames stalled_up, stalled_down;
+    struct sim_event *deferred;
+    size_t deferred_count;
+    /* for the checker */
+    uint64_t heard_contiguous; /* all events up to here were handed to its core */
+    uint64_t *heard;           /* seqs beyond it */
+    size_t heard_count;
+    uint64_t applied_said;
+    uint64_t beyond_round; /* began a step beyond this round's S */
+    uint64_t counted_end;
+};
+
+struct sim_job {
+    char name[16];
+    unsigned index, nodes;
+    enum wire_layout layout;
+    bool async;
+    bool together; /* restarted as one launch */
+    bool gang;     /* ... whose other processes are killed some time after one has failed */
+    bool fallback;
+    int64_t join_timeout_ms, abort_timeout_ms;
+    int64_t total[SIM_NODES_MAX];
+    int64_t step_us;
+    int64_t save_us;
+    int64_t policy_every;
+    struct sim_proc *procs[SIM_NODES_MAX]; /* the newest of each rank */
+    enum sim_end ended[SIM_NODES_MAX];
+    uint64_t launch;
+    bool finished;
+    int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
+    struct wire_file *files;
+};
+
+struct sim_fault_plan {
+    enum sim_fault kind;
+    int64_t at_us, for_us;
+    unsigned target;
+};
+
+struct sim_broker {
+    bool alive, frozen;
+    struct core *core;
+    uint64_t starts, start_id, epoch, boot;
+    int64_t boot_offset_ms;
+    uint64_t stamp; /* events of a former life are dropped */
+    struct actions batch, free_outputs;
+    bool busy;            /* a batch is being written */
+    bool blocked;         /* a batch could not be written */
+    int64_t pass_at_us;   /* NEVER = none is due */
+    uint64_t pass_stamp;
+    struct sim_event *inbox;
+    size_t inbox_count, inbox_capacity;
+    struct sim_event lacking[64];
+    size_t lacking_count;
+    enum sim_fault crash_at;
+    unsigned crash_after; /* passes, sends */
+    int64_t down_us;
+};
+
+struct sim {
+    struct sim_options options;
+    struct sim_stats *stats;
+    struct sim_failure *failure;
+    bool failed, over;
+    uint64_t random;
+    int64_t now_us;
+    uint64_t order;
+    struct sim_event *queue;
+    size_t queue_count, queue_capacity;
+    struct arena arena; /* of the world */
+    struct arena frame; /* of one decoded frame */
+    const char **words; /* interned */
+    size_t words_count, words_capacity;
+    uint8_t buffer[WIRE_FRAME_MAX];
+
+    struct sim_broker broker;
+    struct sim_disk disk;
+    struct sim_shard *shards;
+    size_t shards_count;
+    struct sim_dir *dirs;
+    size_t dirs_count;
+    struct sim_job jobs[4];
+    size_t jobs_count;
+    struct sim_proc **procs; /* all that ever were */
+    size_t procs_count;
+    struct sim_proc **routes; /* by number; NULL: a tool's */
+    uint64_t last_route, last_incarnation, last_notice, tool_request;
+
+    /* the seed's nature */
+    int64_t delay_min_us, delay_max_us;
+    int64_t post_max_us;
+    int64_t fsync_max_us;
+    unsigned pub_loss_percent;
+    uint64_t journal_max;
+    struct sim_fault_plan faults[SIM_FAULTS_MAX];
+    size_t faults_count;
+    int64_t calm_us;  /* no faults from here on */
+    int64_t limit_us; /* all must be done by now */
+    /* active faults */
+    bool disk_full, pub_drop_all, pub_stall;
+    unsigned pub_drop_percent;
+    int64_t slow_saves_until_us;
+    unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
+    int64_t wall_offset_ms;
+};
+
+/* sim.c: time, chance, the story */
+uint64_t sim_random(struct sim *sim);
+int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included */
+bool sim_chance(struct sim *sim, unsigned percent);
+const char *sim_word(struct sim *sim, const char *text); /* interned copy */
+struct sim_event *sim_at(struct sim *sim, int64_t at_us, sim_event_fn *fn, struct sim_proc *proc);
+struct sim_event *sim_after(struct sim *sim, int64_t delay_us, sim_event_fn *fn,
+                            struct sim_proc *proc);
+void sim_tell(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define SIM_TELL(sim, ...)                                                                         \
+    do {                                                                                           \
+        if ((sim)->options.story != NULL)                                                          \
+            sim_tell((sim), __VA_ARGS__);                                                          \
+    } while (0)
+bool sim_is_calm(const struct sim *sim);
+
+/* sim_disk.c */
+void disk_apply(struct sim *sim, const struct actions *batch);
+void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count);
+void disk_load(struct sim *sim, struct core *core);
+void disk_free(struct sim *sim);
+const struct record_job *disk_job(const struct sim *sim, const char *job);
+const struct record_generation *disk_generation(const struct sim *sim, const char *job,
+                                                uint64_t generation);
+const struct record_round *disk_round(const struct sim *sim, const char *job, uint64_t round);
+const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
+                                             uint64_t incarnation);
+const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation);
+const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
+                                                uint64_t round);
+const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job);
+const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);
+
+/* sim_broker.c */
+void broker_start(struct sim *sim);
+void broker_crash(struct sim *sim, const char *how);
+void broker_receive(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
+void broker_wake(struct sim *sim, int64_t at_us);
+void broker_free(struct sim *sim);
+int64_t broker_boot_ms(const struct sim *sim);
+int64_t broker_unix_ms(const struct sim *sim);
+
+/* sim_net.c */
+void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
+void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
+void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t size);
+void net_connect(struct sim *sim, struct sim_proc *proc, int64_t at_us);
+void net_subscribe(struct sim *sim, struct sim_proc *proc);
+void net_disconnect(struct sim *sim, struct sim_proc *proc);
+void net_process_gone(struct sim_proc *proc); /* what it sent still arrives */
+void net_broker_gone(struct sim *sim);
+void net_broker_back(struct sim *sim);
+void net_stall(struct sim *sim, struct sim_proc *proc, bool up, bool down);
+void net_cut(struct sim *sim, struct sim_proc *proc, bool cut);
+
+/* sim_proc.c */
+struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank);
+void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const char *how);
+void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
+void proc_feed(struct sim *sim, struct sim_proc *proc, struct member_input *input);
+void proc_freeze(struct sim *sim, struct sim_proc *proc, bool frozen);
+void proc_free(struct sim_proc *proc);
+
+/* sim_thread.c */
+void thread_start(struct sim *sim, struct sim_proc *proc);
+void thread_look(struct sim *sim, struct sim_proc *proc); /* the view may have changed */
+void thread_on_error(struct sim *sim, struct sim_proc *proc);
+void thread_unstick(struct sim *sim, struct sim_proc *proc);
+const char *thread_state_name(enum sim_thread_state state);
+
+/* sim_fs.c */
+struct sim_shard *fs_shard(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
+                           uint64_t rank);
+struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
+                               uint64_t round);
+struct sim_dir *fs_dir(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round);
+void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round,
+                 int64_t step, const uint8_t *bytes, size_t size);
+void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round);
+size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
+                         size_t *ret_total);
+/* The state that a rank restores. NULL: there is no whole checkpoint at `path`. */
+const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
+                                   uint64_t checkpoint, unsigned rank);
+
+/* sim_job.c */
+void job_plan(struct sim *sim);
+void job_launch(struct sim *sim, struct sim_job *job);
+void job_proc_ended(struct sim *sim, struct sim_proc *proc);
+
+/* sim_faults.c */
+void faults_plan(struct sim *sim);
+void faults_stop(struct sim *sim);
+void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told, int64_t withdraw_us);
+
+/* sim_check.c */
+void check_row(struct sim *sim, const struct record *record); /* before it is put into its table */
+void check_batch(struct sim *sim);                            /* after a transaction */
+void check_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to);
+void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
+void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
+void check_begin(struct sim *sim, struct sim_proc *proc);
+void check_open(struct sim *sim, struct sim_proc *proc);
+void check_restored(struct sim *sim, struct sim_proc *proc, const struct sim_shard *shard);
+void check_end(struct sim *sim, struct sim_proc *proc);
+void check_second(struct sim *sim, struct sim_event *event); /* liveness, once a second */
+void check_over(struct sim *sim);
+
+#endif

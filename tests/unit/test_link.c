@@ -1,0 +1,300 @@
+/* The link, against sockets of a pretended broker. */
+#include "node/link.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#define DEADLINE_MS 5000
+
+struct broker {
+    void *context, *router, *xpub;
+    char command[128], events[128];
+};
+
+static void bind_to_any(void *socket, char *ret_endpoint, size_t size)
+{
+    assert_non_null(socket);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_RCVTIMEO, &(int){DEADLINE_MS}, sizeof(int)), 0);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_LINGER, &(int){0}, sizeof(int)), 0);
+    assert_int_equal(zmq_bind(socket, "tcp://127.0.0.1:*"), 0);
+    assert_int_equal(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, ret_endpoint, &size), 0);
+}
+
+static int setup(void **state)
+{
+    static struct broker b;
+
+    b.context = zmq_ctx_new();
+    b.router = zmq_socket(b.context, ZMQ_ROUTER);
+    b.xpub = zmq_socket(b.context, ZMQ_XPUB);
+    bind_to_any(b.router, b.command, sizeof b.command);
+    bind_to_any(b.xpub, b.events, sizeof b.events);
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct broker *b = *state;
+
+    zmq_close(b->router);
+    zmq_close(b->xpub);
+    return zmq_ctx_term(b->context);
+}
+
+static const uint8_t *await_frame(struct link *link, size_t *ret_size)
+{
+    const uint8_t *frame = link_receive(link, ret_size);
+
+    for (int i = 0; frame == NULL && i < DEADLINE_MS / 10; i++) {
+        link_wait(link, -1, 10);
+        frame = link_receive(link, ret_size);
+    }
+    assert_non_null(frame);
+    return frame;
+}
+
+static struct link *connected(struct broker *b, char *ret_route)
+{
+    struct link *link = NULL;
+    char frame[16];
+    int tries = 0;
+
+    assert_int_equal(link_open(b->command, "words", &link, NULL), MUSTER_OK);
+    while (!link_send(link, "hello", 5)) { /* not connected yet: dropped, never queued */
+        assert_true(tries++ < DEADLINE_MS / 10);
+        link_wait(link, -1, 10);
+    }
+    assert_int_equal(zmq_recv(b->router, ret_route, 5, 0), 5);
+    assert_int_equal(zmq_recv(b->router, frame, sizeof frame, 0), 5);
+    assert_memory_equal(frame, "hello", 5);
+    return link;
+}
+
+static void frames_go_both_ways_and_odd_shapes_are_skipped(void **state)
+{
+    struct broker *b = *state;
+    char route[5];
+    struct link *link = connected(b, route);
+    size_t size = 0;
+
+    assert_int_equal(zmq_send(b->router, route, 5, ZMQ_SNDMORE), 5);
+    assert_int_equal(zmq_send(b->router, "part", 4, ZMQ_SNDMORE), 4);
+    assert_int_equal(zmq_send(b->router, "part", 4, 0), 4);
+    assert_int_equal(zmq_send(b->router, route, 5, ZMQ_SNDMORE), 5);
+    assert_int_equal(zmq_send(b->router, "whole", 5, 0), 5);
+    assert_memory_equal(await_frame(link, &size), "whole", 5);
+    assert_int_equal(size, 5);
+    assert_null(link_receive(link, &size));
+    link_close(&link);
+    assert_null(link);
+}
+
+static void publish(struct broker *b, const char *topic, size_t topic_size, const char *text)
+{
+    assert_true(zmq_send(b->xpub, topic, topic_size, ZMQ_SNDMORE) >= 0);
+    assert_true(zmq_send(b->xpub, text, strlen(text), 0) >= 0);
+}
+
+static void subscribe(struct broker *b, struct link *link)
+{
+    char frame[16];
+
+    assert_int_equal(link_subscribe(link, b->events, NULL), MUSTER_OK);
+    assert_int_equal(zmq_recv(b->xpub, frame, sizeof frame, 0), 7);
+    assert_memory_equal(frame, "\1words", 7);
+}
+
+static void events_of_the_own_job_arrive_and_no_others(void **state)
+{
+    struct broker *b = *state;
+    char route[5];
+    struct link *link = connected(b, route);
+    size_t size = 0;
+
+    subscribe(b, link);
+    publish(b, "words2", 7, "of another job");
+    assert_true(zmq_send(b->xpub, "words", 6, 0) >= 0); /* no frame behind the topic */
+    publish(b, "words", 6, "event");
+    assert_memory_equal(await_frame(link, &size), "event", 5);
+    assert_null(link_receive(link, &size));
+    link_close(&link);
+}
+
+#ifdef MUSTER_FAIL_POINTS
+static void the_test_switch_loses_every_second_event(void **state)
+{
+    struct broker *b = *state;
+    char route[5];
+    struct link *link;
+    size_t size = 0;
+
+    setenv("MUSTER_TEST_SUB_DROP", "2", 1);
+    link = connected(b, route);
+    unsetenv("MUSTER_TEST_SUB_DROP");
+    subscribe(b, link);
+    publish(b, "words", 6, "1");
+    publish(b, "words", 6, "2");
+    publish(b, "words", 6, "3");
+    assert_memory_equal(await_frame(link, &size), "1", 1);
+    assert_memory_equal(await_frame(link, &size), "3", 1);
+    link_close(&link);
+}
+#endif
+
+/* Binds where another socket was bound a moment ago. */
+static void bind_again(void *socket, const char *endpoint)
+{
+    int tries = 0;
+
+    while (zmq_bind(socket, endpoint) != 0) {
+        assert_true(tries++ < DEADLINE_MS);
+        zmq_poll(NULL, 0, 1);
+    }
+}
+
+static void a_broker_that_comes_back_is_found_again_without_touching_random(void **state)
+{
+    struct broker *b = *state;
+    char route[5], frame[16];
+    struct link *link = connected(b, route);
+    size_t size = 0;
+    long expected;
+    int tries = 0;
+
+    subscribe(b, link);
+    srandom(11);
+    expected = random();
+    srandom(11);
+    zmq_close(b->router);
+    zmq_close(b->xpub);
+    for (int i = 0; i < 50; i++) /* half a second without a broker: retries, in vain */
+        link_wait(link, -1, 10);
+    assert_false(link_send(link, "lost", 4));
+    assert_int_equal(random(), expected);
+    b->router = zmq_socket(b->context, ZMQ_ROUTER);
+    b->xpub = zmq_socket(b->context, ZMQ_XPUB);
+    assert_int_equal(zmq_setsockopt(b->router, ZMQ_RCVTIMEO, &(int){DEADLINE_MS}, sizeof(int)), 0);
+    bind_again(b->router, b->command);
+    bind_again(b->xpub, b->events);
+    srandom(11); /* the broker's ROUTER has used it */
+    while (!link_send(link, "again", 5)) {
+        assert_true(tries++ < DEADLINE_MS / 10);
+        link_wait(link, -1, 10);
+    }
+    assert_int_equal(zmq_recv(b->router, route, 5, 0), 5);
+    assert_int_equal(zmq_recv(b->router, frame, sizeof frame, 0), 5);
+    assert_memory_equal(frame, "again", 5);
+    for (tries = 0; zmq_recv(b->xpub, frame, sizeof frame, ZMQ_DONTWAIT) != 7; tries++) {
+        assert_true(tries < DEADLINE_MS / 10);
+        link_wait(link, -1, 10);
+    }
+    publish(b, "words", 6, "event");
+    assert_memory_equal(await_frame(link, &size), "event", 5);
+    assert_int_equal(random(), expected);
+    link_close(&link);
+}
+
+static void a_wait_ends_when_the_descriptor_wakes_it(void **state)
+{
+    struct broker *b = *state;
+    int fd = eventfd(1, EFD_CLOEXEC);
+    struct link *link = NULL;
+
+    assert_int_equal(link_open(b->command, "words", &link, NULL), MUSTER_OK);
+    link_wait(link, fd, 60000); /* the test's own timeout is shorter */
+    link_close(&link);
+    assert_int_equal(close(fd), 0);
+}
+
+static void a_wrong_address_is_named(void **state)
+{
+    static const char *const wrong[] = {"", "host:7700", "tcp://", "tcp://host", "udp://host:1"};
+    struct link *link = NULL;
+    struct muster_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(link_open(wrong[i], "words", &link, &err), MUSTER_E_ARGUMENT);
+        assert_non_null(strstr(err.text, wrong[i]));
+        assert_non_null(strstr(err.text, "tcp://HOST:PORT"));
+        assert_null(link);
+    }
+}
+
+static void too_few_descriptors_are_an_error_and_no_abort(void **state)
+{
+    struct rlimit limit, low;
+    struct link *link = NULL;
+    struct muster_error err;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(close(next), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (rlim_t spare = 0; spare < 8; spare++) {
+        low = (struct rlimit){.rlim_cur = (rlim_t)next + spare, .rlim_max = limit.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        assert_int_equal(link_open("tcp://127.0.0.1:1", "words", &link, &err), MUSTER_E_IO);
+        assert_non_null(strstr(err.text, "ulimit -n"));
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void events_without_a_host_are_at_the_brokers(void **state)
+{
+    static const struct {
+        const char *command, *events, *expected; /* NULL: cannot be */
+    } cases[] = {
+        {"tcp://10.0.0.1:7700", "tcp://0.0.0.0:7701", "tcp://10.0.0.1:7701"},
+        {"tcp://head:7700", "tcp://*:7701", "tcp://head:7701"},
+        {"tcp://[fe80::1]:7700", "tcp://[::]:7701", "tcp://[fe80::1]:7701"},
+        {"tcp://head:7700", "tcp://other:7701", "tcp://other:7701"},
+        {"tcp://head:7700", "ipc:///run/x", "ipc:///run/x"},
+        {"ipc:///run/m", "ipc:///run/x", "ipc:///run/x"},
+        {"ipc:///run/m", "tcp://0.0.0.0:7701", NULL},
+        {"tcp://head:7700", "nonsense", NULL},
+        {"tcp://head:7700", "", NULL},
+    };
+    char endpoint[ENDPOINT_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool ok = link_resolve(cases[i].command, cases[i].events, endpoint);
+
+        assert_int_equal(ok, cases[i].expected != NULL);
+        if (ok)
+            assert_string_equal(endpoint, cases[i].expected);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(frames_go_both_ways_and_odd_shapes_are_skipped),
+        TEST(events_of_the_own_job_arrive_and_no_others),
+#ifdef MUSTER_FAIL_POINTS
+        TEST(the_test_switch_loses_every_second_event),
+#endif
+        TEST(a_broker_that_comes_back_is_found_again_without_touching_random),
+        TEST(a_wait_ends_when_the_descriptor_wakes_it),
+        TEST(a_wrong_address_is_named),
+        TEST(too_few_descriptors_are_an_error_and_no_abort),
+        TEST(events_without_a_host_are_at_the_brokers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

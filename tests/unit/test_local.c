@@ -1,0 +1,436 @@
+/* A node without a broker: it saves at the boundary after a notice, leaves, and resumes. */
+#include <muster/node.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct fixture {
+    char directory[64];
+    muster_state_t *state;
+    int64_t weight;
+    struct muster_node_options options;
+    int exit_calls, exit_code, fail_at;
+    bool notice;
+    int64_t call_arg_seen;
+};
+
+static struct fixture f;
+
+static int setup(void **state)
+{
+    (void)state;
+    f = (struct fixture){.directory = "/tmp/muster-local-XXXXXX",
+                         .options = MUSTER_NODE_OPTIONS_INIT};
+    if (mkdtemp(f.directory) == NULL || muster_state_create(&f.state, NULL) != MUSTER_OK ||
+        muster_state_add_i64(f.state, "weight", &f.weight, NULL) != MUSTER_OK)
+        return -1;
+    f.options.broker = "ipc:///tmp/muster-local-no-broker";
+    f.options.offline_ok = true;
+    f.options.connect_timeout_ms = 1;
+    f.options.job = "local";
+    f.options.rank = 0;
+    f.options.world_size = 1;
+    f.options.checkpoint_dir = f.directory;
+    f.options.state = f.state;
+    f.options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
+    f.options.termination.signals[0] = -1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[256];
+
+    (void)state;
+    muster_state_destroy(&f.state);
+    snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", f.directory, f.directory);
+    return system(command);
+}
+
+static muster_node_t *open_node(void)
+{
+    muster_node_t *node = NULL;
+    struct muster_error err;
+
+    if (muster_node_open(&f.options, &node, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return node;
+}
+
+static int step(void *arg)
+{
+    (void)arg;
+    if (f.fail_at != 0 && f.weight + 1 == f.fail_at)
+        return 5;
+    f.weight++;
+    return 0;
+}
+
+static void run_to(muster_node_t *node, int64_t step_count)
+{
+    struct muster_error err;
+
+    while (muster_node_total_run_calls(node) < step_count)
+        if (muster_node_run(node, step, NULL, &err) != MUSTER_OK)
+            fail_msg("%s", err.text);
+}
+
+static bool there_is(const char *name)
+{
+    char path[256];
+    struct stat info;
+
+    snprintf(path, sizeof path, "%s/%s", f.directory, name);
+    return stat(path, &info) == 0;
+}
+
+static void notify(muster_node_t *node)
+{
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, -1, "maintenance"), MUSTER_OK);
+}
+
+static void a_notice_saves_at_the_next_boundary_and_a_new_life_resumes_there(void **state)
+{
+    muster_node_t *node = open_node();
+    struct muster_error err;
+    int64_t epoch, batch, position;
+
+    (void)state;
+    muster_node_set_position(node, 3, 4, 500);
+    run_to(node, 7);
+    assert_false(muster_node_reached_preemption(node, 6));
+    notify(node);
+    assert_true(muster_node_reached_preemption(node, 6));
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "maintenance"));
+    assert_int_equal(err.step, 7);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(f.weight, 7); /* nothing ran after the save */
+    assert_true(there_is("7/manifest.json"));
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED);
+
+    f.weight = 0;
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 7);
+    assert_int_equal(muster_node_total_run_calls(node), 7);
+    assert_int_equal(f.weight, 7);
+    muster_node_position(node, &epoch, &batch, &position);
+    assert_int_equal(epoch, 3);
+    assert_int_equal(batch, 4);
+    assert_int_equal(position, 500);
+    notify(node); /* before the first step: there is nothing newer to save */
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "needs no save"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void exit_fn(int code, void *arg)
+{
+    (void)arg;
+    f.exit_calls++;
+    f.exit_code = code;
+}
+
+static void the_exit_policy_calls_exit_fn_once_with_the_restart_code(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    f.options.termination.on_preempted = MUSTER_PREEMPTED_EXIT;
+    f.options.termination.exit_fn = exit_fn;
+    f.options.termination.restart_code = 75;
+    node = open_node();
+    run_to(node, 1);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(f.exit_calls, 1);
+    assert_int_equal(f.exit_code, 75);
+}
+
+static bool watcher(void *arg)
+{
+    (void)arg;
+    return f.notice;
+}
+
+static void the_watcher_function_is_a_notice(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    f.options.termination.termination_watcher_fn = watcher;
+    f.options.termination.watcher_period_ms = 1;
+    f.notice = true;
+    node = open_node();
+    while (muster_node_run(node, step, NULL, &err) == MUSTER_OK)
+        assert_true(f.weight < 1000000000);
+    assert_int_equal(err.status, MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "termination_watcher_fn"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void the_policy_saves_at_each_multiple(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    f.options.save_every_steps = 3;
+    node = open_node();
+    run_to(node, 7);
+    assert_true(there_is("3/manifest.json"));
+    assert_true(there_is("6/manifest.json"));
+    assert_false(there_is("7"));
+    muster_node_close(&node, 0, NULL);
+    assert_false(there_is("7")); /* closing saves nothing without a notice */
+    f.weight = 0;
+    node = open_node();
+    assert_int_equal(f.weight, 6);
+    run_to(node, 10); /* the save of step 9 happened before step 10 */
+    assert_true(there_is("9/manifest.json"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void a_failed_step_is_not_counted_and_ends_the_node(void **state)
+{
+    muster_node_t *node = open_node();
+    struct muster_error err;
+
+    (void)state;
+    f.fail_at = 3;
+    run_to(node, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_STEP);
+        assert_int_equal(err.code, 5);
+    }
+    assert_int_equal(muster_node_total_run_calls(node), 2);
+    muster_node_close(&node, 1, NULL);
+}
+
+static void a_loop_of_its_own_counts_by_save_if_preempted(void **state)
+{
+    muster_node_t *node = open_node();
+
+    (void)state;
+    for (int i = 1; i <= 4; i++) {
+        f.weight++;
+        assert_int_equal(muster_node_save_if_preempted(node, NULL, NULL), MUSTER_OK);
+        assert_int_equal(muster_node_total_run_calls(node), i);
+    }
+    f.weight++;
+    notify(node);
+    assert_int_equal(muster_node_save_if_preempted(node, NULL, NULL), MUSTER_PREEMPTED);
+    assert_true(there_is("5/manifest.json"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void a_scope_is_one_step(void **state)
+{
+    muster_node_t *node = open_node();
+    struct muster_error err;
+
+    (void)state;
+    assert_int_equal(muster_node_scope_leave(node, 0, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_node_scope_enter(node, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_node_scope_enter(node, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_node_total_run_calls(node), 0);
+    notify(node);
+    f.weight = 77;
+    assert_int_equal(muster_node_scope_leave(node, 0, &err), MUSTER_PREEMPTED);
+    assert_int_equal(muster_node_total_run_calls(node), 1);
+    assert_true(there_is("1/manifest.json"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void inside_a_hold_no_boundary_is_passed(void **state)
+{
+    muster_node_t *node = open_node();
+    struct muster_error err;
+
+    (void)state;
+    muster_node_hold(node);
+    muster_node_hold(node);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_ARGUMENT);
+    muster_node_release(node);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "hold"));
+    muster_node_release(node);
+    muster_node_release(node); /* one too many is nothing */
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_OK);
+    muster_node_close(&node, 0, NULL);
+}
+
+static int save_fn(const struct muster_save_context *context)
+{
+    char path[4096];
+    FILE *file;
+
+    f.call_arg_seen = context->call_arg != NULL ? *(int64_t *)context->call_arg : 0;
+    if (f.fail_at != 0)
+        return f.fail_at;
+    snprintf(path, sizeof path, "%s/mine", context->directory);
+    file = fopen(path, "w");
+    if (file == NULL)
+        return 1;
+    fprintf(file, "%lld\n", (long long)f.weight);
+    return fclose(file);
+}
+
+static int restore_fn(const struct muster_restore_context *context)
+{
+    char path[4096];
+    long long value = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/mine", context->directory);
+    file = fopen(path, "r");
+    if (file == NULL || fscanf(file, "%lld", &value) != 1)
+        return 1;
+    f.weight = value;
+    return fclose(file);
+}
+
+static void the_programs_own_functions_save_and_restore(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+    int64_t arg = 4711;
+
+    (void)state;
+    f.options.state = NULL;
+    f.options.termination.save_fn = save_fn;
+    f.options.termination.restore_fn = restore_fn;
+    node = open_node();
+    run_to(node, 2);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, &arg, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(f.call_arg_seen, 4711);
+    muster_node_close(&node, 0, NULL);
+    f.weight = 0;
+    node = open_node();
+    assert_int_equal(f.weight, 2);
+
+    run_to(node, 3);
+    f.fail_at = 9; /* now its save fails: nothing that was committed is lost */
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "was not saved"));
+    assert_non_null(strstr(err.text, "save_fn returned 9"));
+    muster_node_close(&node, 0, NULL);
+    assert_true(there_is("2/manifest.json"));
+    assert_false(there_is("3"));
+}
+
+static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+    char command[256];
+
+    (void)state;
+    f.options.save_every_steps = 2;
+    node = open_node();
+    run_to(node, 5);
+    muster_node_close(&node, 0, NULL);
+    snprintf(command, sizeof command, "for s in %s/4/*.safetensors; do echo x >>$s; done", f.directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(muster_node_open(&f.options, &node, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "/4"));
+    assert_null(node);
+    f.options.restore_fallback = true;
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 2);
+    muster_node_close(&node, 0, NULL);
+}
+
+static void with_restore_later_the_first_step_waits_for_restore(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    f.options.restore_later = true;
+    node = open_node();
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "muster_node_restore"));
+    assert_int_equal(muster_node_restore(node, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_restore(node, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_OK);
+    muster_node_close(&node, 0, NULL);
+}
+
+static void wrong_options_are_named(void **state)
+{
+    struct muster_node_options good = f.options;
+    muster_node_t *node = NULL;
+    struct muster_error err;
+
+    (void)state;
+    assert_int_equal(muster_node_open(NULL, &node, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_node_open(&good, NULL, &err), MUSTER_E_ARGUMENT);
+#define WRONG(field, value, expected, words)                                                       \
+    do {                                                                                           \
+        f.options = good;                                                                          \
+        f.options.field = value;                                                                   \
+        assert_int_equal(muster_node_open(&f.options, &node, &err), expected);                     \
+        assert_non_null(strstr(err.text, words));                                                  \
+        assert_null(node);                                                                         \
+    } while (0)
+    WRONG(struct_size, 8, MUSTER_E_ARGUMENT, "MUSTER_NODE_OPTIONS_INIT");
+    WRONG(rank, 1, MUSTER_E_RANK, "rank 1 is not inside the world of 1");
+    WRONG(rank, -1, MUSTER_E_ARGUMENT, "world_size without rank");
+    WRONG(world_size, 0, MUSTER_E_ARGUMENT, "rank without world_size");
+    WRONG(world_size, 5000, MUSTER_E_WORLD_SIZE, "4096");
+    WRONG(world_size, 2, MUSTER_E_BROKER, "world of 1");
+    WRONG(job, "a/b", MUSTER_E_ARGUMENT, "a/b");
+    WRONG(state, NULL, MUSTER_E_ARGUMENT, "nothing to save");
+    WRONG(termination.save_fn, save_fn, MUSTER_E_ARGUMENT, "restore_fn");
+    WRONG(termination.restart_code, 256, MUSTER_E_ARGUMENT, "restart_code");
+    WRONG(termination.grace_period_ms, -2, MUSTER_E_ARGUMENT, "grace_period_ms");
+    WRONG(connect_timeout_ms, -1, MUSTER_E_ARGUMENT, "connect_timeout_ms");
+    WRONG(save_every_steps, -1, MUSTER_E_ARGUMENT, "save_every_steps");
+    WRONG(broker, "nonsense", MUSTER_E_ARGUMENT, "nonsense");
+    WRONG(checkpoint_dir, "/proc/none/such", MUSTER_E_IO, "/proc/none");
+    WRONG(offline_ok, false, MUSTER_E_BROKER, "start one with `musterd`");
+#undef WRONG
+    f.options = good;
+    node = open_node();
+    muster_node_close(&node, 0, NULL);
+    f.options.job = "another";
+    assert_int_equal(muster_node_open(&f.options, &node, &err), MUSTER_E_JOB);
+    assert_non_null(strstr(err.text, "local"));
+    assert_int_equal(muster_node_close(NULL, 0, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_notice_saves_at_the_next_boundary_and_a_new_life_resumes_there),
+        TEST(the_exit_policy_calls_exit_fn_once_with_the_restart_code),
+        TEST(the_watcher_function_is_a_notice),
+        TEST(the_policy_saves_at_each_multiple),
+        TEST(a_failed_step_is_not_counted_and_ends_the_node),
+        TEST(a_loop_of_its_own_counts_by_save_if_preempted),
+        TEST(a_scope_is_one_step),
+        TEST(inside_a_hold_no_boundary_is_passed),
+        TEST(the_programs_own_functions_save_and_restore),
+        TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
+        TEST(with_restore_later_the_first_step_waits_for_restore),
+        TEST(wrong_options_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* Signals as notices: observed, chained, given back; and forked children. */
+#include "node/notice/signal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t host_calls, over_calls;
+static struct sigaction under;
+
+static void host_handler(int signo)
+{
+    (void)signo;
+    host_calls++;
+}
+
+/* A host's handler that was put over ours and chains to it. */
+static void over_handler(int signo, siginfo_t *info, void *context)
+{
+    over_calls++;
+    if (under.sa_flags & SA_SIGINFO)
+        under.sa_sigaction(signo, info, context);
+}
+
+static void set_plain(int signo, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+
+    sigemptyset(&action.sa_mask);
+    assert_int_equal(sigaction(signo, &action, NULL), 0);
+}
+
+static void (*current(int signo))(int)
+{
+    struct sigaction action;
+
+    assert_int_equal(sigaction(signo, NULL, &action), 0);
+    return action.sa_handler;
+}
+
+static int wake_fd;
+
+static int setup(void **state)
+{
+    (void)state;
+    host_calls = over_calls = 0;
+    wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    set_plain(SIGTERM, SIG_DFL);
+    set_plain(SIGUSR1, SIG_DFL);
+    return wake_fd < 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return close(wake_fd);
+}
+
+static bool readable(int fd)
+{
+    struct pollfd item = {.fd = fd, .events = POLLIN};
+
+    return poll(&item, 1, 0) == 1;
+}
+
+static struct signal_watch *watch_term(void)
+{
+    struct signal_watch *watch = NULL;
+
+    assert_int_equal(signal_watch((const int[]){SIGTERM}, 1, wake_fd, &watch, NULL), MUSTER_OK);
+    return watch;
+}
+
+static void a_signal_is_told_once_and_names_its_sender(void **state)
+{
+    struct signal_watch *watch = watch_term();
+    struct signal_seen seen = {0};
+
+    (void)state;
+    assert_false(signal_take(watch, &seen));
+    raise(SIGTERM); /* the default action is swallowed: we live */
+    raise(SIGTERM); /* as slurmstepd and mpirun do */
+    assert_true(readable(wake_fd));
+    assert_true(signal_take(watch, &seen));
+    assert_int_equal(seen.signo, SIGTERM);
+    assert_int_equal(seen.from_pid, getpid());
+    assert_true(seen.at_boot_ms > 0);
+    raise(SIGTERM);
+    assert_false(signal_take(watch, &seen));
+    signal_unwatch(&watch);
+    assert_true(current(SIGTERM) == SIG_DFL);
+}
+
+static void the_hosts_handler_still_runs_and_is_given_back(void **state)
+{
+    struct signal_watch *watch;
+
+    (void)state;
+    set_plain(SIGTERM, host_handler);
+    watch = watch_term();
+    raise(SIGTERM);
+    assert_int_equal(host_calls, 1);
+    signal_unwatch(&watch);
+    assert_true(current(SIGTERM) == host_handler);
+    raise(SIGTERM);
+    assert_int_equal(host_calls, 2);
+}
+
+static void no_other_signal_is_touched(void **state)
+{
+    struct signal_watch *watch = watch_term(), *none = NULL;
+
+    (void)state;
+    assert_true(current(SIGUSR1) == SIG_DFL);
+    assert_int_equal(signal_watch(NULL, 0, wake_fd, &none, NULL), MUSTER_OK);
+    assert_true(current(SIGINT) == SIG_DFL);
+    signal_unwatch(&none);
+    assert_true(current(SIGTERM) != SIG_DFL); /* the other one watches still */
+    signal_unwatch(&watch);
+    assert_true(current(SIGTERM) == SIG_DFL);
+}
+
+static void a_later_handler_stays_and_the_chain_holds(void **state)
+{
+    struct sigaction over = {.sa_sigaction = over_handler, .sa_flags = SA_SIGINFO};
+    struct signal_watch *watch;
+    struct signal_seen seen;
+
+    (void)state;
+    set_plain(SIGTERM, host_handler);
+    watch = watch_term();
+    sigemptyset(&over.sa_mask);
+    assert_int_equal(sigaction(SIGTERM, &over, &under), 0);
+    signal_unwatch(&watch);
+    raise(SIGTERM); /* over, then ours, then the host's */
+    assert_int_equal(over_calls, 1);
+    assert_int_equal(host_calls, 1);
+
+    watch = watch_term(); /* now ours is on both sides of it: no ring */
+    raise(SIGTERM);
+    assert_int_equal(over_calls, 2);
+    assert_int_equal(host_calls, 2);
+    assert_true(signal_take(watch, &seen));
+    signal_unwatch(&watch);
+    assert_int_equal(sigaction(SIGTERM, NULL, &over), 0);
+    assert_true(over.sa_sigaction == over_handler);
+}
+
+static void the_host_may_report_a_signal_itself(void **state)
+{
+    struct signal_watch *watch = NULL;
+    struct signal_seen seen;
+
+    (void)state;
+    assert_int_equal(signal_watch(NULL, 0, wake_fd, &watch, NULL), MUSTER_OK);
+    signal_report(SIGUSR1);
+    signal_report(0);
+    signal_report(1000);
+    assert_true(signal_take(watch, &seen));
+    assert_int_equal(seen.signo, SIGUSR1);
+    assert_false(signal_take(watch, &seen));
+    signal_unwatch(&watch);
+}
+
+static void every_node_of_the_process_is_told(void **state)
+{
+    int other_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct signal_watch *watch = watch_term(), *other = NULL;
+    struct signal_seen seen;
+
+    (void)state;
+    assert_int_equal(
+        signal_watch((const int[]){SIGTERM, SIGUSR1}, 2, other_fd, &other, NULL), MUSTER_OK);
+    raise(SIGUSR1);
+    assert_false(readable(wake_fd));
+    assert_true(readable(other_fd));
+    raise(SIGTERM);
+    assert_true(signal_take(watch, &seen));
+    assert_true(signal_take(other, &seen));
+    assert_true(signal_take(other, &seen));
+    signal_unwatch(&watch);
+    signal_unwatch(&other);
+    assert_int_equal(close(other_fd), 0);
+}
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void a_forked_child_dies_of_its_signal_and_its_parent_hears_nothing(void **state)
+{
+    struct signal_watch *watch = watch_term();
+    struct signal_seen seen;
+    pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0) {
+        raise(SIGTERM);
+        _exit(9); /* it should not live to see this */
+    }
+    status = wait_for(child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    assert_false(readable(wake_fd));
+    assert_false(signal_take(watch, &seen));
+    signal_unwatch(&watch);
+}
+
+static void a_signal_is_described_with_its_sender(void **state)
+{
+    char text[SIGNAL_TEXT_SIZE];
+
+    (void)state;
+    signal_describe(&(struct signal_seen){.signo = SIGTERM, .from_pid = 4711}, text);
+    assert_string_equal(text, "SIGTERM from pid 4711");
+    signal_describe(&(struct signal_seen){.signo = SIGUSR2}, text);
+    assert_string_equal(text, "SIGUSR2");
+    signal_describe(&(struct signal_seen){.signo = 50, .from_pid = 1}, text);
+    assert_string_equal(text, "signal 50 from pid 1");
+}
+
+static void a_signal_that_cannot_be_watched_is_refused_whole(void **state)
+{
+    static const int wrong[] = {SIGKILL, SIGSTOP, 0, -1, 65};
+    struct signal_watch *watch = NULL;
+    struct muster_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const int both[] = {SIGTERM, wrong[i]};
+
+        assert_int_equal(signal_watch(both, 2, wake_fd, &watch, &err), MUSTER_E_ARGUMENT);
+        assert_non_null(strstr(err.text, "cannot be watched"));
+        assert_null(watch);
+        assert_true(current(SIGTERM) == SIG_DFL);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_signal_is_told_once_and_names_its_sender),
+        TEST(the_hosts_handler_still_runs_and_is_given_back),
+        TEST(no_other_signal_is_touched),
+        TEST(the_host_may_report_a_signal_itself),
+        TEST(every_node_of_the_process_is_told),
+        TEST(a_forked_child_dies_of_its_signal_and_its_parent_hears_nothing),
+        TEST(a_signal_is_described_with_its_sender),
+        TEST(a_signal_that_cannot_be_watched_is_refused_whole),
+        TEST(a_later_handler_stays_and_the_chain_holds), /* last: it leaves its handler */
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

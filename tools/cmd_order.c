@@ -1,0 +1,231 @@
+/* cmd_order - the verbs that ask a broker for something: notify, save. */
+#include "tools/render.h"
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define WAIT_EVERY_MS 200
+
+struct order_id {
+    char text[40];
+};
+
+/* A name for this order, so that the broker takes a repeated message for the same one. */
+static struct order_id new_id(const char *what)
+{
+    struct order_id id;
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (uint32_t)time(NULL);
+    snprintf(id.text, sizeof id.text, "%s-%08" PRIx32, what, random);
+    return id;
+}
+
+/* Only a broker takes orders. */
+static int check_broker(struct tool *tool)
+{
+    if (!muster_client_is_database(tool->client))
+        return TOOL_DONE;
+    return tool_fail(tool->values[OPTION_DB] != NULL ? TOOL_USAGE : TOOL_UNREACHABLE,
+                     "%s needs a broker, and %s is a database, which is only read: start `musterd`, "
+                     "or give its address with --broker ADDRESS",
+                     tool->verb, tool->address);
+}
+
+/* An order that the broker does not carry out is refused, whatever its reason. */
+static int fail_order(enum muster_status status, const struct muster_error *err)
+{
+    int code = tool_fail_status(status, err);
+
+    return code == TOOL_NO || code == TOOL_USAGE ? TOOL_REFUSED : code;
+}
+
+static int print_order(struct tool *tool, json_t *document, const char *sentence)
+{
+    if (!tool_json(tool)) {
+        json_decref(document);
+        fprintf(tool->out, "%s\n", sentence);
+        return TOOL_DONE;
+    }
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+/* --- notify -------------------------------------------------------------------------------------- */
+
+static int withdraw(struct tool *tool, const char *id)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = muster_client_cancel(tool->client, tool->job, id, &err);
+    json_t *document;
+    char sentence[512];
+
+    if (status != MUSTER_OK)
+        return fail_order(status, &err);
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "cancelled", json_string(id));
+    snprintf(sentence, sizeof sentence, "Notice %.200s was withdrawn.", id);
+    return print_order(tool, document, sentence);
+}
+
+static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    struct order_id id = new_id("operator");
+    const char *text = tool->values[OPTION_TEXT];
+    int64_t round = 0;
+    enum muster_status status;
+    json_t *document;
+    char sentence[512];
+
+    status = muster_client_notify(tool->client, tool->job, id.text, rank, grace_ms,
+                                  text == NULL ? "" : text, &round, &err);
+    if (status != MUSTER_OK)
+        return fail_order(status, &err);
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "notice", json_string(id.text));
+    json_object_set_new(document, "rank", json_integer(rank));
+    snprintf(sentence, sizeof sentence,
+             "Notice %s: rank %d of job %s will be ended. `muster why notice %s` tells what came of "
+             "it, `muster notify --cancel %s` withdraws it.",
+             id.text, rank, tool->job, id.text, id.text);
+    return print_order(tool, document, sentence);
+}
+
+int cmd_notify(struct tool *tool)
+{
+    const char *cancel = tool->values[OPTION_CANCEL];
+    int64_t grace_ms = MUSTER_TIME_UNKNOWN;
+    int64_t rank = 0;
+    int code = TOOL_DONE;
+
+    if (cancel != NULL && tool->args_count > 0)
+        code = tool_fail(TOOL_USAGE, "--cancel takes a notice back: give no rank with it");
+    if (code == TOOL_DONE && cancel == NULL)
+        code = tool_number(tool->args[0], "a rank", 0, 1000000, &rank);
+    if (code == TOOL_DONE && tool->values[OPTION_GRACE] != NULL)
+        code = tool_seconds_ms(tool->values[OPTION_GRACE], "--grace", &grace_ms);
+    if (code == TOOL_DONE)
+        code = check_broker(tool);
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
+    if (code != TOOL_DONE)
+        return code;
+    return cancel != NULL ? withdraw(tool, cancel) : give_notice(tool, (int)rank, grace_ms);
+}
+
+/* --- save ---------------------------------------------------------------------------------------- */
+
+static bool is_over(const struct muster_round_row *round)
+{
+    return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0 ||
+           (strcmp(round->state, "aborted") == 0 && round->final);
+}
+
+/* A round that was promised is not opened if the job ends first. */
+static int check_running(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    int code = tool_get_job(tool, tool->job, &rows);
+
+    if (code == TOOL_DONE && strcmp(muster_rows_jobs(rows)[0].state, "ended") == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s ended before it saved: `muster why --job %s` tells how it ended",
+                         tool->job, tool->job);
+    muster_rows_destroy(&rows);
+    return code;
+}
+
+/* Waits until the order's round, or the last of its attempts, is over. Every round ends by its own
+ * bounds, and a job that ends opens none any more, so this ends too. *ret_round (owned) holds the row. */
+static int await_round(struct tool *tool, int64_t number, muster_rows_t **ret_round)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
+
+    for (;;) {
+        muster_rows_t *rows = NULL;
+        const struct muster_round_row *round;
+        struct muster_error err = {.status = MUSTER_OK};
+        enum muster_status status =
+            muster_client_rounds(tool->client, tool->job, number > 0 ? number - 1 : 0, &rows, &err);
+        int code;
+
+        if (status != MUSTER_OK)
+            return tool_fail_status(status, &err);
+        round = muster_rows_rounds(rows);
+        if (round != NULL && is_over(&round[0])) {
+            *ret_round = rows;
+            return TOOL_DONE;
+        }
+        /* Aborted, and the next attempt is there: that one is waited for. */
+        if (round != NULL && strcmp(round[0].state, "aborted") == 0 && muster_rows_count(rows) > 1)
+            number = round[1].round;
+        code = muster_rows_count(rows) == 0 ? check_running(tool) : TOOL_DONE;
+        muster_rows_destroy(&rows);
+        if (code != TOOL_DONE)
+            return code;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int print_outcome(struct tool *tool, const muster_rows_t *rows)
+{
+    const struct muster_round_row *round = muster_rows_rounds(rows);
+    json_t *document = render_document();
+    char sentence[MUSTER_ERROR_TEXT_MAX];
+    bool aborted = strcmp(round->state, "aborted") == 0;
+    int code;
+
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "round", render_row(rows, 0));
+    if (aborted)
+        snprintf(sentence, sizeof sentence,
+                 "Round %" PRId64 " was aborted: %.600s. `muster why round %" PRId64
+                 "` tells the whole story.",
+                 round->round, round->reason, round->round);
+    else
+        snprintf(sentence, sizeof sentence, "Round %" PRId64 " is %s at step %" PRId64 ".",
+                 round->round, round->state, round->step);
+    code = print_order(tool, document, sentence);
+    return code == TOOL_DONE && aborted ? TOOL_NO : code;
+}
+
+int cmd_save(struct tool *tool)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    struct order_id id = new_id("save");
+    muster_rows_t *rows = NULL;
+    int64_t round = 0;
+    enum muster_status status;
+    json_t *document;
+    char sentence[256];
+    int code = check_broker(tool);
+
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_save_now(tool->client, tool->job, id.text, &round, &err);
+    if (status != MUSTER_OK)
+        return fail_order(status, &err);
+    if (tool->values[OPTION_WAIT] != NULL) {
+        code = await_round(tool, round, &rows);
+        if (code == TOOL_DONE)
+            code = print_outcome(tool, rows);
+        muster_rows_destroy(&rows);
+        return code;
+    }
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "round", json_integer((json_int_t)round));
+    snprintf(sentence, sizeof sentence,
+             "Round %" PRId64 " makes the checkpoint: `muster round %" PRId64 "` shows it.", round,
+             round);
+    return print_order(tool, document, sentence);
+}

@@ -1,0 +1,342 @@
+/* cmd_show - the verbs that show rows: nodes, rounds, round, checkpoints, latest. */
+#include "tools/render.h"
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* {"schema_version": 1, "job": ..., KEY: rows}; the rows are freed. */
+static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *rows)
+{
+    json_t *document = render_document();
+
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, key, render_rows(rows));
+    muster_rows_destroy(&rows);
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+/* --- nodes --------------------------------------------------------------------------------------- */
+
+static void print_nodes(struct tool *tool, const muster_rows_t *rows)
+{
+    static const char *const titles[] = {">RANK", "ROLE",  "HOST", ">PID",     "STATE", "PHASE",
+                                         ">STEP", ">LAG", ">P95", ">HEARD", "ROUND"};
+    const struct muster_node_row *nodes = muster_rows_nodes(rows);
+    struct table table;
+
+    table_init(&table, titles, 11);
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        const struct muster_node_row *node = &nodes[i];
+        const char *why = strcmp(node->leave_why, "none") == 0 ? "" : node->leave_why;
+        char state[96];
+
+        snprintf(state, sizeof state, "%s%s%s", node->state, why[0] == '\0' ? "" : ": ", why);
+        table_add(&table, render_number(node->rank).text);
+        table_add(&table, node->role);
+        table_add(&table, node->host);
+        table_add(&table, render_number(node->pid).text);
+        table_add(&table, state);
+        table_add(&table, strcmp(node->phase, "none") == 0 ? "" : node->phase);
+        table_add(&table, render_number(node->done).text);
+        table_add(&table, render_number(node->lag).text);
+        table_add(&table, render_duration(node->step_p95_ms).text);
+        table_add(&table, render_age(node->heard_unix_ms, tool->now_unix_ms).text);
+        table_add(&table, node->acknowledgement);
+    }
+    table_print(&table, tool->out);
+}
+
+int cmd_nodes(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int64_t generation = 0;
+    int code = tool_find_job(tool);
+
+    if (code == TOOL_DONE && tool->values[OPTION_GENERATION] != NULL)
+        code = tool_number(tool->values[OPTION_GENERATION], "--generation", 1, INT64_MAX,
+                           &generation);
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_nodes(tool->client, tool->job, generation, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (muster_rows_count(rows) == 0 && generation != 0) {
+        muster_rows_destroy(&rows);
+        return tool_fail(TOOL_NO, "job %s has no generation %" PRId64 ": `muster status %s` shows "
+                         "the newest", tool->job, generation, tool->job);
+    }
+    if (tool_json(tool))
+        return print_json_rows(tool, "nodes", rows);
+    print_nodes(tool, rows);
+    muster_rows_destroy(&rows);
+    return TOOL_DONE;
+}
+
+/* --- rounds -------------------------------------------------------------------------------------- */
+
+static struct shown how_long(const struct muster_round_row *round)
+{
+    return render_duration(round->ended_unix_ms == 0
+                               ? -1
+                               : round->ended_unix_ms - round->opened_unix_ms);
+}
+
+static struct shown part(int64_t count, int64_t all)
+{
+    struct shown shown;
+
+    snprintf(shown.text, sizeof shown.text, "%" PRId64 "/%" PRId64, count, all);
+    return shown;
+}
+
+static void print_rounds(struct tool *tool, const muster_rows_t *rows)
+{
+    static const char *const titles[] = {">ROUND", ">GEN",   "CAUSE",   ">TRY",    "STATE", ">STEP",
+                                         "REPORTS", "SAVED", ">OPENED", ">TOOK", ">MARGIN", "REASON"};
+    const struct muster_round_row *rounds = muster_rows_rounds(rows);
+    struct table table;
+
+    table_init(&table, titles, 12);
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        const struct muster_round_row *round = &rounds[i];
+
+        table_add(&table, render_number(round->round).text);
+        table_add(&table, render_number(round->generation).text);
+        table_add(&table, round->cause);
+        table_add(&table, render_number(round->attempt).text);
+        table_add(&table, round->state);
+        table_add(&table, render_number(round->step).text);
+        table_add(&table, part(round->reported, round->members).text);
+        table_add(&table, part(round->saved, round->writers).text);
+        table_add(&table, render_age(round->opened_unix_ms, tool->now_unix_ms).text);
+        table_add(&table, how_long(round).text);
+        table_add(&table, render_duration(round->margin_ms).text);
+        table_add(&table, round->reason);
+    }
+    table_print(&table, tool->out);
+}
+
+int cmd_rounds(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int code = tool_find_job(tool);
+
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_rounds(tool->client, tool->job, 0, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (tool_json(tool))
+        return print_json_rows(tool, "rounds", rows);
+    print_rounds(tool, rows);
+    muster_rows_destroy(&rows);
+    return TOOL_DONE;
+}
+
+/* --- one round ----------------------------------------------------------------------------------- */
+
+static struct shown since(int64_t unix_ms, int64_t from_unix_ms)
+{
+    return render_duration(unix_ms == 0 ? -1 : unix_ms - from_unix_ms);
+}
+
+static void print_round_head(struct tool *tool, const struct muster_round_row *round)
+{
+    FILE *out = tool->out;
+
+    fprintf(out, "round %" PRId64 " of job %s, generation %" PRId64 ": %s\n", round->round, tool->job,
+            round->generation, round->state);
+    fprintf(out, "  cause      %s, attempt %" PRId64 "%s\n", round->cause, round->attempt,
+            round->aborted_steps ? ", steps broken off" : "");
+    fprintf(out, "  save step  %s\n",
+            round->step < 0 ? "not agreed" : render_number(round->step).text);
+    fprintf(out, "  opened     %s (%s)\n",
+            render_clock(round->opened_unix_ms, tool->now_unix_ms).text,
+            render_age(round->opened_unix_ms, tool->now_unix_ms).text);
+    fprintf(out, "  agreed     %s, captured %s, ended %s (since it was opened)\n",
+            since(round->decided_unix_ms, round->opened_unix_ms).text,
+            since(round->captured_unix_ms, round->opened_unix_ms).text,
+            since(round->ended_unix_ms, round->opened_unix_ms).text);
+    if (round->deadline_unix_ms != 0)
+        fprintf(out, "  deadline   %s, left at the commit: %s\n",
+                render_clock(round->deadline_unix_ms, tool->now_unix_ms).text,
+                render_duration(round->margin_ms).text);
+    if (round->culprit_rank >= 0)
+        fprintf(out, "  culprit    rank %" PRId64 "\n", round->culprit_rank);
+    if (round->reason[0] != '\0')
+        fprintf(out, "  reason     %s\n", round->reason);
+    fputc('\n', out);
+}
+
+static void print_members(struct tool *tool, const muster_rows_t *rows)
+{
+    static const char *const titles[] = {">RANK",    "HOST",     ">BEGUN", ">DONE", ">REPORTED",
+                                         ">AT STEP", ">CAPTURED", ">SAVED", ">SAVE", "WRITER",
+                                         "FAILED"};
+    const struct muster_participant_row *members = muster_rows_participants(rows);
+    struct table table;
+
+    table_init(&table, titles, 11);
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        const struct muster_participant_row *member = &members[i];
+
+        table_add(&table, render_number(member->rank).text);
+        table_add(&table, member->host);
+        table_add(&table, render_number(member->begun).text);
+        table_add(&table, render_number(member->done).text);
+        table_add(&table, render_duration(member->reported_ms).text);
+        table_add(&table, render_duration(member->at_step_ms).text);
+        table_add(&table, render_duration(member->captured_ms).text);
+        table_add(&table, render_duration(member->saved_ms).text);
+        table_add(&table, render_duration(member->saved_ms < 0 ? -1 : member->save_ms).text);
+        table_add(&table, member->writer ? "yes" : "no");
+        table_add(&table, member->failed);
+    }
+    table_print(&table, tool->out);
+}
+
+static int show_round(struct tool *tool, const muster_rows_t *round, const muster_rows_t *members)
+{
+    json_t *document;
+
+    if (!tool_json(tool)) {
+        print_round_head(tool, muster_rows_rounds(round));
+        print_members(tool, members);
+        return TOOL_DONE;
+    }
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "round", render_row(round, 0));
+    json_object_set_new(document, "participants", render_rows(members));
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+int cmd_round(struct tool *tool)
+{
+    muster_rows_t *round = NULL;
+    muster_rows_t *members = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int64_t number = 0;
+    int code = tool_number(tool->args[0], "a round", 1, INT64_MAX, &number);
+
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_round(tool->client, tool->job, number, &round, &err);
+    if (status == MUSTER_OK && muster_rows_count(round) > 0)
+        status = muster_client_participants(tool->client, tool->job, number, &members, &err);
+    if (status != MUSTER_OK)
+        code = tool_fail_status(status, &err);
+    else if (muster_rows_count(round) == 0)
+        code = tool_fail(TOOL_NO, "job %s has no round %" PRId64 ": `muster rounds --job %s` lists "
+                         "them", tool->job, number, tool->job);
+    else
+        code = show_round(tool, round, members);
+    muster_rows_destroy(&round);
+    muster_rows_destroy(&members);
+    return code;
+}
+
+/* --- checkpoints --------------------------------------------------------------------------------- */
+
+static struct shown position(const struct muster_checkpoint_row *checkpoint)
+{
+    struct shown shown = {"-"};
+
+    if (checkpoint->epoch >= 0 && checkpoint->step_in_epoch >= 0)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 "+%" PRId64, checkpoint->epoch,
+                 checkpoint->step_in_epoch);
+    else if (checkpoint->epoch >= 0)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64, checkpoint->epoch);
+    return shown;
+}
+
+static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
+{
+    static const char *const titles[] = {">CHECKPOINT", ">STEP",  "EPOCH",  "STATE", "CAUSE",
+                                         ">SIZE",       ">SAVE", "SHARDS", "PINNED", ">COMMITTED",
+                                         "PATH",        "METRICS"};
+    const struct muster_checkpoint_row *checkpoints = muster_rows_checkpoints(rows);
+    struct table table;
+
+    table_init(&table, titles, 12);
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        const struct muster_checkpoint_row *checkpoint = &checkpoints[i];
+
+        table_add(&table, render_number(checkpoint->checkpoint).text);
+        table_add(&table, render_number(checkpoint->step).text);
+        table_add(&table, position(checkpoint).text);
+        table_add(&table, checkpoint->state);
+        table_add(&table, checkpoint->cause);
+        table_add(&table, render_bytes(checkpoint->bytes).text);
+        table_add(&table, render_duration(checkpoint->save_ms).text);
+        table_add(&table, part(checkpoint->shards, checkpoint->shards_required).text);
+        table_add(&table, checkpoint->pinned ? "yes" : "no");
+        table_add(&table, render_age(checkpoint->committed_unix_ms, tool->now_unix_ms).text);
+        table_add(&table, checkpoint->path);
+        table_add(&table, checkpoint->metrics);
+    }
+    table_print(&table, tool->out);
+}
+
+int cmd_checkpoints(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int code = tool_find_job(tool);
+
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (tool_json(tool))
+        return print_json_rows(tool, "checkpoints", rows);
+    print_checkpoints(tool, rows);
+    muster_rows_destroy(&rows);
+    return TOOL_DONE;
+}
+
+int cmd_latest(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    const struct muster_checkpoint_row *checkpoint;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    json_t *document;
+    int code = tool_find_job(tool);
+
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_latest(tool->client, tool->job, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    checkpoint = muster_rows_checkpoints(rows);
+    if (checkpoint == NULL)
+        code = tool_fail(TOOL_NO,
+                         "job %s has no committed checkpoint, so it starts from the beginning: "
+                         "`muster why --job %s` tells why, `muster save` makes one",
+                         tool->job, tool->job);
+    if (tool_json(tool)) {
+        document = render_document();
+        json_object_set_new(document, "job", json_string(tool->job));
+        json_object_set_new(document, "checkpoint",
+                            checkpoint == NULL ? json_null() : render_row(rows, 0));
+        if (!render_json(document, tool->out, false))
+            code = tool_fail(TOOL_NO, "no memory for the answer");
+    } else if (checkpoint != NULL) {
+        fprintf(tool->out, "%" PRId64 " %s\n", checkpoint->step, checkpoint->path);
+    }
+    muster_rows_destroy(&rows);
+    return code;
+}

@@ -1,0 +1,256 @@
+/* cmd_why - chooses a story, gathers its rows, prints it. */
+#include "tools/render.h"
+#include "tools/story.h"
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the story is about. */
+struct subject {
+    int64_t round;         /* 0: none */
+    const char *notice_id; /* NULL: none */
+    int64_t generation;
+};
+
+/* --- choosing ------------------------------------------------------------------------------------ */
+
+static int choose_round(struct tool *tool, int64_t number, struct subject *ret_subject)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rows = NULL;
+    enum muster_status status = muster_client_round(tool->client, tool->job, number, &rows, &err);
+    int code = TOOL_DONE;
+
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (muster_rows_count(rows) == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s has no round %" PRId64 ": `muster rounds --job %s` lists them",
+                         tool->job, number, tool->job);
+    else
+        *ret_subject = (struct subject){.round = muster_rows_rounds(rows)[0].round,
+                                        .generation = muster_rows_rounds(rows)[0].generation};
+    muster_rows_destroy(&rows);
+    return code;
+}
+
+/* An id names one notice of a generation; the newest one is meant. */
+static int choose_notice(struct tool *tool, const char *id, struct subject *ret_subject)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rows = NULL;
+    enum muster_status status = muster_client_notices(tool->client, tool->job, id, 0, &rows, &err);
+    size_t count = muster_rows_count(rows);
+    int code = TOOL_DONE;
+
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (count == 0) {
+        code = tool_fail(TOOL_NO,
+                         "job %s has no notice \"%s\": `muster events --job %s` shows the notices "
+                         "that it had",
+                         tool->job, id, tool->job);
+    } else {
+        const struct muster_notice_row *notice = &muster_rows_notices(rows)[count - 1];
+
+        *ret_subject = (struct subject){
+            .round = notice->round, .notice_id = id, .generation = notice->generation};
+    }
+    muster_rows_destroy(&rows);
+    return code;
+}
+
+/* The newest story: the newest round, or a later notice that has none. *id_rows keeps the id alive. */
+static int choose_newest(struct tool *tool, struct subject *ret_subject, muster_rows_t **ret_notices)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rounds = NULL;
+    const struct muster_round_row *round;
+    const struct muster_notice_row *notice;
+    enum muster_status status = muster_client_round(tool->client, tool->job, 0, &rounds, &err);
+
+    if (status == MUSTER_OK)
+        status = muster_client_notices(tool->client, tool->job, NULL, 0, ret_notices, &err);
+    if (status != MUSTER_OK) {
+        muster_rows_destroy(&rounds);
+        return tool_fail_status(status, &err);
+    }
+    round = muster_rows_rounds(rounds);
+    notice = muster_rows_notices(*ret_notices);
+    if (notice != NULL)
+        notice += muster_rows_count(*ret_notices) - 1;
+    if (notice != NULL && notice->round == 0 &&
+        (round == NULL || notice->received_unix_ms > round->opened_unix_ms))
+        *ret_subject = (struct subject){.notice_id = notice->id, .generation = notice->generation};
+    else if (round != NULL)
+        *ret_subject = (struct subject){.round = round->round, .generation = round->generation};
+    muster_rows_destroy(&rounds);
+    return TOOL_DONE;
+}
+
+/* --- gathering ----------------------------------------------------------------------------------- */
+
+static enum muster_status gather_rounds(struct tool *tool, int64_t number, struct story *story,
+                                        struct muster_error *err)
+{
+    muster_client_t *client = tool->client;
+    enum muster_status status =
+        muster_client_attempts(client, tool->job, number, &story->rounds, err);
+    size_t count = muster_rows_count(story->rounds);
+
+    if (status != MUSTER_OK || count == 0)
+        return status;
+    story->participants = calloc(count, sizeof *story->participants);
+    if (story->participants == NULL) {
+        snprintf(err->text, sizeof err->text, "no memory for the story of round %" PRId64, number);
+        return MUSTER_E_NOMEM;
+    }
+    for (size_t i = 0; status == MUSTER_OK && i < count; i++)
+        status = muster_client_participants(client, tool->job,
+                                            muster_rows_rounds(story->rounds)[i].round,
+                                            &story->participants[i], err);
+    if (status == MUSTER_OK)
+        status = muster_client_checkpoint(client, tool->job,
+                                          muster_rows_rounds(story->rounds)[count - 1].round,
+                                          &story->checkpoint, err);
+    return status;
+}
+
+static enum muster_status gather(struct tool *tool, const struct subject *subject,
+                                 struct story *story, struct muster_error *err)
+{
+    muster_client_t *client = tool->client;
+    int64_t generation = subject->generation;
+    enum muster_status status = MUSTER_OK;
+
+    *story = (struct story){.job = tool->job,
+                            .now_unix_ms = tool->now_unix_ms,
+                            .notice_id = subject->notice_id};
+    if (subject->round != 0)
+        status = gather_rounds(tool, subject->round, story, err);
+    if (status == MUSTER_OK)
+        status = muster_client_notices(client, tool->job, NULL, generation, &story->notices, err);
+    if (status == MUSTER_OK)
+        status = muster_client_incidents(client, tool->job, generation, &story->incidents, err);
+    if (status == MUSTER_OK)
+        status = muster_client_generations(client, tool->job, generation - 1, &story->generations,
+                                           err);
+    if (status == MUSTER_OK)
+        status = muster_client_latest(client, tool->job, &story->latest, err);
+    return status;
+}
+
+/* --- printing ------------------------------------------------------------------------------------ */
+
+static json_t *json_rounds(const struct story *story)
+{
+    json_t *rounds = render_rows(story->rounds);
+
+    for (size_t i = 0; i < muster_rows_count(story->rounds); i++)
+        json_object_set_new(json_array_get(rounds, i), "participants",
+                            render_rows(story->participants[i]));
+    return rounds;
+}
+
+static json_t *json_notices(const struct story *story)
+{
+    json_t *notices = json_array();
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (story_has_notice(story, &muster_rows_notices(story->notices)[i]))
+            json_array_append_new(notices, render_row(story->notices, i));
+    return notices;
+}
+
+static json_t *json_lines(const struct story *story)
+{
+    json_t *lines = json_array();
+
+    for (size_t i = 0; i < story->lines_count; i++)
+        if (story->lines[i][0] != '\0')
+            json_array_append_new(lines, json_string(story->lines[i]));
+    return lines;
+}
+
+static json_t *row_or_null(const muster_rows_t *rows, size_t index)
+{
+    return index < muster_rows_count(rows) ? render_row(rows, index) : json_null();
+}
+
+static int print_story(struct tool *tool, const struct story *story)
+{
+    json_t *document;
+
+    if (story->broken)
+        return tool_fail(TOOL_NO, "no memory for the story");
+    if (!tool_json(tool)) {
+        for (size_t i = 0; i < story->lines_count; i++)
+            fprintf(tool->out, "%s\n", story->lines[i]);
+        return TOOL_DONE;
+    }
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "story", json_lines(story));
+    json_object_set_new(document, "notices", json_notices(story));
+    json_object_set_new(document, "rounds", json_rounds(story));
+    json_object_set_new(document, "incidents", render_rows(story->incidents));
+    json_object_set_new(document, "generation", row_or_null(story->generations, 0));
+    json_object_set_new(document, "next_generation", row_or_null(story->generations, 1));
+    json_object_set_new(document, "checkpoint", row_or_null(story->checkpoint, 0));
+    json_object_set_new(document, "latest", row_or_null(story->latest, 0));
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+static int tell(struct tool *tool, const struct subject *subject)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    struct story story;
+    enum muster_status status = gather(tool, subject, &story, &err);
+    int code;
+
+    if (status != MUSTER_OK) {
+        code = tool_fail_status(status, &err);
+    } else {
+        story_tell(&story);
+        code = print_story(tool, &story);
+    }
+    story_free(&story);
+    return code;
+}
+
+int cmd_why(struct tool *tool)
+{
+    struct subject subject = {0};
+    muster_rows_t *notices = NULL;
+    int64_t number = 0;
+    int code = TOOL_DONE;
+
+    if (tool->args_count == 2 && strcmp(tool->args[0], "round") == 0)
+        code = tool_number(tool->args[1], "a round", 1, INT64_MAX, &number);
+    else if (tool->args_count != 0 &&
+             (tool->args_count != 2 || strcmp(tool->args[0], "notice") != 0))
+        code = tool_fail(TOOL_USAGE, "say which story: `muster why`, `muster why round N` or `muster "
+                         "why notice ID`");
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
+    if (code != TOOL_DONE)
+        return code;
+    if (tool->args_count == 0)
+        code = choose_newest(tool, &subject, &notices);
+    else if (number > 0)
+        code = choose_round(tool, number, &subject);
+    else
+        code = choose_notice(tool, tool->args[1], &subject);
+    if (code == TOOL_DONE && subject.generation == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s has had neither a notice nor a round, so there is no checkpoint: "
+                         "`muster save --job %s` makes one",
+                         tool->job, tool->job);
+    if (code == TOOL_DONE)
+        code = tell(tool, &subject);
+    muster_rows_destroy(&notices);
+    return code;
+}

@@ -1,0 +1,259 @@
+/* muster - the tool: shows jobs, asks brokers for something, runs ranks.
+ * Owns: the table of verbs, help, exit codes, what is written to stdout and stderr. */
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const struct tool_verb tool_verbs[] = {
+    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0, 1,
+     cmd_status},
+    {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0, 0,
+     cmd_nodes},
+    {"rounds", "", "agreements on a save step and their outcomes", 0, 0, 0, cmd_rounds},
+    {"round", "N", "one round: its members, their reports, saves and times", 0, 1, 1, cmd_round},
+    {"checkpoints", "", "checkpoints: step, state, size, shards, path", 0, 0, 0, cmd_checkpoints},
+    {"latest", "", "step and path to resume from, for scripts; exit 1 if there is none", 0, 0, 0,
+     cmd_latest},
+    {"events", "", "the job's journal", OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_FOLLOW), 0, 0,
+     cmd_events},
+    {"notify", "RANK | --cancel ID", "tell that a rank will be ended: all save together and leave",
+     OPTION_BIT(OPTION_GRACE) | OPTION_BIT(OPTION_TEXT) | OPTION_BIT(OPTION_CANCEL), 1, 1,
+     cmd_notify},
+    {"save", "", "an agreed checkpoint now; nobody leaves", OPTION_BIT(OPTION_WAIT), 0, 0, cmd_save},
+    {"why", "[notice ID | round N]", "the whole story of a notice, a round, or the newest of them",
+     0, 0, 2, cmd_why},
+    {.name = NULL},
+};
+
+/* --- speaking ------------------------------------------------------------------------------------ */
+
+static char clean(char byte) /* what comes from elsewhere must not command the terminal */
+{
+    return (byte >= 0 && byte < ' ' && byte != '\n' && byte != '\t') || byte == 127 ? '?' : byte;
+}
+
+int tool_fail(int exit_code, const char *format, ...)
+{
+    char text[MUSTER_ERROR_TEXT_MAX * 2];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    for (char *at = text; *at != '\0'; at++)
+        *at = *at == '\n' ? ' ' : clean(*at);
+    fprintf(stderr, "muster: %s\n", text);
+    return exit_code;
+}
+
+int tool_fail_status(enum muster_status status, const struct muster_error *err)
+{
+    int code = TOOL_REFUSED;
+
+    switch (status) {
+    case MUSTER_E_BROKER:
+    case MUSTER_E_TIMEOUT:
+    case MUSTER_E_VERSION:
+    case MUSTER_E_PROTOCOL:
+    case MUSTER_E_IO:
+    case MUSTER_E_CORRUPT:
+    case MUSTER_E_BUSY:
+    case MUSTER_E_SCHEMA:
+        code = TOOL_UNREACHABLE;
+        break;
+    case MUSTER_E_NOT_FOUND:
+    case MUSTER_E_NOMEM:
+        code = TOOL_NO;
+        break;
+    case MUSTER_E_ARGUMENT:
+    case MUSTER_E_UNSUPPORTED:
+        code = TOOL_USAGE;
+        break;
+    default:
+        break;
+    }
+    return tool_fail(code, "%s", err->text);
+}
+
+bool tool_json(const struct tool *tool)
+{
+    return tool->values[OPTION_JSON] != NULL;
+}
+
+/* --- collecting the answer ----------------------------------------------------------------------- */
+
+static char *collected;
+static size_t collected_size;
+
+int tool_flush(struct tool *tool)
+{
+    if (fflush(tool->out) != 0)
+        return tool_fail(TOOL_NO, "no memory for the answer");
+    for (size_t i = 0; i < collected_size; i++)
+        collected[i] = clean(collected[i]);
+    fwrite(collected, 1, collected_size, stdout);
+    rewind(tool->out);
+    if (fflush(stdout) != 0)
+        return tool_fail(TOOL_NO, "the answer could not be written to the standard output");
+    return TOOL_DONE;
+}
+
+/* --- help ---------------------------------------------------------------------------------------- */
+
+static void print_option(const struct tool_option *option)
+{
+    char words[64];
+
+    snprintf(words, sizeof words, "--%s%s%s", option->name, option->value == NULL ? "" : " ",
+             option->value == NULL ? "" : option->value);
+    printf("  %-20s %s", words, option->help);
+    if (option->env != NULL)
+        printf(" [%s]", option->env);
+    putchar('\n');
+}
+
+static void print_options(unsigned options)
+{
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if ((options & OPTION_BIT(id)) != 0)
+            print_option(&tool_option_table[id]);
+}
+
+static int help_verb(const struct tool_verb *verb)
+{
+    printf("muster %s%s%s [options]\n  %s\n\n", verb->name, verb->args[0] == '\0' ? "" : " ",
+           verb->args, verb->summary);
+    print_options(verb->options | OPTIONS_COMMON);
+    return TOOL_DONE;
+}
+
+static int help(void)
+{
+    printf("muster VERB [options]\n\n");
+    for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
+        printf("  %-12s %-22s %s\n", verb->name, verb->args, verb->summary);
+    printf("  %-12s %-22s %s\n", "run", "[options] -- PROGRAM",
+           "start ranks, restart them together when they were preempted");
+    printf("  %-12s %-22s %s\n", "version", "", "print the version");
+    printf("  %-12s %-22s %s\n\n", "help", "[VERB]", "this, or one verb's options");
+    print_options(OPTIONS_COMMON);
+    printf("\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 broker or database not "
+           "reachable, 4 refused.\n");
+    return TOOL_DONE;
+}
+
+/* --- the program --------------------------------------------------------------------------------- */
+
+static const struct tool_verb *find_verb(const char *name)
+{
+    for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
+static int64_t now_unix_ms(void)
+{
+    const char *fixed = getenv("MUSTER_TEST_NOW"); /* so that tests can compare ages */
+    struct timespec now;
+
+    if (fixed != NULL && fixed[0] != '\0')
+        return strtoll(fixed, NULL, 10);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int run_verb(const struct tool_verb *verb, int argc, char **argv)
+{
+    struct tool tool = {.verb = verb->name, .now_unix_ms = now_unix_ms()};
+    int code = tool_parse(&tool, verb, argc, argv);
+    int written;
+
+    if (code != TOOL_DONE)
+        return code;
+    if (tool.values[OPTION_HELP] != NULL)
+        return help_verb(verb);
+    tool.out = open_memstream(&collected, &collected_size);
+    if (tool.out == NULL)
+        return tool_fail(TOOL_NO, "no memory for the answer");
+    code = tool_connect(&tool);
+    if (code == TOOL_DONE)
+        code = verb->run(&tool);
+    written = tool_flush(&tool);
+    fclose(tool.out);
+    free(collected);
+    muster_client_close(&tool.client);
+    return code != TOOL_DONE ? code : written;
+}
+
+static int run_help(int argc, char **argv)
+{
+    const struct tool_verb *verb;
+
+    if (argc < 3)
+        return help();
+    verb = find_verb(argv[2]);
+    if (verb != NULL)
+        return help_verb(verb);
+    if (strcmp(argv[2], "run") == 0) {
+        char name[] = "run";
+        char option[] = "--help";
+        char *words[] = {name, option, NULL};
+
+        return cmd_run(2, words);
+    }
+    return tool_fail(TOOL_USAGE, "there is no verb \"%s\": see `muster help`", argv[2]);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct tool_verb *verb = find_verb(name);
+
+    if (strcmp(name, "run") == 0)
+        return cmd_run(argc - 1, argv + 1);
+    signal(SIGPIPE, SIG_IGN); /* `muster events | head` ends by a failed write */
+    if (verb != NULL)
+        return run_verb(verb, argc - 2, argv + 2);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return run_help(argc, argv);
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        printf("muster %s\n", MUSTER_VERSION);
+        return TOOL_DONE;
+    }
+    if (name[0] == '\0')
+        return tool_fail(TOOL_USAGE, "say what to do: `muster help` lists the verbs");
+    return tool_fail(TOOL_USAGE, "there is no verb \"%s\": `muster help` lists them", name);
+}
+
+int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
+{
+    struct tool tool = {.verb = "run", .timeout_ms = 2000};
+    muster_rows_t *rows = NULL;
+    int64_t step = -1;
+    enum muster_status status;
+
+    if (broker == NULL)
+        broker = getenv("MUSTER_BROKER");
+    if (broker == NULL || broker[0] == '\0') {
+        if (!tool_default_broker(tool.address, sizeof tool.address))
+            return 1;
+        broker = tool.address;
+    }
+    status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
+    if (status == MUSTER_OK)
+        status = muster_client_latest(tool.client, job, &rows, NULL);
+    if (status == MUSTER_OK && muster_rows_count(rows) > 0)
+        step = muster_rows_checkpoints(rows)[0].step;
+    muster_rows_destroy(&rows);
+    muster_client_close(&tool.client);
+    if (status != MUSTER_OK)
+        return (int)status;
+    *ret_step = step;
+    return 0;
+}

@@ -1,0 +1,309 @@
+/* options - the words behind a verb, the place that answers, the job that is meant. */
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct tool_option tool_option_table[OPTION_COUNT] = {
+    [OPTION_BROKER] = {"broker", "ADDRESS", "MUSTER_BROKER",
+                       "ask this broker: tcp://host:port or ipc://path"},
+    [OPTION_DB] = {"db", "PATH", "MUSTER_DB", "read this database itself, without a broker"},
+    [OPTION_JOB] = {"job", "JOB", "MUSTER_JOB", "the job; not needed if there is only one"},
+    [OPTION_JSON] = {"json", NULL, NULL, "print one JSON document instead of text"},
+    [OPTION_TIMEOUT] = {"timeout", "SECONDS", "MUSTER_TIMEOUT",
+                        "how long to wait for the broker's answer (5)"},
+    [OPTION_GENERATION] = {"generation", "N", NULL, "of this generation instead of the newest"},
+    [OPTION_SINCE] = {"since", "SEQ", NULL, "from behind this number (the newest 200)"},
+    [OPTION_FOLLOW] = {"follow", NULL, NULL,
+                       "go on printing new events until interrupted; with --json one a line"},
+    [OPTION_GRACE] = {"grace", "SECONDS", NULL, "the time that the rank has left (not known)"},
+    [OPTION_TEXT] = {"text", "TEXT", NULL, "why, for `muster why` to tell"},
+    [OPTION_CANCEL] = {"cancel", "ID", NULL, "withdraw this notice instead"},
+    [OPTION_WAIT] = {"wait", NULL, NULL, "until the checkpoint is committed or given up"},
+    [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
+};
+
+static int find_option(const struct tool_verb *verb, const char *name, size_t length)
+{
+    unsigned allowed = verb->options | OPTIONS_COMMON;
+
+    for (int id = 0; id < OPTION_COUNT; id++)
+        if ((allowed & OPTION_BIT(id)) != 0 && strlen(tool_option_table[id].name) == length &&
+            strncmp(tool_option_table[id].name, name, length) == 0)
+            return id;
+    return -1;
+}
+
+/* One "--name", "--name=value" or "--name value" at argv[*at]. */
+static int parse_option(struct tool *tool, const struct tool_verb *verb, int argc, char **argv,
+                        int *at)
+{
+    const char *name = strcmp(argv[*at], "-h") == 0 ? "help" : argv[*at] + 2;
+    const char *equals = strchr(name, '=');
+    size_t length = equals == NULL ? strlen(name) : (size_t)(equals - name);
+    int id = argv[*at][1] == '-' || strcmp(argv[*at], "-h") == 0
+                 ? find_option(verb, name, length)
+                 : -1;
+
+    if (id < 0)
+        return tool_fail(TOOL_USAGE, "%s has no option %s: see `muster %s --help`", verb->name,
+                         argv[*at], verb->name);
+    if (tool_option_table[id].value == NULL) {
+        if (equals != NULL)
+            return tool_fail(TOOL_USAGE, "--%s takes no value: leave it out",
+                             tool_option_table[id].name);
+        tool->values[id] = "";
+        return TOOL_DONE;
+    }
+    if (equals == NULL && *at + 1 >= argc)
+        return tool_fail(TOOL_USAGE, "--%s needs a value: --%s %s", tool_option_table[id].name,
+                         tool_option_table[id].name, tool_option_table[id].value);
+    tool->values[id] = equals != NULL ? equals + 1 : argv[++*at];
+    return TOOL_DONE;
+}
+
+/* What no option names comes from the environment. A place named by option hides both variables. */
+static void take_environment(struct tool *tool)
+{
+    bool place = tool->values[OPTION_BROKER] != NULL || tool->values[OPTION_DB] != NULL;
+
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const char *value;
+
+        if (tool->values[id] != NULL || tool_option_table[id].env == NULL)
+            continue;
+        if (place && (id == OPTION_BROKER || id == OPTION_DB))
+            continue;
+        value = getenv(tool_option_table[id].env);
+        if (value != NULL && value[0] != '\0')
+            tool->values[id] = value;
+    }
+}
+
+static int check(struct tool *tool, const struct tool_verb *verb)
+{
+    int64_t timeout_ms = MUSTER_CLIENT_TIMEOUT_MS;
+
+    if (tool->args_count < verb->args_min && tool->values[OPTION_CANCEL] == NULL)
+        return tool_fail(TOOL_USAGE, "%s needs more words: muster %s %s", verb->name, verb->name,
+                         verb->args);
+    if (tool->values[OPTION_BROKER] != NULL && tool->values[OPTION_DB] != NULL &&
+        tool->values[OPTION_BROKER] != getenv("MUSTER_BROKER"))
+        return tool_fail(TOOL_USAGE, "--broker and --db name two places: give one of them");
+    if (tool->values[OPTION_TIMEOUT] != NULL &&
+        tool_seconds_ms(tool->values[OPTION_TIMEOUT], "--timeout", &timeout_ms) != TOOL_DONE)
+        return TOOL_USAGE;
+    tool->timeout_ms = timeout_ms < 1 ? 1 : (int)timeout_ms;
+    return TOOL_DONE;
+}
+
+int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char **argv)
+{
+    bool options_end = false;
+
+    for (int at = 0; at < argc; at++) {
+        if (!options_end && strcmp(argv[at], "--") == 0) {
+            options_end = true;
+        } else if (!options_end && argv[at][0] == '-' && argv[at][1] != '\0') {
+            int code = parse_option(tool, verb, argc, argv, &at);
+
+            if (code != TOOL_DONE)
+                return code;
+        } else if (tool->args_count < verb->args_max) {
+            tool->args[tool->args_count++] = argv[at];
+        } else {
+            return tool_fail(TOOL_USAGE, "%s does not know what to do with \"%s\": muster %s %s",
+                             verb->name, argv[at], verb->name, verb->args);
+        }
+    }
+    if (tool->values[OPTION_HELP] != NULL)
+        return TOOL_DONE;
+    take_environment(tool);
+    return check(tool, verb);
+}
+
+int tool_number(const char *text, const char *what, int64_t min, int64_t max, int64_t *ret_number)
+{
+    char *end = NULL;
+    long long number;
+
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < min || number > max)
+        return tool_fail(TOOL_USAGE, "%s is a whole number from %" PRId64 " to %" PRId64
+                         ", not \"%s\"", what, min, max, text);
+    *ret_number = number;
+    return TOOL_DONE;
+}
+
+int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms)
+{
+    char *end = NULL;
+    double seconds = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(seconds >= 0 && seconds <= 1e6))
+        return tool_fail(TOOL_USAGE, "%s is a number of seconds from 0 to 1000000, not \"%s\"", what,
+                         text);
+    *ret_ms = (int64_t)(seconds * 1000 + 0.5);
+    return TOOL_DONE;
+}
+
+/* --- the place that answers ---------------------------------------------------------------------- */
+
+/* Where a musterd that was started without options listens and keeps its state. */
+static void default_places(char *socket, size_t socket_size, char *db, size_t db_size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+
+    if (geteuid() == 0) {
+        snprintf(socket, socket_size, "/run/muster/broker.sock");
+        snprintf(db, db_size, "/var/lib/muster/muster.db");
+        return;
+    }
+    if (runtime != NULL && runtime[0] == '/')
+        snprintf(socket, socket_size, "%s/muster/broker.sock", runtime);
+    else
+        snprintf(socket, socket_size, "/tmp/muster-%u/broker.sock", (unsigned)geteuid());
+    if (state != NULL && state[0] == '/')
+        snprintf(db, db_size, "%s/muster/muster.db", state);
+    else
+        snprintf(db, db_size, "%s/.local/state/muster/muster.db", home == NULL ? "" : home);
+}
+
+/* The default broker if it is there, else the default database: it can be read while no broker runs. */
+static int choose_default(struct tool *tool)
+{
+    char socket[512];
+    char db[512];
+
+    default_places(socket, sizeof socket, db, sizeof db);
+    if (access(socket, F_OK) == 0)
+        snprintf(tool->address, sizeof tool->address, "ipc://%s", socket);
+    else if (access(db, F_OK) == 0)
+        snprintf(tool->address, sizeof tool->address, "%s", db);
+    else
+        return tool_fail(TOOL_UNREACHABLE,
+                         "no broker runs here (no socket %s) and there is no database %s: start "
+                         "`musterd`, or name another place with --broker ADDRESS or --db PATH",
+                         socket, db);
+    return TOOL_DONE;
+}
+
+bool tool_default_broker(char *address, size_t size)
+{
+    char socket[512];
+    char db[512];
+
+    default_places(socket, sizeof socket, db, sizeof db);
+    snprintf(address, size, "ipc://%s", socket);
+    return access(socket, F_OK) == 0;
+}
+
+int tool_connect(struct tool *tool)
+{
+    const char *place = tool->values[OPTION_BROKER];
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+
+    if (place != NULL && strstr(place, "://") == NULL)
+        return tool_fail(TOOL_USAGE,
+                         "\"%s\" is not a broker's address: give tcp://host:port or ipc://path",
+                         place);
+    if (place == NULL)
+        place = tool->values[OPTION_DB];
+    if (place == NULL && choose_default(tool) != TOOL_DONE)
+        return TOOL_UNREACHABLE;
+    if (place != NULL)
+        snprintf(tool->address, sizeof tool->address, "%s", place);
+    status = muster_client_open(tool->address, tool->timeout_ms, &tool->client, &err);
+    if (status == MUSTER_OK)
+        return TOOL_DONE;
+    if (status == MUSTER_E_ARGUMENT)
+        return tool_fail(TOOL_USAGE, "%s", err.text);
+    return tool_fail(TOOL_UNREACHABLE, "%s", err.text);
+}
+
+/* --- the job that is meant ----------------------------------------------------------------------- */
+
+/* "a, b, c": the names in rows, for an error text. */
+static void list_jobs(const muster_rows_t *rows, char *text, size_t size)
+{
+    const struct muster_job_row *jobs = muster_rows_jobs(rows);
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < muster_rows_count(rows) && used + 80 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", jobs[i].job);
+    if (text[0] == '\0')
+        snprintf(text, size, "none yet");
+}
+
+static int unknown_job(struct tool *tool, const char *name)
+{
+    muster_rows_t *all = NULL;
+    char names[512] = "not known";
+
+    if (muster_client_jobs(tool->client, NULL, &all, NULL) == MUSTER_OK)
+        list_jobs(all, names, sizeof names);
+    muster_rows_destroy(&all);
+    return tool_fail(TOOL_NO, "%s knows no job \"%s\": its jobs are: %s", tool->address, name,
+                     names);
+}
+
+int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = MUSTER_OK;
+
+    if (name[0] != '\0')
+        status = muster_client_jobs(tool->client, name, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (muster_rows_count(rows) == 0) {
+        muster_rows_destroy(&rows);
+        return unknown_job(tool, name);
+    }
+    *ret_rows = rows;
+    return TOOL_DONE;
+}
+
+int tool_find_job(struct tool *tool)
+{
+    const char *name = tool->values[OPTION_JOB];
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rows = NULL;
+    enum muster_status status;
+    char names[512];
+    int code = TOOL_DONE;
+
+    if (name != NULL) {
+        code = tool_get_job(tool, name, &rows);
+        if (code == TOOL_DONE)
+            snprintf(tool->job, sizeof tool->job, "%s", name);
+        muster_rows_destroy(&rows);
+        return code;
+    }
+    status = muster_client_jobs(tool->client, NULL, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (muster_rows_count(rows) == 1) {
+        snprintf(tool->job, sizeof tool->job, "%s", muster_rows_jobs(rows)[0].job);
+    } else if (muster_rows_count(rows) == 0) {
+        code = tool_fail(TOOL_NO,
+                         "%s knows no job yet: start one, for example with `muster run --job NAME "
+                         "-n 4 -- PROGRAM`",
+                         tool->address);
+    } else {
+        list_jobs(rows, names, sizeof names);
+        code = tool_fail(TOOL_USAGE, "%s knows several jobs (%s): choose one with --job",
+                         tool->address, names);
+    }
+    muster_rows_destroy(&rows);
+    return code;
+}

@@ -1,0 +1,232 @@
+#include "tools/render.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* --- short texts --------------------------------------------------------------------------------- */
+
+struct shown render_age(int64_t unix_ms, int64_t now_unix_ms)
+{
+    struct shown shown = {"-"};
+    int64_t seconds = (now_unix_ms - unix_ms) / 1000;
+
+    if (unix_ms <= 0)
+        return shown;
+    if (seconds < 0)
+        seconds = 0; /* the broker's clock may be a little ahead */
+    if (seconds < 120)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " s ago", seconds);
+    else if (seconds < 120 * 60)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " min ago", seconds / 60);
+    else if (seconds < 48 * 3600)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " h ago", seconds / 3600);
+    else
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " days ago", seconds / 86400);
+    return shown;
+}
+
+struct shown render_duration(int64_t ms)
+{
+    struct shown shown = {"-"};
+
+    if (ms < 0)
+        return shown;
+    if (ms < 100)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " ms", ms);
+    else if (ms < 120000)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 ".%" PRId64 " s", (ms + 50) / 1000,
+                 (ms + 50) % 1000 / 100);
+    else if (ms < 7200000)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " min", ms / 60000);
+    else
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " h", ms / 3600000);
+    return shown;
+}
+
+struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms)
+{
+    struct shown shown = {"-"};
+    time_t seconds = (time_t)(unix_ms / 1000);
+    time_t now_seconds = (time_t)(now_unix_ms / 1000);
+    struct tm then;
+    struct tm now;
+
+    if (unix_ms <= 0 || localtime_r(&seconds, &then) == NULL ||
+        localtime_r(&now_seconds, &now) == NULL)
+        return shown;
+    if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday)
+        strftime(shown.text, sizeof shown.text, "%H:%M:%S", &then);
+    else
+        strftime(shown.text, sizeof shown.text, "%Y-%m-%d %H:%M:%S", &then);
+    return shown;
+}
+
+struct shown render_bytes(int64_t bytes)
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    struct shown shown = {"-"};
+    double value = (double)bytes / 1000;
+    size_t unit = 0;
+
+    if (bytes < 0)
+        return shown;
+    if (bytes < 1000) {
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " B", bytes);
+        return shown;
+    }
+    for (; value >= 999.95 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        value /= 1000;
+    snprintf(shown.text, sizeof shown.text, "%.1f %s", value, units[unit]);
+    return shown;
+}
+
+struct shown render_number(int64_t number)
+{
+    struct shown shown = {"-"};
+
+    if (number >= 0)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64, number);
+    return shown;
+}
+
+struct shown render_count(int64_t number)
+{
+    return render_number(number == 0 ? -1 : number);
+}
+
+/* --- tables -------------------------------------------------------------------------------------- */
+
+void table_init(struct table *table, const char *const *titles, int columns)
+{
+    *table = (struct table){.titles = titles, .columns = columns};
+}
+
+void table_add(struct table *table, const char *text)
+{
+    char *copy;
+
+    if (table->cells_count == table->cells_capacity) {
+        size_t capacity = table->cells_capacity == 0 ? 64 : table->cells_capacity * 2;
+        char **cells = realloc(table->cells, capacity * sizeof *cells);
+
+        if (cells == NULL) {
+            table->broken = true;
+            return;
+        }
+        table->cells = cells;
+        table->cells_capacity = capacity;
+    }
+    copy = strdup(text[0] == '\0' ? "-" : text);
+    if (copy == NULL) {
+        table->broken = true;
+        return;
+    }
+    for (char *at = copy; *at != '\0'; at++)
+        if (*at == '\n' || *at == '\t')
+            *at = ' ';
+    table->cells[table->cells_count++] = copy;
+}
+
+static int width_of(const char *text) /* characters of UTF-8 */
+{
+    int width = 0;
+
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+static void print_cell(FILE *out, const char *text, int width, bool right, bool last)
+{
+    int pad = width - width_of(text);
+
+    if (right)
+        fprintf(out, "%*s%s", pad, "", text);
+    else if (last)
+        fputs(text, out);
+    else
+        fprintf(out, "%s%*s", text, pad, "");
+    fputs(last ? "\n" : "  ", out);
+}
+
+void table_print(struct table *table, FILE *out)
+{
+    int widths[RENDER_COLUMNS_MAX] = {0};
+    int columns = table->columns;
+
+    for (int i = 0; i < columns; i++)
+        widths[i] = width_of(table->titles[i]) - (table->titles[i][0] == '>');
+    for (size_t i = 0; i < table->cells_count; i++) {
+        int *width = &widths[i % (size_t)columns];
+        int own = width_of(table->cells[i]);
+
+        *width = own > *width ? own : *width;
+    }
+    for (int i = 0; i < columns; i++) {
+        bool right = table->titles[i][0] == '>';
+
+        print_cell(out, table->titles[i] + right, widths[i], right, i + 1 == columns);
+    }
+    for (size_t i = 0; i < table->cells_count; i++) {
+        int column = (int)(i % (size_t)columns);
+
+        print_cell(out, table->cells[i], widths[column], table->titles[column][0] == '>',
+                   column + 1 == columns);
+        free(table->cells[i]);
+    }
+    free(table->cells);
+    if (table->broken)
+        fputs("(out of memory: rows are missing)\n", out);
+    *table = (struct table){0};
+}
+
+/* --- JSON ---------------------------------------------------------------------------------------- */
+
+json_t *render_row(const muster_rows_t *rows, size_t row)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; object != NULL && i < muster_rows_columns(rows); i++) {
+        const char *name = muster_rows_column_name(rows, i);
+        enum muster_column_kind kind = muster_rows_column_kind(rows, i);
+        json_t *value;
+
+        if (kind == MUSTER_COLUMN_TEXT)
+            value = json_string(muster_rows_text(rows, row, i));
+        else if (kind == MUSTER_COLUMN_BOOLEAN)
+            value = json_boolean(muster_rows_integer(rows, row, i) != 0);
+        else
+            value = json_integer((json_int_t)muster_rows_integer(rows, row, i));
+        if (value == NULL) /* a text that is no UTF-8: damaged, but the rest is worth showing */
+            value = json_null();
+        json_object_set_new(object, name, value);
+    }
+    return object;
+}
+
+json_t *render_rows(const muster_rows_t *rows)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array != NULL && i < muster_rows_count(rows); i++)
+        json_array_append_new(array, render_row(rows, i));
+    return array;
+}
+
+json_t *render_document(void)
+{
+    return json_pack("{s:i}", "schema_version", RENDER_SCHEMA_VERSION);
+}
+
+bool render_json(json_t *document, FILE *out, bool one_line)
+{
+    size_t flags = one_line ? JSON_COMPACT : (size_t)JSON_INDENT(2);
+    char *text = document == NULL ? NULL : json_dumps(document, flags);
+    bool ok = text != NULL && fprintf(out, "%s\n", text) > 0;
+
+    free(text);
+    json_decref(document);
+    return ok;
+}

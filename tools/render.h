@@ -1,0 +1,47 @@
+/* render - tables, JSON, times and sizes for people.
+ * Never: the clock; `now` is handed in, so that outputs can be compared. */
+#ifndef TOOLS_RENDER_H
+#define TOOLS_RENDER_H
+
+#include <muster/client.h>
+
+#include <jansson.h>
+#include <stdio.h>
+
+#define RENDER_SCHEMA_VERSION 1
+#define RENDER_COLUMNS_MAX 16
+
+/* A short text, by value, so that several fit in one printf. */
+struct shown {
+    char text[64];
+};
+struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
+struct shown render_duration(int64_t ms);                      /* "0.8 s", "-" for -1 */
+/* "12:00:03", with the date unless it is that of now, in local time. */
+struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms);
+struct shown render_bytes(int64_t bytes);   /* "1.2 MB" */
+struct shown render_number(int64_t number); /* "-" below 0 */
+struct shown render_count(int64_t number);  /* "-" for 0 too */
+
+/* Rows of texts in aligned columns; the last column is not padded. */
+struct table {
+    const char *const *titles; /* a leading '>' aligns to the right */
+    int columns;
+    char **cells; /* owned */
+    size_t cells_count;
+    size_t cells_capacity;
+    bool broken; /* out of memory */
+};
+void table_init(struct table *table, const char *const *titles, int columns);
+void table_add(struct table *table, const char *text); /* copies; next column, next row */
+void table_print(struct table *table, FILE *out);      /* and frees */
+
+/* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */
+json_t *render_row(const muster_rows_t *rows, size_t row);
+json_t *render_rows(const muster_rows_t *rows);
+/* {"schema_version": 1}, to be filled. */
+json_t *render_document(void);
+/* Writes and drops it. false: no memory, nothing was written. */
+bool render_json(json_t *document, FILE *out, bool one_line);
+
+#endif

@@ -1,0 +1,378 @@
+/* story - the frame of a story: what asked for it, what befell meanwhile, what it costs. */
+#include "tools/story_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- sentences ----------------------------------------------------------------------------------- */
+
+static void add_line(struct story *story, char *line) /* takes */
+{
+    char **lines = line == NULL
+                       ? NULL
+                       : realloc(story->lines, (story->lines_count + 1) * sizeof *story->lines);
+
+    if (lines == NULL) {
+        free(line);
+        story->broken = true;
+        return;
+    }
+    for (char *at = line; *at != '\0'; at++)
+        if (*at == '\n' || *at == '\t')
+            *at = ' ';
+    story->lines = lines;
+    story->lines[story->lines_count++] = line;
+}
+
+void story_say(struct story *story, const char *format, ...)
+{
+    char *line = NULL;
+    va_list list;
+
+    va_start(list, format);
+    if (vasprintf(&line, format, list) < 0)
+        line = NULL;
+    va_end(list);
+    add_line(story, line);
+}
+
+void story_say_text(struct story *story, const char *text, const char *format, ...)
+{
+    size_t length = strlen(text);
+    char end = length == 0 ? '.' : text[length - 1];
+    char *line = NULL;
+    char *whole = NULL;
+    va_list list;
+
+    va_start(list, format);
+    if (vasprintf(&line, format, list) < 0)
+        line = NULL;
+    va_end(list);
+    if (length == 0)
+        text = "no reason was given.";
+    if (line == NULL ||
+        asprintf(&whole, "%s%s%s", line, text, strchr(".!?", end) == NULL ? "." : "") < 0)
+        whole = NULL;
+    free(line);
+    add_line(story, whole);
+}
+
+static void pause_line(struct story *story) /* between paragraphs, never two */
+{
+    if (story->lines_count > 0 && story->lines[story->lines_count - 1][0] != '\0')
+        story_say(story, "%s", "");
+}
+
+struct who story_who(int64_t rank, const char *host, int64_t pid)
+{
+    struct who who;
+
+    if (host[0] == '\0')
+        snprintf(who.text, sizeof who.text, "rank %" PRId64, rank);
+    else
+        snprintf(who.text, sizeof who.text, "rank %" PRId64 " (host %s, pid %" PRId64 ")", rank,
+                 host, pid);
+    return who;
+}
+
+struct who story_member(const struct story *story, int64_t rank)
+{
+    for (size_t i = 0; i < muster_rows_count(story->rounds); i++) {
+        const struct muster_participant_row *member = muster_rows_participants(story->participants[i]);
+
+        for (size_t k = 0; k < muster_rows_count(story->participants[i]); k++)
+            if (member[k].rank == rank)
+                return story_who(rank, member[k].host, member[k].pid);
+    }
+    return story_who(rank, "", 0);
+}
+
+struct shown story_at(const struct story *story, int64_t unix_ms)
+{
+    return render_clock(unix_ms, story->now_unix_ms);
+}
+
+const struct muster_round_row *story_last_round(const struct story *story)
+{
+    size_t count = muster_rows_count(story->rounds);
+
+    return count == 0 ? NULL : &muster_rows_rounds(story->rounds)[count - 1];
+}
+
+/* --- what asked for it --------------------------------------------------------------------------- */
+
+bool story_has_notice(const struct story *story, const struct muster_notice_row *notice)
+{
+    const struct muster_round_row *first = muster_rows_rounds(story->rounds);
+    const struct muster_round_row *last = story_last_round(story);
+
+    if (story->notice_id != NULL && strcmp(notice->id, story->notice_id) == 0)
+        return true;
+    return last != NULL && notice->generation == last->generation &&
+           notice->round >= first->round && notice->round <= last->round;
+}
+
+static const struct muster_event_row *find_incident(const struct story *story, const char *kind,
+                                                    const char *text)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
+        if (strcmp(event[i].kind, kind) == 0 && (text == NULL || strcmp(event[i].text, text) == 0))
+            return &event[i];
+    return NULL;
+}
+
+static void tell_notice(struct story *story, const struct muster_notice_row *notice)
+{
+    struct shown time = story_at(story, notice->received_unix_ms);
+    struct who who = story_who(notice->rank, notice->host, notice->pid);
+    const char *source = notice->by_operator ? "an operator" : notice->source;
+    const char *withdrawn = strcmp(notice->state, "cancelled") == 0 ? "was then withdrawn" : NULL;
+    const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
+
+    if (notice->left_ms >= 0)
+        story_say(story, "At %s %s was told by %s that it will be ended, with %s left (notice %s, %s).",
+                  time.text, who.text, source, render_duration(notice->left_ms).text, notice->id,
+                  notice->kind);
+    else
+        story_say(story,
+                  "At %s %s was told by %s that it will be ended, without saying when (notice %s, %s).",
+                  time.text, who.text, source, notice->id, notice->kind);
+    if (notice->text[0] != '\0')
+        story_say_text(story, notice->text, "The notice says: ");
+    if (withdrawn != NULL && event != NULL)
+        story_say(story, "It was withdrawn at %s.", story_at(story, event->unix_ms).text);
+    else if (withdrawn != NULL)
+        story_say(story, "It was withdrawn.");
+}
+
+static void tell_cause(struct story *story)
+{
+    const struct muster_round_row *last = story_last_round(story);
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    size_t told = 0;
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (story_has_notice(story, &notice[i])) {
+            tell_notice(story, &notice[i]);
+            told++;
+        }
+    if (last == NULL || told > 0)
+        return;
+    if (strcmp(last->cause, "operator") == 0)
+        story_say(story, "An operator asked for a checkpoint.");
+    else if (strcmp(last->cause, "policy") == 0)
+        story_say(story, "The ranks asked for a checkpoint at a step of their own.");
+    else
+        story_say(story, "The cause of the save was: %s.", last->cause);
+}
+
+/* --- what befell meanwhile ----------------------------------------------------------------------- */
+
+static int64_t begins_unix_ms(const struct story *story)
+{
+    const struct muster_round_row *first = muster_rows_rounds(story->rounds);
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    int64_t begins = first == NULL ? INT64_MAX : first->opened_unix_ms;
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (story_has_notice(story, &notice[i]) && notice[i].received_unix_ms < begins)
+            begins = notice[i].received_unix_ms;
+    return begins;
+}
+
+static bool is_told_elsewhere(const struct muster_event_row *event)
+{
+    return strcmp(event->kind, "notice cancelled") == 0;
+}
+
+/* Incidents of [from, until), each with the broker's own words. */
+static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+    const struct muster_round_row *last = story_last_round(story);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++) {
+        struct shown time = story_at(story, event[i].unix_ms);
+        const char *text = event[i].text;
+
+        if (event[i].unix_ms < from_unix_ms || event[i].unix_ms >= until_unix_ms ||
+            is_told_elsewhere(&event[i]))
+            continue;
+        if (strcmp(event[i].kind, "not saved") == 0 && last != NULL &&
+            strcmp(last->reason, text) == 0) /* said already */
+            story_say(story, "At %s the termination was left without a checkpoint.", time.text);
+        else if (strcmp(event[i].kind, "not saved") == 0)
+            story_say_text(story, text, "At %s the termination was left without a checkpoint: ",
+                           time.text);
+        else if (strcmp(event[i].kind, "generation ended") == 0)
+            story_say_text(story, text, "At %s generation %" PRId64 " ended: ", time.text,
+                           event[i].generation);
+        else if (event[i].rank >= 0)
+            story_say_text(story, text, "At %s, %s (rank %" PRId64 "): ", time.text, event[i].kind,
+                           event[i].rank);
+        else
+            story_say_text(story, text, "At %s, %s: ", time.text, event[i].kind);
+    }
+}
+
+static void tell_rounds(struct story *story)
+{
+    const struct muster_round_row *round = muster_rows_rounds(story->rounds);
+    size_t count = muster_rows_count(story->rounds);
+    int64_t from = begins_unix_ms(story);
+
+    for (size_t i = 0; i < count; i++) {
+        pause_line(story);
+        tell_incidents(story, from, round[i].opened_unix_ms);
+        from = round[i].opened_unix_ms;
+        story_round(story, i);
+    }
+    pause_line(story);
+    /* What comes long after an operator's save has nothing to do with it. */
+    if (count > 0 && strcmp(round[count - 1].cause, "termination") != 0 &&
+        round[count - 1].ended_unix_ms != 0)
+        tell_incidents(story, from, round[count - 1].ended_unix_ms + 1);
+    else
+        tell_incidents(story, from, INT64_MAX);
+}
+
+/* --- what it costs ------------------------------------------------------------------------------- */
+
+static void tell_lost(struct story *story, int64_t furthest, int64_t resume, const char *from)
+{
+    int64_t lost = furthest - resume;
+
+    if (lost <= 0)
+        story_say(story, "%s No step is lost.", from);
+    else
+        story_say(story, "%s %" PRId64 " step%s %s lost.", from, lost, lost == 1 ? "" : "s",
+                  lost == 1 ? "is" : "are");
+}
+
+static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
+                         const struct muster_generation_row *next)
+{
+    char from[192];
+
+    if (next->resume_checkpoint != 0)
+        snprintf(from, sizeof from,
+                 "Generation %" PRId64 " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",
+                 next->generation, next->resume_step, next->resume_checkpoint);
+    else
+        snprintf(from, sizeof from,
+                 "Generation %" PRId64 " began from the start, for there was no committed checkpoint.",
+                 next->generation);
+    tell_lost(story, generation->step, next->resume_step, from);
+}
+
+static void tell_outlook(struct story *story)
+{
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+    const struct muster_generation_row *next =
+        muster_rows_count(story->generations) > 1 ? generation + 1 : NULL;
+    const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
+    bool ends;
+    char from[1400];
+
+    if (generation == NULL)
+        return;
+    ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
+    if (next != NULL) {
+        tell_resumed(story, generation, next);
+        return;
+    }
+    if (latest == NULL)
+        snprintf(from, sizeof from, "There is no committed checkpoint%s",
+                 ends ? ": the job will start from the beginning." : " yet; the job trains on.");
+    else
+        snprintf(from, sizeof from,
+                 ends ? "The job will resume from the newest committed checkpoint, step %" PRId64
+                        " (checkpoint %" PRId64 ", %s)."
+                      : "The job trains on; its newest committed checkpoint is step %" PRId64
+                        " (checkpoint %" PRId64 ", %s).",
+                 latest->step, latest->checkpoint, latest->path);
+    if (ends)
+        tell_lost(story, generation->step, latest == NULL ? 0 : latest->step, from);
+    else
+        story_say(story, "%s", from);
+}
+
+/* A notice that no round was opened for. */
+static void tell_no_round(struct story *story)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+    const char *state = "";
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (story_has_notice(story, &notice[i]))
+            state = notice[i].state;
+    tell_incidents(story, begins_unix_ms(story), INT64_MAX);
+    if (strcmp(state, "cancelled") == 0)
+        story_say(story, "No round was opened for it, so there is no checkpoint of it.");
+    else if (strcmp(state, "active") == 0)
+        story_say(story, "It stands, and no round has been opened for it yet.");
+    else if (find_incident(story, "not saved", NULL) != NULL)
+        return; /* it has said why */
+    else if (generation != NULL && generation->end_text[0] != '\0')
+        story_say_text(story, generation->end_text, "No checkpoint came of it: ");
+    else
+        story_say(story, "No checkpoint came of it: no round was opened before the generation ended.");
+}
+
+/* The answer in one line; the story follows. */
+static void tell_headline(struct story *story)
+{
+    const struct muster_round_row *last = story_last_round(story);
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+    int64_t number = generation == NULL ? 0 : generation->generation;
+
+    if (last == NULL)
+        story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round.", story->job, number,
+                  story->notice_id);
+    else if (strcmp(last->state, "committed") == 0)
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": saved at step %" PRId64 ".",
+                  story->job, number, last->round, last->step);
+    else if (strcmp(last->state, "unchanged") == 0)
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64
+                  ": nothing new to save at step %" PRId64 ".", story->job, number, last->round,
+                  last->step);
+    else if (strcmp(last->state, "aborted") == 0)
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job, number,
+                  last->round, last->final ? "not saved" : "aborted, to be tried again");
+    else
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job, number,
+                  last->round, last->state);
+    pause_line(story);
+}
+
+void story_tell(struct story *story)
+{
+    tell_headline(story);
+    tell_cause(story);
+    if (story_last_round(story) == NULL)
+        tell_no_round(story);
+    else
+        tell_rounds(story);
+    tell_outlook(story);
+}
+
+void story_free(struct story *story)
+{
+    for (size_t i = 0; story->participants != NULL && i < muster_rows_count(story->rounds); i++)
+        muster_rows_destroy(&story->participants[i]);
+    free(story->participants);
+    for (size_t i = 0; i < story->lines_count; i++)
+        free(story->lines[i]);
+    free(story->lines);
+    muster_rows_destroy(&story->rounds);
+    muster_rows_destroy(&story->notices);
+    muster_rows_destroy(&story->incidents);
+    muster_rows_destroy(&story->generations);
+    muster_rows_destroy(&story->checkpoint);
+    muster_rows_destroy(&story->latest);
+    *story = (struct story){0};
+}

@@ -1,0 +1,31 @@
+/* story_internal - what the two halves of a story share: story.c (notices, outcome), story_round.c. */
+#ifndef TOOLS_STORY_INTERNAL_H
+#define TOOLS_STORY_INTERNAL_H
+
+#include "tools/render.h"
+#include "tools/story.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Adds one sentence. */
+void story_say(struct story *story, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, for one that ends with a text of the broker's: the full stop is added if it lacks one. */
+void story_say_text(struct story *story, const char *text, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct who {
+    char text[320];
+};
+/* "rank 2 (host h, pid 7)"; the rest is left out as far as it is unknown. */
+struct who story_who(int64_t rank, const char *host, int64_t pid);
+/* The same for a member of any of the story's rounds. */
+struct who story_member(const struct story *story, int64_t rank);
+struct shown story_at(const struct story *story, int64_t unix_ms); /* a time of day */
+
+const struct muster_round_row *story_last_round(const struct story *story); /* NULL: no round */
+
+/* What happened in round number index of the story. */
+void story_round(struct story *story, size_t index);
+
+#endif

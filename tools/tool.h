@@ -1,0 +1,118 @@
+/* tool - what the verbs of `muster` share: options, the client, the job, exit codes.
+ * The tool prints its answer on stdout only when it is whole, and every error on stderr as one line:
+ * what happened, to what, what to do next. */
+#ifndef TOOLS_TOOL_H
+#define TOOLS_TOOL_H
+
+#include <muster/client.h>
+
+#include <stdio.h>
+
+enum tool_exit {
+    TOOL_DONE = 0,
+    TOOL_NO = 1,          /* the answer is no: nothing found, not saved */
+    TOOL_USAGE = 2,
+    TOOL_UNREACHABLE = 3, /* no broker, no readable database */
+    TOOL_REFUSED = 4      /* the broker said no */
+};
+
+enum tool_option_id {
+    OPTION_BROKER,
+    OPTION_DB,
+    OPTION_JOB,
+    OPTION_JSON,
+    OPTION_TIMEOUT,
+    OPTION_GENERATION,
+    OPTION_SINCE,
+    OPTION_FOLLOW,
+    OPTION_GRACE,
+    OPTION_TEXT,
+    OPTION_CANCEL,
+    OPTION_WAIT,
+    OPTION_HELP,
+    OPTION_COUNT
+};
+struct tool_option {
+    const char *name;  /* without the dashes */
+    const char *value; /* what it is called in help; NULL: takes none */
+    const char *env;   /* NULL: none */
+    const char *help;
+};
+extern const struct tool_option tool_option_table[OPTION_COUNT];
+
+#define TOOL_ARGS_MAX 3
+
+struct tool {
+    const char *verb;
+    const char *values[OPTION_COUNT]; /* NULL: not given; flags: "" */
+    const char *args[TOOL_ARGS_MAX];
+    int args_count;
+    int timeout_ms;
+    int64_t now_unix_ms;
+    char address[1024]; /* broker or database, once opened */
+    muster_client_t *client;
+    char job[256]; /* once resolved */
+    FILE *out;     /* collected, then written to stdout by the main program */
+};
+
+struct tool_verb {
+    const char *name;
+    const char *args; /* shown in help */
+    const char *summary;
+    unsigned options; /* bits of tool_option_id, the common ones left out */
+    int args_min;
+    int args_max;
+    int (*run)(struct tool *tool); /* an exit code */
+};
+extern const struct tool_verb tool_verbs[]; /* ends with name NULL */
+
+#define OPTION_BIT(id) (1u << (id))
+#define OPTIONS_COMMON                                                                             \
+    (OPTION_BIT(OPTION_BROKER) | OPTION_BIT(OPTION_DB) | OPTION_BIT(OPTION_JOB) |                  \
+     OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_HELP))
+
+/* --- options.c --- */
+
+/* Reads the words behind the verb. TOOL_DONE, or TOOL_USAGE after saying what is wrong. */
+int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char **argv);
+/* A whole number, or a number of seconds given as decimal, of an option or argument. */
+int tool_number(const char *text, const char *what, int64_t min, int64_t max, int64_t *ret_number);
+int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms);
+/* Opens the client on the broker or database that was named, or the default one. */
+int tool_connect(struct tool *tool);
+/* The address of a musterd started without options. false: there is no such socket. */
+bool tool_default_broker(char *address, size_t size);
+/* Finds the job that is meant: --job, MUSTER_JOB, or the only one. Needs the client. */
+int tool_find_job(struct tool *tool);
+/* The same for a job given by name; *ret_rows (owned) holds its one row. */
+int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows);
+
+/* --- muster.c --- */
+
+/* Says "muster: ..." on stderr. Returns exit_code, so that a caller can return it. */
+int tool_fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for an error of the library; picks the exit code. */
+int tool_fail_status(enum muster_status status, const struct muster_error *err);
+/* Writes what was collected in tool->out to stdout and empties it, without control characters. */
+int tool_flush(struct tool *tool);
+bool tool_json(const struct tool *tool);
+
+/* The newest committed step of a job, -1 if it has none or is not known. 0 = done; anything else:
+ * the broker (NULL: MUSTER_BROKER, else the default one) was not reachable. Prints nothing. */
+int tool_latest_step(const char *broker, const char *job, int64_t *ret_step);
+
+/* --- verbs --- */
+
+int cmd_status(struct tool *tool);
+int cmd_nodes(struct tool *tool);
+int cmd_rounds(struct tool *tool);
+int cmd_round(struct tool *tool);
+int cmd_checkpoints(struct tool *tool);
+int cmd_latest(struct tool *tool);
+int cmd_events(struct tool *tool);
+int cmd_notify(struct tool *tool);
+int cmd_save(struct tool *tool);
+int cmd_why(struct tool *tool);
+int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
+
+#endif
