@@ -45,6 +45,7 @@
 #define THAW_MS 4000           /* node: closing without a decision */
 #define THAW_ABORTED_MS 2000   /* node: after an aborted report */
 #define WAY_MIN_MS 60000       /* way to S: max(this, (S - done + 1) x 3 x step p95) */
+#define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
 #define SAVE_MIN_MS 60000      /* save: max(this, 3 x save p95) */
 #define MARGIN_MS 1000         /* before the deadline */
 #define GRACE_DEFAULT_MS 30000 /* a notice that does not say, on an unknown platform */

@@ -353,7 +353,7 @@ static void on_message(struct core *core, const struct input *in)
     if (m->up.applied_seq > peer->applied_seq) {
         peer->applied_seq = m->up.applied_seq;
         peer->progress_dirty = true;
-        if (peer->applied_seq == peer->job->seq) {
+        if (peer->applied_seq == peer->job->seq && !peer->repeated) {
             int64_t took = core->now - peer->job->emitted_boot_ms;
             peer->job->fan_out_ms = took > 1000 ? 1000 : took;
         }
@@ -378,7 +378,7 @@ static void restart_rounds(struct core *core, struct job *job)
         struct round *round = &job->rounds[i];
         if (!round->used)
             continue;
-        round->way_until_boot_ms = core->now + WAY_MIN_MS;
+        round->way_until_boot_ms = core->now + round_way_ms(round);
         for (size_t p = 0; p < round->count; p++)
             round->parts[p].at_step_boot_ms = core->now;
         if (round->state == ROUND_FREEZING) {

@@ -147,8 +147,7 @@ void generation_check_ended(struct core *core, struct job *job)
 {
     enum wire_generation_state state = job->gen.state;
 
-    if ((state != GENERATION_RUNNING && state != GENERATION_ENDING) ||
-        generation_live_count(job) > 0)
+    if (state == GENERATION_NONE || state == GENERATION_ENDED || generation_live_count(job) > 0)
         return;
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)

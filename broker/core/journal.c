@@ -273,6 +273,9 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
         struct peer *peer = job->peers[i];
         int64_t first = job->fan_out_ms * 3;
         peer->repeat_every_ms = first > REPEAT_MIN_MS ? first : REPEAT_MIN_MS;
+        if (peer->repeat_every_ms > REPEAT_MAX_MS)
+            peer->repeat_every_ms = REPEAT_MAX_MS;
+        peer->repeated = false;
         peer->repeat_boot_ms = core->now + peer->repeat_every_ms;
     }
     job_timer(job, core->now + REPEAT_MIN_MS);

@@ -422,13 +422,16 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     if (beat->begun != peer->begun || beat->done != peer->done) {
         peer->advanced_boot_ms = core->now;
         peer->stuck_said = false;
-        struct round *round = round_open_one(peer->job);
-        if (round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step &&
-            core->now + WAY_MIN_MS > round->way_until_boot_ms)
-            round->way_until_boot_ms = core->now + WAY_MIN_MS; /* it is still coming */
     }
+    bool advanced = beat->begun > peer->begun;
     peer->begun = beat->begun;
     peer->done = beat->done;
+    struct round *round = round_open_one(peer->job);
+    if (advanced && round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step) {
+        int64_t until = core->now + round_way_ms(round); /* it is still coming */
+        if (until > round->way_until_boot_ms)
+            round->way_until_boot_ms = until;
+    }
     peer->phase = (unsigned)beat->phase;
     peer->phase_ms = beat->phase_ms;
     peer->step_p95_ms = beat->step_p95_ms;
@@ -468,6 +471,19 @@ static bool round_without(struct core *core, struct job *job, const struct peer 
     return round_abort(core, job, round, (int64_t)peer->rank, code, why_text, retry);
 }
 
+/* Without it the others cannot go on together, and nobody told them yet. */
+static void left_early(struct core *core, struct peer *peer)
+{
+    struct wire_error error = {.code = peer->exit_code, .step = peer->done};
+    char text[256];
+
+    snprintf(text, sizeof text, "rank %llu left in the middle (%s, exit code %lld)",
+             (unsigned long long)peer->rank, wire_leave_why_name(peer->leave_why),
+             (long long)peer->exit_code);
+    error.text = text;
+    roster_error(core, peer, &error);
+}
+
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave)
 {
     static const struct answer ok = {MUSTER_OK, "", 0};
@@ -490,9 +506,13 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
             if (job->gen.error_rank < 0 && !peer->failed)
                 roster_error(core, peer, &error);
         }
+        bool finished = leave->why == LEAVE_FINISHED;
         snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
-                 leave->why == LEAVE_FINISHED ? "finished" : "left");
-        round_without(core, job, peer, MUSTER_E_ABORTED, text, leave->why != LEAVE_FINISHED);
+                 finished ? "finished" : "left");
+        round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+        if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
+            generation_live_count(job) > 0)
+            left_early(core, peer);
     }
     generation_check_ended(core, job);
     return ok;
@@ -597,6 +617,7 @@ static void repeat_events(struct core *core, struct peer *peer)
     action->job = out_text(core, job->name);
     action->number = peer->applied_seq + 1;
     action->count = EVENTS_PAGE_MAX;
+    peer->repeated = true;
     peer->repeat_every_ms =
         peer->repeat_every_ms * 2 > REPEAT_MAX_MS ? REPEAT_MAX_MS : peer->repeat_every_ms * 2;
     peer->repeat_boot_ms = core->now + peer->repeat_every_ms;

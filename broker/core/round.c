@@ -357,24 +357,35 @@ static void set_writers(const struct job *job, struct round *round)
             sharded || i == 0; /* parts are by rank: the lowest that reported */
 }
 
+/* How long the slowest member may take to S from where it stands; again and again while it advances. */
+int64_t round_way_ms(const struct round *round)
+{
+    int64_t way = WAY_MIN_MS;
+
+    for (size_t i = 0; i < round->count; i++) {
+        const struct peer *peer = round->parts[i].peer;
+        if (peer == NULL || peer->done >= round->step)
+            continue;
+        int64_t needs = (round->step - peer->done + 1) * 3 * (int64_t)peer->step_p95_ms;
+        if (peer->step_p95_ms == 0) /* the deadline alone; without one still a bound */
+            needs = WAY_UNMEASURED_MS;
+        if (needs > way)
+            way = needs;
+    }
+    return way;
+}
+
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step)
 {
     uint64_t writers = 0;
-    int64_t way = WAY_MIN_MS;
 
     round->step = step;
     set_writers(job, round);
-    for (size_t i = 0; i < round->count; i++) {
-        const struct participant *part = &round->parts[i];
-        int64_t left = step - part->done + 1;
-        int64_t needs = part->peer ? left * 3 * (int64_t)part->peer->step_p95_ms : 0;
-        writers += part->writer;
-        if (part->done >= 0 && needs > way)
-            way = needs;
-    }
+    for (size_t i = 0; i < round->count; i++)
+        writers += round->parts[i].writer;
     round_move(round, ROUND_DECIDED);
     round->decided_unix_ms = core->now_unix;
-    round->way_until_boot_ms = core->now + way;
+    round->way_until_boot_ms = core->now + round_way_ms(round);
     round->checkpoint = (struct record_checkpoint){.job = job->name,
                                                    .round = round->round,
                                                    .generation = round->generation,

@@ -63,6 +63,7 @@ struct peer { /* one incarnation of the newest generation */
     bool progress_dirty;
     int64_t repeat_boot_ms; /* next unicast repeat */
     int64_t repeat_every_ms;
+    bool repeated; /* since the newest event: its acknowledgement says nothing of the fan-out */
     bool left_out; /* missed a freeze: not a member of the next round (replicated) */
     struct peer *next_hash;
 };
@@ -316,6 +317,7 @@ void round_policy_pending(struct core *core, struct job *job);
 void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);
+int64_t round_way_ms(const struct round *round);
 void round_free(struct round *round);
 
 /* save.c */

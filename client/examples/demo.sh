@@ -159,7 +159,7 @@ check "all $ranks ranks stopped at one step: $saved" \
     test "$(lives "resumed_at=0 computed=$saved step=$saved")" = "$ranks"
 check "it lies inside the run: 0 < $saved < $steps" test "$saved" -gt 0 -a "$saved" -lt "$steps"
 check "muster run saw them exit with the restart code $restart_code and started them again" \
-    grep -q "exit.* $restart_code" "$dir/words.log"
+    grep -q "restart code $restart_code from all $ranks ranks" "$dir/words.log"
 check "all $ranks resumed at step $saved and computed exactly $steps - $saved = $((steps - saved)) steps" \
     test "$(lives "resumed_at=$saved computed=$((steps - saved)) step=$steps")" = "$ranks"
 check "the final weights are bit-identical to the uninterrupted run's ($(wc -c <"$dir/words.f32") bytes)" \

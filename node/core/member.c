@@ -173,6 +173,7 @@ void member_end(struct member *m, enum muster_status status, bool restart, int r
     char *fit = member_text(m, text);
     snprintf(m->view.end.text, sizeof m->view.end.text, "%s", fit);
     m->view.leave_restart = restart;
+    break_off_step(m, &m->view.end, restart);
     view_set(m, VIEW_END);
 }
 
@@ -312,7 +313,7 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     if (in->kind !=
         MEMBER_GATE_CLOSED) { /* between the question and its answer nothing else happens */
         link_tick(m);
-        round_tick(m);
+        part_tick(m);
     }
     member_leave(m);
     set_phase(m);

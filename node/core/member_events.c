@@ -56,14 +56,6 @@ static void on_peer(struct member *m, const struct wire_event *event)
 
 static void end_with(struct member *m, enum muster_status status, const struct wire_event *event)
 {
-    if (m->view.mode == VIEW_END)
-        return;
-    if (m->begun > m->done) {
-        struct member_action *action = member_add(m, MEMBER_ON_ERROR);
-        action->error =
-            (struct muster_error){.status = status, .rank = (int)event->rank, .step = event->step};
-        snprintf(action->error.text, sizeof action->error.text, "%s", member_text(m, event->text));
-    }
     member_end(m, status, false, (int)event->rank, 0, event->step, event->text);
 }
 
@@ -126,7 +118,7 @@ void events_apply(struct member *m, const struct wire_event *event)
         round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0);
         break;
     case EVENT_UNCHANGED:
-        round_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
+        part_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
         break;
     case EVENT_NOT_SAVED:
         not_saved(m, event->text);
@@ -175,7 +167,7 @@ static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
         round_aborted(m, m->round, m->round_generation, s->round > 0);
         break;
     case ROUND_UNCHANGED:
-        round_unchanged(m, m->round, (enum wire_cause)s->named_cause, s->named_step);
+        part_unchanged(m, m->round, (enum wire_cause)s->named_cause, s->named_step);
         break;
     default:
         break; /* writing: its commit will be heard */

@@ -14,7 +14,7 @@ struct wire_msg message_make(enum wire_type type)
     return message;
 }
 
-static uint64_t step_p95(const struct member *m)
+uint64_t link_step_p95(const struct member *m)
 {
     size_t count = m->step_times_count < STEP_TIMES_MAX ? m->step_times_count : STEP_TIMES_MAX;
     uint64_t longest = 0;
@@ -424,7 +424,7 @@ static void heartbeat(struct member *m)
         .done = m->done,
         .phase = m->phase,
         .round = m->round,
-        .step_p95_ms = step_p95(m) > INT32_MAX ? INT32_MAX : step_p95(m),
+        .step_p95_ms = link_step_p95(m) > INT32_MAX ? INT32_MAX : link_step_p95(m),
         .phase_ms =
             m->now - m->phase_since > INT32_MAX ? INT32_MAX : (uint64_t)(m->now - m->phase_since),
     };

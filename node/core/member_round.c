@@ -33,6 +33,15 @@ static void arm_exit(struct member *m, bool restart)
     m->exit_restart = restart;
 }
 
+/* A step in flight would wait for ever: its peers leave too. Once an end. */
+void break_off_step(struct member *m, const struct muster_error *why, bool restart)
+{
+    if (m->begun <= m->done || m->exit_at != NEVER)
+        return;
+    ask_on_error(m, why->status, why->rank, why->code, why->step, why->text);
+    arm_exit(m, restart);
+}
+
 static void report(struct member *m, int64_t begun, int64_t done)
 {
     struct wire_msg message = message_make(WIRE_REPORT);
@@ -69,6 +78,15 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
     view_set(m, VIEW_WAIT);
 }
 
+/* The thread is not held on its way, so this is generous; it begins anew with every step. */
+static int64_t way_ms(const struct member *m)
+{
+    int64_t p95 = (int64_t)link_step_p95(m);
+    int64_t way = p95 > 0 ? (m->step - m->done + 1) * 3 * p95 : WAY_UNMEASURED_MS;
+
+    return GIVE_UP_MS + (way > WAY_MIN_MS ? way - WAY_MIN_MS : 0);
+}
+
 static void walk(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_PAST);
@@ -82,7 +100,7 @@ static void walk(struct member *m)
     }
     m->part = PART_TO_STEP;
     m->thaw_at = NEVER;
-    m->give_up_at = m->now + GIVE_UP_MS;
+    m->give_up_at = m->now + way_ms(m);
     view_set(m, VIEW_STEP_TO);
 }
 
@@ -312,16 +330,12 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
     round_over_for_me(m);
 }
 
-void round_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step)
+void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step)
 {
     if (cause == CAUSE_TERMINATION) {
         char text[128];
         snprintf(text, sizeof text, "the job is being terminated; step %lld is on disk already",
                  (long long)step);
-        if (m->begun > m->done)
-            ask_on_error(m, MUSTER_PREEMPTED, -1, 0, step, text);
-        if (m->begun > m->done)
-            arm_exit(m, true);
         member_end(m, MUSTER_PREEMPTED, true, -1, 0, step, text);
     } else if (round == m->round && m->part != PART_NONE) {
         round_over_for_me(m);
@@ -525,7 +539,6 @@ static void own_margin(struct member *m)
                "the job is being terminated and no checkpoint was committed before this process's "
                "own deadline");
     if (m->begun > m->done) {
-        ask_on_error(m, MUSTER_PREEMPTED, -1, 0, -1, "this process's deadline is reached");
         m->exit_at = m->now + MARGIN_MS / 2;
         m->exit_restart = true;
     }
@@ -537,7 +550,7 @@ static void end_preempted(struct member *m)
                "the job is being terminated; its checkpoint is committed");
 }
 
-void round_tick(struct member *m)
+void part_tick(struct member *m)
 {
     if (m->exit_at != NEVER && m->begun == m->done)
         m->exit_at = NEVER; /* it came back */
@@ -566,6 +579,8 @@ void round_tick(struct member *m)
             m->error_until = NEVER;
         view_open_or_end(m);
     }
+    if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
+        m->give_up_at = m->now + way_ms(m);
     if ((m->part == PART_TO_STEP || m->part == PART_CAPTURED) && m->now >= m->give_up_at)
         round_over_for_me(m); /* its SAVED stays valid */
     if (m->policy_wait && m->now >= m->policy_until) {

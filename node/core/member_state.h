@@ -16,6 +16,7 @@
 #define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
 #define GAP_REPEAT_MS 200
 #define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
+uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
 
 enum link_state { LINK_HELLO, LINK_SNAPSHOT, LINK_JOINED, LINK_OVER };
 
@@ -186,15 +187,16 @@ void round_save_failed(struct member *m, const struct member_input *in);
 void round_policy(struct member *m, int64_t step);
 void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest);
 void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again);
-void round_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
+void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
 void round_over_for_me(struct member *m);
-void round_tick(struct member *m);
+void part_tick(struct member *m);
 int64_t round_wakeup(const struct member *m);
 void manifest_begin(struct member *m, uint64_t checkpoint);
 void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk);
 void manifest_done(struct member *m, const struct member_input *in, bool written);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
                  bool round_follows);
+void break_off_step(struct member *m, const struct muster_error *why, bool restart);
 void step_failed(struct member *m, const struct member_input *in);
 void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
 
