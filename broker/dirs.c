@@ -39,7 +39,7 @@ static enum muster_status make(const char *directory, struct muster_error *err)
 
 enum muster_status dirs_make_parent(const char *path, struct muster_error *err)
 {
-    char directory[PATH_MAX];
+    char directory[PATH_MAX] = "";
     enum muster_status status = dirs_parent(path, directory, sizeof directory, err);
 
     if (status != MUSTER_OK)

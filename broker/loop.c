@@ -405,9 +405,24 @@ static void refuse(struct loop *loop, uint64_t route, const struct wire_msg *mes
     send_message(loop, route, &answer);
 }
 
+/* A notice is a fact also while nothing can be written: nodes may show it and plan with it. */
+static void hint_unwritten(struct loop *loop, const struct wire_msg *message)
+{
+    struct wire_msg hint = answer_to(loop, message->up.job, WIRE_HINT);
+
+    lower_head(loop, &hint.down);
+    hint.u.hint = (struct wire_hint){.id = message->u.notice.id,
+                                     .kind = message->u.notice.kind,
+                                     .rank = message->u.notice.rank,
+                                     .left_ms = message->u.notice.left_ms};
+    publish_message(loop, message->up.job, &hint);
+}
+
 static void refuse_for_storage(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     loop->counters.refused++;
+    if (message->type == WIRE_NOTICE)
+        hint_unwritten(loop, message);
     if (message->type == WIRE_HELLO || wire_is_request(message->type))
         refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }

@@ -374,8 +374,8 @@ static enum muster_status collect(struct store *store, sqlite3_stmt *statement,
     while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
         if (!pack_row(&row, statement)) {
             status = error_set(err, MUSTER_E_NOMEM, "no memory for an answer");
-        } else if (row.size > sizeof ret_rows->cells) {
-            status = error_set(err, MUSTER_E_UNSUPPORTED, "a row is too long for one answer");
+        } else if (row.size == 0 || row.size > sizeof ret_rows->cells) {
+            status = error_set(err, MUSTER_E_UNSUPPORTED, "a row is empty or too long to be sent");
         } else if (row.size > sizeof ret_rows->cells - ret_rows->size) {
             ret_rows->more = true;
             result = SQLITE_DONE;

@@ -58,10 +58,11 @@ static enum muster_status check_file(const char *path, struct muster_error *err)
                                   "there is no database %s: give the file of a musterd (--db PATH) "
                                   "or its address (--broker ADDRESS)",
                                   path);
-        return error_set_code(err, MUSTER_E_IO, errno,
-                              "the database %s cannot be reached (%s): check the permissions of its "
-                              "directories, or ask the broker (--broker ADDRESS)",
-                              path, strerror(errno));
+        return error_set_code(
+            err, MUSTER_E_IO, errno,
+            "the database %s cannot be reached (%s): check the permissions of its "
+            "directories, or ask the broker (--broker ADDRESS)",
+            path, strerror(errno));
     }
     if (!S_ISREG(status.st_mode))
         return error_set(err, MUSTER_E_CORRUPT,

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define COLD __attribute__((noinline, cold)) /* keeps its stack and its checks out of the hot path */
+#define COLD \
+    __attribute__((noinline, cold)) /* keeps its stack and its checks out of the hot path */
 
 /* --- refusals ------------------------------------------------------------------------------------ */
 
@@ -306,9 +307,12 @@ enum muster_status muster_node_notify(muster_node_t *node, enum muster_notice_ki
                                       int64_t left_ms, const char *text)
 {
     static const enum wire_notice_kind kinds[] = {
-        [MUSTER_NOTICE_PREEMPT] = NOTICE_PREEMPT,       [MUSTER_NOTICE_TERMINATE] = NOTICE_TERMINATE,
-        [MUSTER_NOTICE_STOP] = NOTICE_STOP,             [MUSTER_NOTICE_REBOOT] = NOTICE_REBOOT,
-        [MUSTER_NOTICE_TIME_LIMIT] = NOTICE_TIME_LIMIT, [MUSTER_NOTICE_SIGNAL] = NOTICE_SIGNAL,
+        [MUSTER_NOTICE_PREEMPT] = NOTICE_PREEMPT,
+        [MUSTER_NOTICE_TERMINATE] = NOTICE_TERMINATE,
+        [MUSTER_NOTICE_STOP] = NOTICE_STOP,
+        [MUSTER_NOTICE_REBOOT] = NOTICE_REBOOT,
+        [MUSTER_NOTICE_TIME_LIMIT] = NOTICE_TIME_LIMIT,
+        [MUSTER_NOTICE_SIGNAL] = NOTICE_SIGNAL,
         [MUSTER_NOTICE_USER] = NOTICE_USER,
     };
 

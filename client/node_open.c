@@ -55,16 +55,16 @@ static int call_restore_fn(void *arg, int64_t step, const char *dir)
 
 static struct save_target save_target(struct muster_node *node)
 {
-    return (struct save_target){
-        .root = node->checkpoint_dir,
-        .job = node->job,
-        .layout = node->layout,
-        .rank = (uint64_t)node->rank,
-        .world_size = (uint64_t)node->world_size,
-        .incarnation = node->incarnation,
-        .state = node->options.state,
-        .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
-        .hook_arg = node};
+    return (struct save_target){.root = node->checkpoint_dir,
+                                .job = node->job,
+                                .layout = node->layout,
+                                .rank = (uint64_t)node->rank,
+                                .world_size = (uint64_t)node->world_size,
+                                .incarnation = node->incarnation,
+                                .state = node->options.state,
+                                .hook =
+                                    node->options.termination.save_fn != NULL ? call_save_fn : NULL,
+                                .hook_arg = node};
 }
 
 /* --- restoring ----------------------------------------------------------------------------------- */
@@ -107,7 +107,8 @@ static void resumed(struct muster_node *node, int64_t step, const char *path)
     node->resumed_step = step;
     node->restored = true;
     if (step > 0)
-        node_log(node, 2, "rank %d resumes at step %lld from %s", node->rank, (long long)step, path);
+        node_log(node, 2, "rank %d resumes at step %lld from %s", node->rank, (long long)step,
+                 path);
     else
         node_log(node, 2, "rank %d begins at step 0", node->rank);
 }
@@ -126,9 +127,9 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
                 *err = why;
             return why.status != MUSTER_OK ? why.status : status;
         }
-        status = resume.checkpoint == 0 ? MUSTER_OK
-                                        : read_checkpoint(node, resume.path, resume.step,
-                                                          resume.checkpoint, &why);
+        status = resume.checkpoint == 0
+                     ? MUSTER_OK
+                     : read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &why);
         if (status == MUSTER_OK) {
             status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
             if (status == MUSTER_OK)
@@ -153,8 +154,8 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
         status = local_find_resume(node->local, below, &resume, err);
         if (status != MUSTER_OK)
             return status;
-        status = resume.step == 0 ? MUSTER_OK
-                                  : read_checkpoint(node, resume.path, resume.step, 0, err);
+        status =
+            resume.step == 0 ? MUSTER_OK : read_checkpoint(node, resume.path, resume.step, 0, err);
         below = resume.step;
     } while (status != MUSTER_OK && node->options.restore_fallback);
     if (status != MUSTER_OK)
@@ -254,7 +255,8 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
                          "no broker answered at %s, and %d ranks cannot agree on a save without "
                          "one: offline_ok is for a world of 1; start one with `musterd`",
                          node->broker, node->world_size);
-    node_log(node, 1, "no broker answered at %s; rank 0 of 1 goes on alone, saving and exiting by itself",
+    node_log(node, 1,
+             "no broker answered at %s; rank 0 of 1 goes on alone, saving and exiting by itself",
              node->broker);
     status = local_open(&options, &node->local, err);
     if (status == MUSTER_OK)

@@ -71,7 +71,8 @@ static enum muster_status take_identity(struct muster_node *node, struct muster_
         return error_set(err, MUSTER_E_ARGUMENT,
                          "options give %s without %s; give both, or neither to take them from the "
                          "launcher's environment",
-                         o->rank >= 0 ? "rank" : "world_size", o->rank >= 0 ? "world_size" : "rank");
+                         o->rank >= 0 ? "rank" : "world_size",
+                         o->rank >= 0 ? "world_size" : "rank");
     status = identity_read((const char *const *)environ, &identity, err);
     if (o->rank >= 0) { /* the environment is asked for the job's name only */
         if (status != MUSTER_OK)
@@ -105,12 +106,12 @@ static enum muster_status check_place(struct muster_node *node, struct muster_er
         return error_set(err, MUSTER_E_WORLD_SIZE, "world size %d is not between 1 and %d",
                          node->world_size, WORLD_SIZE_MAX);
     if (node->rank < 0 || node->rank >= node->world_size)
-        return error_set(err, MUSTER_E_RANK,
-                         "rank %d is not inside the world of %d; use 0 to %d", node->rank,
-                         node->world_size, node->world_size - 1);
+        return error_set(err, MUSTER_E_RANK, "rank %d is not inside the world of %d; use 0 to %d",
+                         node->rank, node->world_size, node->world_size - 1);
     if (role < MUSTER_ROLE_DEFAULT || role > MUSTER_ROLE_EVALUATOR)
         return error_set(err, MUSTER_E_ARGUMENT, "option role has no such value (%d)", (int)role);
-    if (node->options.layout < MUSTER_LAYOUT_DEFAULT || node->options.layout > MUSTER_LAYOUT_SHARDED)
+    if (node->options.layout < MUSTER_LAYOUT_DEFAULT ||
+        node->options.layout > MUSTER_LAYOUT_SHARDED)
         return error_set(err, MUSTER_E_ARGUMENT, "option layout has no such value (%d)",
                          (int)node->options.layout);
     if (role == MUSTER_ROLE_DEFAULT)
@@ -229,7 +230,8 @@ static enum muster_status take_timeouts(struct muster_node *node, struct muster_
     return MUSTER_OK;
 }
 
-enum muster_status node_configure(struct muster_node *node, const struct muster_node_options *options,
+enum muster_status node_configure(struct muster_node *node,
+                                  const struct muster_node_options *options,
                                   struct muster_error *err)
 {
     enum muster_status status = copy_options(node, options, err);

@@ -38,7 +38,8 @@ struct muster_node {
 };
 
 /* Fills node from options and environment. E_ARGUMENT, E_RANK: what is wrong with which. */
-enum muster_status node_configure(struct muster_node *node, const struct muster_node_options *options,
+enum muster_status node_configure(struct muster_node *node,
+                                  const struct muster_node_options *options,
                                   struct muster_error *err);
 
 /* Restores the resume checkpoint; once. */

@@ -26,9 +26,10 @@ enum muster_status muster_client_open(const char *address_or_path, int timeout_m
 
     if (ret_client == NULL || address_or_path == NULL || address_or_path[0] == '\0' ||
         timeout_ms < 0)
-        return error_set(ret_error, MUSTER_E_ARGUMENT,
-                         "muster_client_open needs an address or a path, a timeout of 0 or more and "
-                         "a place for the client");
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "muster_client_open needs an address or a path, a timeout of 0 or more and "
+            "a place for the client");
     if (!is_address(address_or_path) && strstr(address_or_path, "://") != NULL)
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "%s is not a broker's address: give tcp://host:port or ipc://path",
@@ -107,14 +108,13 @@ enum muster_status muster_client_jobs(muster_client_t *client, const char *job,
 }
 
 /* The questions about one job and a number. */
-#define QUESTION(name)                                                                             \
-    enum muster_status muster_client_##name(muster_client_t *client, const char *job,              \
-                                            int64_t number, muster_rows_t **ret_rows,              \
-                                            struct muster_error *ret_error)                        \
-    {                                                                                              \
-        return run(client,                                                                         \
-                   (struct question){.query = #name, .job = job, .number_arg = number}, ret_rows,  \
-                   ret_error);                                                                     \
+#define QUESTION(name)                                                                          \
+    enum muster_status muster_client_##name(muster_client_t *client, const char *job,           \
+                                            int64_t number, muster_rows_t **ret_rows,           \
+                                            struct muster_error *ret_error)                     \
+    {                                                                                           \
+        return run(client, (struct question){.query = #name, .job = job, .number_arg = number}, \
+                   ret_rows, ret_error);                                                        \
     }
 QUESTION(nodes)
 QUESTION(rounds)

@@ -16,7 +16,7 @@ struct query_link {
     char address[ENDPOINT_MAX + 1];
     int timeout_ms;
     uint64_t incarnation;
-    uint64_t request; /* the last number used */
+    uint64_t request;   /* the last number used */
     struct arena arena; /* of the answer being read */
     uint8_t frame[WIRE_FRAME_MAX];
 };
@@ -55,8 +55,8 @@ static enum muster_status connect_to(struct query_link *link, struct muster_erro
     return MUSTER_OK;
 }
 
-enum muster_status query_link_open(const char *address, int timeout_ms, struct query_link **ret_link,
-                                   struct muster_error *err)
+enum muster_status query_link_open(const char *address, int timeout_ms,
+                                   struct query_link **ret_link, struct muster_error *err)
 {
     struct query_link *link;
     enum muster_status status;
@@ -110,9 +110,8 @@ static bool is_answer(const struct query_link *link, const struct wire_msg *msg)
 static enum muster_status refusal(const struct query_link *link, uint64_t code, const char *text,
                                   struct muster_error *err)
 {
-    enum muster_status status = code > 0 && code < MUSTER_STATUS_COUNT
-                                    ? (enum muster_status)code
-                                    : MUSTER_E_PROTOCOL;
+    enum muster_status status =
+        code > 0 && code < MUSTER_STATUS_COUNT ? (enum muster_status)code : MUSTER_E_PROTOCOL;
 
     if (text == NULL || text[0] == '\0')
         return error_set(err, status, "the broker %s refused: %s; %s", link->address,
@@ -172,10 +171,11 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
         }
         wait_ms = wait_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : wait_ms * 2;
     }
-    return error_set(err, MUSTER_E_BROKER,
-                     "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
-                     "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
-                     link->address, link->timeout_ms / 1000.0);
+    return error_set(
+        err, MUSTER_E_BROKER,
+        "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
+        "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
+        link->address, link->timeout_ms / 1000.0);
 }
 
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
@@ -260,22 +260,16 @@ static bool take_real(struct reader *reader, size_t size, struct cell *cell)
     return true;
 }
 
-/* msgpack's integers, signed by their width. */
+/* msgpack's integers: 0xcc to 0xcf unsigned, 0xd0 to 0xd3 signed, of 1, 2, 4, 8 bytes each. */
 static bool take_integer(struct reader *reader, uint8_t tag, struct cell *cell)
 {
-    size_t size = (size_t)1 << (tag & 3);
-    uint64_t number;
+    static const uint64_t sign_bits[] = {0x80, 0x8000, 0x80000000, 0x8000000000000000};
+    const uint64_t sign = tag >= 0xd0 ? sign_bits[tag & 3] : 0;
+    uint64_t number = 0;
+    bool ok = take_number(reader, (size_t)1 << (tag & 3), &number);
 
-    if (!take_number(reader, size, &number))
-        return false;
-    if (tag <= 0xcf) { /* unsigned */
-        cell->integer = (int64_t)number;
-        return number <= INT64_MAX;
-    }
-    if (size < 8 && (number >> (size * 8 - 1)) != 0)
-        number |= UINT64_MAX << (size * 8);
-    cell->integer = (int64_t)number;
-    return true;
+    cell->integer = (int64_t)((number ^ sign) - sign);
+    return ok && (tag != 0xcf || number <= INT64_MAX);
 }
 
 /* One nil, boolean, integer, double or str: nothing else is a cell. */
@@ -325,10 +319,11 @@ enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t co
 
         for (size_t i = 0; i < columns; i++)
             if (!take_cell(&reader, &cells[i]))
-                return error_set(err, MUSTER_E_PROTOCOL,
-                                 "row %zu, column %zu of an answer cannot be read: is the broker of "
-                                 "this muster's version?",
-                                 row, i);
+                return error_set(
+                    err, MUSTER_E_PROTOCOL,
+                    "row %zu, column %zu of an answer cannot be read: is the broker of "
+                    "this muster's version?",
+                    row, i);
         status = rows_append(rows, cells, columns, err);
         if (status != MUSTER_OK)
             return status;

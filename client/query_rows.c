@@ -22,9 +22,9 @@ struct shape {
 #define TEXT(name) {#name, MUSTER_COLUMN_TEXT, offsetof(struct ROW, name)},
 #define INTEGER(name) {#name, MUSTER_COLUMN_INTEGER, offsetof(struct ROW, name)},
 #define BOOLEAN(name) {#name, MUSTER_COLUMN_BOOLEAN, offsetof(struct ROW, name)},
-#define SHAPE(columns)                                                                             \
-    {                                                                                              \
-        columns, sizeof columns / sizeof columns[0], sizeof(struct ROW)                            \
+#define SHAPE(columns)                                                  \
+    {                                                                   \
+        columns, sizeof columns / sizeof columns[0], sizeof(struct ROW) \
     }
 
 #define ROW muster_job_row
@@ -188,12 +188,12 @@ size_t muster_rows_count(const muster_rows_t *rows)
     return rows == NULL ? 0 : rows->count;
 }
 
-#define ROWS_AS(plural, singular)                                                                  \
-    const struct muster_##singular##_row *muster_rows_##plural(const muster_rows_t *rows)          \
-    {                                                                                              \
-        if (rows == NULL || rows->count == 0 || rows->shape != &shape_##singular)                  \
-            return NULL;                                                                           \
-        return (const void *)rows->items;                                                          \
+#define ROWS_AS(plural, singular)                                                         \
+    const struct muster_##singular##_row *muster_rows_##plural(const muster_rows_t *rows) \
+    {                                                                                     \
+        if (rows == NULL || rows->count == 0 || rows->shape != &shape_##singular)         \
+            return NULL;                                                                  \
+        return (const void *)rows->items;                                                 \
     }
 ROWS_AS(jobs, job)
 ROWS_AS(nodes, node)

@@ -10,7 +10,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FRAME_ARENA_BYTES (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
+#define FRAME_ARENA_BYTES \
+    (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
+#define CONNECT_PATIENCE_MS 50
 
 static int64_t now_ms(clockid_t clock)
 {
@@ -79,12 +81,22 @@ static int64_t pass(struct agent *agent)
     return more || agent->first_post != NULL ? 0 : sleep_ms(agent);
 }
 
+/* A HELLO that is sent before the connection is there is lost until its resending. */
+static void await_connection(struct agent *agent)
+{
+    int64_t until_ms = agent_now_mono_ms() + CONNECT_PATIENCE_MS, left_ms;
+
+    while (!link_is_up(agent->link) && (left_ms = until_ms - agent_now_mono_ms()) > 0)
+        link_wait(agent->link, -1, left_ms);
+}
+
 static void *run(void *arg)
 {
     struct agent *agent = arg;
     uint64_t wakes;
     int64_t timeout_ms;
 
+    await_connection(agent);
     pthread_mutex_lock(&agent->mutex);
     agent->now_boot_ms = agent_now_boot_ms();
     agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});

@@ -16,10 +16,10 @@
 
 struct agent;
 
-struct agent_hooks { /* all may be NULL */
-    bool (*watch)(void *arg);                                  /* agent thread */
+struct agent_hooks {                                               /* all may be NULL */
+    bool (*watch)(void *arg);                                      /* agent thread */
     void (*on_error)(const struct muster_error *error, void *arg); /* agent thread */
-    void (*log)(int level, const char *text, void *arg);       /* agent thread, or the caller's */
+    void (*log)(int level, const char *text, void *arg); /* agent thread, or the caller's */
     void *arg;
 };
 

@@ -59,10 +59,8 @@ static uint64_t nonce_of(const struct member_view *view)
 
 static void remember_round(struct agent *agent, const struct member_view *view)
 {
-    agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] =
-        (struct opened_round){.generation = view->generation,
-                              .round = view->round,
-                              .nonce = nonce_of(view)};
+    agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] = (struct opened_round){
+        .generation = view->generation, .round = view->round, .nonce = nonce_of(view)};
 }
 
 static struct post *saved_post(const struct agent *agent, const struct save_order *order,
@@ -136,9 +134,8 @@ static enum muster_status capture(struct agent *agent, void *call_arg, struct mu
     pthread_mutex_unlock(&agent->mutex);
     began_ms = agent_now_mono_ms();
     status = save_shard(&agent->options.save, &order, &files, &why);
-    post = status == MUSTER_OK
-               ? saved_post(agent, &order, &files, agent_now_mono_ms() - began_ms)
-               : failed_post(&order, &why);
+    post = status == MUSTER_OK ? saved_post(agent, &order, &files, agent_now_mono_ms() - began_ms)
+                               : failed_post(&order, &why);
     shard_files_clear(&files);
     pthread_mutex_lock(&agent->mutex);
     agent->saving_round = 0;
@@ -163,8 +160,8 @@ static enum muster_status ask_for_save(struct agent *agent, struct muster_error 
 /* Tells the core that this thread stands at a closed boundary: once for each mode and round. */
 static bool must_arrive(struct visit *visit, const struct member_view *view)
 {
-    if (visit->arrived && (view->mode == VIEW_CAPTURE ||
-                           (visit->mode == view->mode && visit->round == view->round)))
+    if (visit->arrived &&
+        (view->mode == VIEW_CAPTURE || (visit->mode == view->mode && visit->round == view->round)))
         return false;
     visit->arrived = true;
     visit->mode = view->mode;
@@ -203,7 +200,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
         return put_simple(agent, MEMBER_ARRIVED, err);
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
         return capture(agent, visit->call_arg, err);
-    return agent_wait(agent, &visit->patience, err);
+    return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
 enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
@@ -245,7 +242,8 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
     status = post_put(agent, failure_post(code, gate_done(agent->gate) + 1, text), err);
     pthread_mutex_unlock(&agent->mutex);
     if (status == MUSTER_OK)
-        status = agent_boundary(agent, false, NULL, err); /* serves a round; ends with the verdict */
+        status =
+            agent_boundary(agent, false, NULL, err); /* serves a round; ends with the verdict */
     if (status == MUSTER_OK)
         return error_set_code(err, MUSTER_E_STEP, code, "%s", text);
     if (status == MUSTER_E_STEP && err != NULL)
@@ -294,7 +292,7 @@ static bool serve_leaving(struct agent *agent, struct visit *visit)
         return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
         return capture(agent, NULL, NULL) == MUSTER_OK;
-    return agent_wait(agent, &visit->patience, NULL) == MUSTER_OK;
+    return agent_wait(agent, &visit->patience, LEAVE_MS, NULL) == MUSTER_OK;
 }
 
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
@@ -372,9 +370,10 @@ enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, in
 
     pthread_mutex_lock(&agent->mutex);
     do {
-        status = joined_or_not(agent, agent_now_mono_ms() - began_ms, connect_ms, open_ms, &wait, err);
+        status =
+            joined_or_not(agent, agent_now_mono_ms() - began_ms, connect_ms, open_ms, &wait, err);
         if (wait)
-            status = agent_wait(agent, &patience, err);
+            status = agent_wait(agent, &patience, connect_ms < open_ms ? connect_ms : open_ms, err);
     } while (wait && status == MUSTER_OK);
     pthread_mutex_unlock(&agent->mutex);
     return status;
@@ -390,7 +389,7 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
     pthread_mutex_lock(&agent->mutex);
     while (status == MUSTER_OK && view->mode != VIEW_END &&
            (!view->resume_known || view->resume_checkpoint == not_checkpoint))
-        status = agent_wait(agent, &patience, err);
+        status = agent_wait(agent, &patience, INT64_MAX, err);
     if (status == MUSTER_OK && view->mode == VIEW_END)
         status = ended(agent, err);
     if (status == MUSTER_OK) {

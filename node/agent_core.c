@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSINGS_MAX 8               /* closings that one input can cause, far beyond sense */
+#define CLOSINGS_MAX 8 /* closings that one input can cause, far beyond sense */
 
 static struct late_call *late_call(struct agent *agent)
 {
@@ -54,7 +54,8 @@ void agent_fault(struct agent *agent, const char *text)
     agent->view.mode = VIEW_END;
     agent->view.leave_restart = false;
     agent->view.left = true; /* nobody can be told any more */
-    error_set(&agent->view.end, MUSTER_E_FAULT, "%s; %s", text, muster_status_advice(MUSTER_E_FAULT));
+    error_set(&agent->view.end, MUSTER_E_FAULT, "%s; %s", text,
+              muster_status_advice(MUSTER_E_FAULT));
     pthread_cond_broadcast(&agent->changed);
     agent_late_log(agent, 0, "%s", text);
 }
@@ -76,7 +77,8 @@ static void publish_view(struct agent *agent)
     int64_t save_step = atomic_load(&agent->save_step);
 
     agent->view = *member_get_view(agent->core);
-    if (view->mode == VIEW_OPEN || (view->mode == VIEW_WAIT && view->round != agent->captured_round))
+    if (view->mode == VIEW_OPEN ||
+        (view->mode == VIEW_WAIT && view->round != agent->captured_round))
         save_step = -1;
     else if (view->mode == VIEW_STEP_TO || view->mode == VIEW_CAPTURE)
         save_step = view->step;

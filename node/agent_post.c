@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define POSTS_OF_ANYBODY_MAX (AGENT_POSTS_MAX - 16) /* the rest is the training thread's and the writer's */
+#define POSTS_OF_ANYBODY_MAX \
+    (AGENT_POSTS_MAX - 16) /* the rest is the training thread's and the writer's */
 
 void agent_wake(struct agent *agent)
 {
@@ -79,24 +80,25 @@ void agent_writer_done(const struct writer_result *result, void *arg)
 }
 
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
-                              struct muster_error *err)
+                              int64_t limit_ms, struct muster_error *err)
 {
-    struct timespec until;
+    int64_t sleep_ms = limit_ms < 1 ? 1 : limit_ms < 1000 ? limit_ms : 1000;
+    int64_t until_ms = agent_now_mono_ms() + sleep_ms;
+    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 1;
     if (patience->passes != agent->passes) {
         patience->passes = agent->passes;
-        patience->idle_s = 0;
+        patience->idle_ms = 0;
     }
     if (pthread_cond_timedwait(&agent->changed, &agent->mutex, &until) != ETIMEDOUT)
         return MUSTER_OK;
-    if (patience->passes != agent->passes || ++patience->idle_s < AGENT_STUCK_S)
+    patience->idle_ms += sleep_ms;
+    if (patience->passes != agent->passes || patience->idle_ms < AGENT_STUCK_MS)
         return MUSTER_OK;
     return error_set(err, MUSTER_E_FAULT,
                      "the node's thread has not come round for %d s; look for a callback "
                      "(termination_watcher_fn, on_error, log) that blocks",
-                     AGENT_STUCK_S);
+                     AGENT_STUCK_MS / 1000);
 }
 
 enum muster_status agent_wait_fed(struct agent *agent, struct muster_error *err)
@@ -106,6 +108,6 @@ enum muster_status agent_wait_fed(struct agent *agent, struct muster_error *err)
     enum muster_status status = MUSTER_OK;
 
     while (agent->consumed < until && status == MUSTER_OK)
-        status = agent_wait(agent, &patience, err);
+        status = agent_wait(agent, &patience, INT64_MAX, err);
     return status;
 }

@@ -13,7 +13,7 @@
 
 #define AGENT_POSTS_MAX 64
 #define AGENT_ROUNDS_MAX 16   /* rounds whose directory this node opened: the last ones */
-#define AGENT_STUCK_S 60      /* the agent thread did not come round for so long: a FAULT */
+#define AGENT_STUCK_MS 60000  /* the agent thread did not come round for so long: a FAULT */
 #define AGENT_POLL_MS 1000    /* the longest sleep of the agent thread */
 #define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
 
@@ -50,8 +50,8 @@ struct agent {
     uint64_t frames_heard;
     struct post *first_post, *last_post;
     uint64_t posted, consumed; /* counts; at most AGENT_POSTS_MAX apart */
-    uint64_t saving_round;      /* the training thread writes into this round's directory; 0 = none */
-    bool discard_waits;         /* ... which is to be removed once it has ended */
+    uint64_t saving_round; /* the training thread writes into this round's directory; 0 = none */
+    bool discard_waits;    /* ... which is to be removed once it has ended */
     uint64_t captured_round;
     struct opened_round opened[AGENT_ROUNDS_MAX];
     size_t opened_count;
@@ -103,13 +103,14 @@ enum muster_status post_put(struct agent *agent, struct post *post, struct muste
 void post_free(struct post *post);
 void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */
 
-/* Waits for a change, at most a second. E_FAULT: the agent thread does not come round. */
+/* Waits for a change, at most a second and at most limit_ms. E_FAULT: the agent thread does not
+ * come round. */
 struct agent_patience { /* the caller's, zero at first */
     uint64_t passes;
-    int idle_s;
+    int64_t idle_ms;
 };
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
-                              struct muster_error *err);
+                              int64_t limit_ms, struct muster_error *err);
 /* Waits until all that was posted so far was fed. */
 enum muster_status agent_wait_fed(struct agent *agent, struct muster_error *err);
 

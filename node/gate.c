@@ -15,8 +15,8 @@ static size_t page_bytes(void)
 
 enum muster_status gate_create(struct gate **ret_gate, struct muster_error *err)
 {
-    struct gate *gate = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct gate *gate =
+        mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (gate == MAP_FAILED)
         return error_set_code(err, MUSTER_E_NOMEM, errno,
@@ -70,7 +70,7 @@ void gate_set(struct gate *gate, int64_t begun, int64_t done)
     uint64_t word = atomic_load(&gate->word);
 
     atomic_store(&gate->done, done);
-    while (!atomic_compare_exchange_weak(&gate->word, &word,
-                                         (word & GATE_CLOSED) | (uint64_t)begun))
+    while (
+        !atomic_compare_exchange_weak(&gate->word, &word, (word & GATE_CLOSED) | (uint64_t)begun))
         continue;
 }

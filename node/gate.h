@@ -79,10 +79,12 @@ static inline bool gate_is_closed(const struct gate *gate)
 }
 
 /* All of these with the owner's mutex held. */
-int64_t gate_close(struct gate *gate); /* returns the begun of this closing; may be closed already */
+int64_t
+gate_close(struct gate *gate); /* returns the begun of this closing; may be closed already */
 void gate_open(struct gate *gate);
-void gate_admit(struct gate *gate);    /* training thread, gate closed: one more step is begun */
-void gate_take_back(struct gate *gate); /* training thread: the step that was begun never happened */
+void gate_admit(struct gate *gate); /* training thread, gate closed: one more step is begun */
+void gate_take_back(
+    struct gate *gate); /* training thread: the step that was begun never happened */
 /* Training thread, no step in flight: where training stands. The bit stays as it is. */
 void gate_set(struct gate *gate, int64_t begun, int64_t done);
 

@@ -20,10 +20,10 @@
 
 /* One of the two sockets, with the monitor that tells when its connection broke. */
 struct half {
-    int type; /* ZMQ_DEALER or ZMQ_SUB */
+    int type;     /* ZMQ_DEALER or ZMQ_SUB */
     void *socket; /* NULL: not wanted yet, or to be made anew */
     void *monitor;
-    bool up;               /* connected and shaken hands */
+    bool up; /* connected and shaken hands */
     bool wanted;
     int64_t retry_mono_ms; /* when to begin anew unless it is up */
     int64_t backoff_ms;
@@ -287,7 +287,8 @@ enum muster_status link_open(const char *endpoint, const char *job, struct link 
         return status;
     link = calloc(1, sizeof *link);
     if (link == NULL)
-        return error_set(err, MUSTER_E_NOMEM, "no memory for the connection to the broker; free some");
+        return error_set(err, MUSTER_E_NOMEM,
+                         "no memory for the connection to the broker; free some");
     zmq_msg_init(&link->frame);
     link->dealer.type = ZMQ_DEALER;
     link->sub.type = ZMQ_SUB;
@@ -340,6 +341,11 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
         return MUSTER_OK;
     link->sub.wanted = false;
     return endpoint_fails(err, "events'", resolved);
+}
+
+bool link_is_up(const struct link *link)
+{
+    return link->dealer.up;
 }
 
 bool link_send(struct link *link, const void *frame, size_t size)
@@ -432,11 +438,9 @@ void link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
         if (halves[i]->socket != NULL)
-            items[count++] =
-                (zmq_pollitem_t){.socket = halves[i]->socket, .events = ZMQ_POLLIN};
+            items[count++] = (zmq_pollitem_t){.socket = halves[i]->socket, .events = ZMQ_POLLIN};
         if (halves[i]->monitor != NULL)
-            items[count++] =
-                (zmq_pollitem_t){.socket = halves[i]->monitor, .events = ZMQ_POLLIN};
+            items[count++] = (zmq_pollitem_t){.socket = halves[i]->monitor, .events = ZMQ_POLLIN};
         timeout_ms = until_retry_ms(halves[i], timeout_ms);
     }
     zmq_poll(items, count, timeout_ms < 0 ? 0 : (long)timeout_ms);

@@ -28,7 +28,11 @@ void link_close(struct link **link);
 
 /* Connects a SUB to the events endpoint, in place of a former one. An endpoint without a host
  * ("tcp://0.0.0.0:7701", a host of star) is at the host of the command endpoint. */
-enum muster_status link_subscribe(struct link *link, const char *endpoint, struct muster_error *err);
+enum muster_status link_subscribe(struct link *link, const char *endpoint,
+                                  struct muster_error *err);
+
+/* Is a broker connected, as far as was heard in link_wait? */
+bool link_is_up(const struct link *link);
 
 /* False: dropped, no broker is connected or the queue is full. */
 bool link_send(struct link *link, const void *frame, size_t size);

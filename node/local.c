@@ -165,6 +165,7 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
 static enum muster_status start(struct local *local, struct muster_error *err)
 {
     sigset_t all, before;
+    enum muster_status status;
     int code;
 
     local->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -172,10 +173,10 @@ static enum muster_status start(struct local *local, struct muster_error *err)
         return error_set_code(err, MUSTER_E_IO, errno,
                               "no file descriptor for the node: %s; raise the limit (ulimit -n)",
                               strerror(errno));
-    code = signal_watch(local->options.signals, local->options.signal_count, local->wake_fd,
-                        &local->signals, err);
-    if (code != MUSTER_OK)
-        return (enum muster_status)code;
+    status = signal_watch(local->options.signals, local->options.signal_count, local->wake_fd,
+                          &local->signals, err);
+    if (status != MUSTER_OK)
+        return status;
     callback_open(&local->callback, local->options.watch, local->options.arg,
                   local->options.watch_period_ms, clock_ms(CLOCK_BOOTTIME));
     sigfillset(&all);
@@ -196,7 +197,7 @@ enum muster_status local_open(const struct local_options *options, struct local 
 {
     struct local *local = calloc(1, sizeof *local);
     enum muster_status status;
-    struct scan scan;
+    struct scan scan = {0};
 
     if (local == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
@@ -304,7 +305,8 @@ static enum muster_status save(struct local *local, void *call_arg, const char *
     if (status == MUSTER_OK)
         status = commit(local, &order, &files, cause, ret_path, err);
     if (status != MUSTER_OK) /* nothing refers to it: no other process takes part */
-        dir_remove_round(target->root, target->job, order.generation, order.round, order.nonce, NULL);
+        dir_remove_round(target->root, target->job, order.generation, order.round, order.nonce,
+                         NULL);
     shard_files_clear(&files);
     if (status == MUSTER_OK)
         local->saved_step = order.step;
@@ -341,8 +343,8 @@ static void preempt(struct local *local, void *call_arg)
         snprintf(text, sizeof text, "notice (%.200s): leaving at step %lld, which needs no save",
                  local->notice, step);
     else if (save(local, call_arg, "termination", path, &why) == MUSTER_OK)
-        snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s", local->notice, step,
-                 path);
+        snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s", local->notice,
+                 step, path);
     else
         snprintf(text, sizeof text,
                  "notice (%.200s): step %lld was not saved: %.600s; a restart goes on from the "

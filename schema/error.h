@@ -13,4 +13,10 @@ enum muster_status error_set(struct muster_error *err, enum muster_status status
 enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+#ifdef __clang_analyzer__ /* which cannot see into a variadic function that it returns `status` */
+#define error_set(err, status, ...) ((error_set)(err, status, __VA_ARGS__), (status))
+#define error_set_code(err, status, code, ...) \
+    ((error_set_code)(err, status, code, __VA_ARGS__), (status))
+#endif
+
 #endif

@@ -18,51 +18,46 @@
 #define QUERY_PAGE_ROWS 200  /* the LIMIT of all lists */
 #define QUERY_COLUMNS_MAX 64 /* ROWS.columns */
 
+/* clang-format off */
 /* The columns of each kind of row, in the order of the SELECTs: T(text) I(integer) B(0 or 1). */
-#define COLUMNS_JOB(T, I, B)                                                                \
-    T(job)                                                                                  \
-    T(state) I(state_unix_ms) I(generation) I(world_size) T(layout) T(checkpoint_dir)       \
-        I(nodes_live) I(step) I(steps_executed) I(seq) I(open_round) T(open_round_state)    \
-            T(open_round_cause) I(open_round_waits) I(notices_active) I(newest_checkpoint)  \
-                I(newest_step) T(newest_path) I(newest_unix_ms) I(resume_checkpoint)        \
-                    I(resume_step) I(error_rank) I(error_code) T(error_text) I(end_status)  \
-                        T(end_text) I(created_unix_ms) I(opened_unix_ms) I(started_unix_ms) \
-                            I(ended_unix_ms)
-#define COLUMNS_NODE(T, I, B)                                                               \
-    I(generation)                                                                           \
-    T(role) I(rank) T(host) I(pid) T(incarnation) T(state) I(begun) I(done) I(lag) T(phase) \
-        I(step_p95_ms) I(applied_seq) I(heard_unix_ms) T(acknowledgement) T(leave_why)      \
-            I(exit_code) I(joined_unix_ms) I(ended_unix_ms)
-#define COLUMNS_ROUND(T, I, B)                                                                     \
-    I(round)                                                                                       \
-    I(generation) I(attempt) T(cause) T(state) I(step) B(aborted_steps) I(culprit_rank)            \
-        I(reason_code) T(reason) B(final) I(opened_unix_ms) I(decided_unix_ms) I(captured_unix_ms) \
-            I(ended_unix_ms) I(deadline_unix_ms) I(margin_ms) I(members) I(reported) I(captured)   \
-                I(writers) I(saved) I(failed)
-#define COLUMNS_PARTICIPANT(T, I, B)                                                              \
-    I(round)                                                                                      \
-    I(rank) T(host) I(pid) T(incarnation) B(writer) I(begun) I(done) I(reported_ms) I(at_step_ms) \
-        I(captured_ms) I(saved_ms) I(save_ms) T(failed) T(node_state)
-#define COLUMNS_CHECKPOINT(T, I, B)                                                              \
-    I(checkpoint)                                                                                \
-    I(generation) I(step) T(state) T(cause) T(layout) I(world_size) I(shards_required) I(shards) \
-        I(bytes) T(path) B(in_place) I(epoch) I(step_in_epoch) I(data_position) B(pinned)        \
-            T(metrics) I(save_ms) I(committed_unix_ms)
+#define COLUMNS_JOB(T, I, B) \
+    T(job) T(state) I(state_unix_ms) I(generation) I(world_size) T(layout) T(checkpoint_dir) \
+    I(nodes_live) I(step) I(steps_executed) I(seq) I(open_round) T(open_round_state) \
+    T(open_round_cause) I(open_round_waits) I(notices_active) I(newest_checkpoint) \
+    I(newest_step) T(newest_path) I(newest_unix_ms) I(resume_checkpoint) I(resume_step) \
+    I(error_rank) I(error_code) T(error_text) I(end_status) T(end_text) I(created_unix_ms) \
+    I(opened_unix_ms) I(started_unix_ms) I(ended_unix_ms)
+#define COLUMNS_NODE(T, I, B) \
+    I(generation) T(role) I(rank) T(host) I(pid) T(incarnation) T(state) I(begun) I(done) I(lag) \
+    T(phase) I(step_p95_ms) I(applied_seq) I(heard_unix_ms) T(acknowledgement) T(leave_why) \
+    I(exit_code) I(joined_unix_ms) I(ended_unix_ms)
+#define COLUMNS_ROUND(T, I, B) \
+    I(round) I(generation) I(attempt) T(cause) T(state) I(step) B(aborted_steps) I(culprit_rank) \
+    I(reason_code) T(reason) B(final) I(opened_unix_ms) I(decided_unix_ms) I(captured_unix_ms) \
+    I(ended_unix_ms) I(deadline_unix_ms) I(margin_ms) I(members) I(reported) I(captured) \
+    I(writers) I(saved) I(failed)
+#define COLUMNS_PARTICIPANT(T, I, B) \
+    I(round) I(rank) T(host) I(pid) T(incarnation) B(writer) I(begun) I(done) I(reported_ms) \
+    I(at_step_ms) I(captured_ms) I(saved_ms) I(save_ms) T(failed) T(node_state)
+#define COLUMNS_CHECKPOINT(T, I, B) \
+    I(checkpoint) I(generation) I(step) T(state) T(cause) T(layout) I(world_size) \
+    I(shards_required) I(shards) I(bytes) T(path) B(in_place) I(epoch) I(step_in_epoch) \
+    I(data_position) B(pinned) T(metrics) I(save_ms) I(committed_unix_ms)
 #define COLUMNS_SHARD(T, I, B) \
-    I(checkpoint)              \
-    I(rank) T(host) T(incarnation) I(files) I(bytes) I(save_ms) I(blocked_ms) I(saved_unix_ms)
+    I(checkpoint) I(rank) T(host) T(incarnation) I(files) I(bytes) I(save_ms) I(blocked_ms) \
+    I(saved_unix_ms)
 #define COLUMNS_FILE(T, I, B) I(checkpoint) I(rank) T(path) I(bytes) T(checksum)
 #define COLUMNS_EVENT(T, I, B) \
     I(seq) I(generation) T(kind) I(round) I(rank) I(step) T(text) I(unix_ms)
-#define COLUMNS_NOTICE(T, I, B)                                                                   \
-    T(id)                                                                                         \
-    I(generation) I(rank) T(host) I(pid) B(by_operator) T(kind) T(source) T(state) B(cancellable) \
-        I(left_ms) T(text) I(round) I(received_unix_ms)
-#define COLUMNS_GENERATION(T, I, B)                                                          \
-    I(generation)                                                                            \
-    T(state) I(world_size) T(layout) T(checkpoint_dir) I(nodes) I(step) I(resume_checkpoint) \
-        I(resume_step) B(resume_ready) B(fallback) I(end_status) T(end_text) I(error_rank)   \
-            I(error_code) T(error_text) I(opened_unix_ms) I(started_unix_ms) I(ended_unix_ms)
+#define COLUMNS_NOTICE(T, I, B) \
+    T(id) I(generation) I(rank) T(host) I(pid) B(by_operator) T(kind) T(source) T(state) \
+    B(cancellable) I(left_ms) T(text) I(round) I(received_unix_ms)
+#define COLUMNS_GENERATION(T, I, B) \
+    I(generation) T(state) I(world_size) T(layout) T(checkpoint_dir) I(nodes) I(step) \
+    I(resume_checkpoint) I(resume_step) B(resume_ready) B(fallback) I(end_status) T(end_text) \
+    I(error_rank) I(error_code) T(error_text) I(opened_unix_ms) I(started_unix_ms) \
+    I(ended_unix_ms)
+/* clang-format on */
 
 /* The SELECT of that name, or NULL. A name comes from outside: an unknown one is the asker's mistake. */
 const char *query_sql(const char *name);

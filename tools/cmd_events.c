@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#define EVENTS_SHOWN 200       /* the newest, unless --since says */
+#define EVENTS_SHOWN 200 /* the newest, unless --since says */
 #define FOLLOW_EVERY_MS 500
 
 /* One line an event, of fixed widths, so that following lines up with what was printed before. */
@@ -65,8 +65,8 @@ static int next_events(struct tool *tool, int64_t *seq)
 {
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
-    enum muster_status status = muster_client_events(tool->client, tool->job, *seq, NULL, &rows,
-                                                     &err);
+    enum muster_status status =
+        muster_client_events(tool->client, tool->job, *seq, NULL, &rows, &err);
     size_t count = muster_rows_count(rows);
     int code;
 

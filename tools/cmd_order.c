@@ -30,10 +30,11 @@ static int check_broker(struct tool *tool)
 {
     if (!muster_client_is_database(tool->client))
         return TOOL_DONE;
-    return tool_fail(tool->values[OPTION_DB] != NULL ? TOOL_USAGE : TOOL_UNREACHABLE,
-                     "%s needs a broker, and %s is a database, which is only read: start `musterd`, "
-                     "or give its address with --broker ADDRESS",
-                     tool->verb, tool->address);
+    return tool_fail(
+        tool->values[OPTION_DB] != NULL ? TOOL_USAGE : TOOL_UNREACHABLE,
+        "%s needs a broker, and %s is a database, which is only read: start `musterd`, "
+        "or give its address with --broker ADDRESS",
+        tool->verb, tool->address);
 }
 
 /* An order that the broker does not carry out is refused, whatever its reason. */
@@ -91,10 +92,11 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "notice", json_string(id.text));
     json_object_set_new(document, "rank", json_integer(rank));
-    snprintf(sentence, sizeof sentence,
-             "Notice %s: rank %d of job %s will be ended. `muster why notice %s` tells what came of "
-             "it, `muster notify --cancel %s` withdraws it.",
-             id.text, rank, tool->job, id.text, id.text);
+    snprintf(
+        sentence, sizeof sentence,
+        "Notice %s: rank %d of job %s will be ended. `muster why notice %s` tells what came of "
+        "it, `muster notify --cancel %s` withdraws it.",
+        id.text, rank, tool->job, id.text, id.text);
     return print_order(tool, document, sentence);
 }
 

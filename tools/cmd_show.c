@@ -21,7 +21,7 @@ static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *ro
 
 static void print_nodes(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {">RANK", "ROLE",  "HOST", ">PID",     "STATE", "PHASE",
+    static const char *const titles[] = {">RANK", "ROLE", "HOST", ">PID",   "STATE", "PHASE",
                                          ">STEP", ">LAG", ">P95", ">HEARD", "ROUND"};
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
     struct table table;
@@ -57,8 +57,8 @@ int cmd_nodes(struct tool *tool)
     int code = tool_find_job(tool);
 
     if (code == TOOL_DONE && tool->values[OPTION_GENERATION] != NULL)
-        code = tool_number(tool->values[OPTION_GENERATION], "--generation", 1, INT64_MAX,
-                           &generation);
+        code =
+            tool_number(tool->values[OPTION_GENERATION], "--generation", 1, INT64_MAX, &generation);
     if (code != TOOL_DONE)
         return code;
     status = muster_client_nodes(tool->client, tool->job, generation, &rows, &err);
@@ -66,8 +66,10 @@ int cmd_nodes(struct tool *tool)
         return tool_fail_status(status, &err);
     if (muster_rows_count(rows) == 0 && generation != 0) {
         muster_rows_destroy(&rows);
-        return tool_fail(TOOL_NO, "job %s has no generation %" PRId64 ": `muster status %s` shows "
-                         "the newest", tool->job, generation, tool->job);
+        return tool_fail(TOOL_NO,
+                         "job %s has no generation %" PRId64 ": `muster status %s` shows "
+                         "the newest",
+                         tool->job, generation, tool->job);
     }
     if (tool_json(tool))
         return print_json_rows(tool, "nodes", rows);
@@ -80,9 +82,8 @@ int cmd_nodes(struct tool *tool)
 
 static struct shown how_long(const struct muster_round_row *round)
 {
-    return render_duration(round->ended_unix_ms == 0
-                               ? -1
-                               : round->ended_unix_ms - round->opened_unix_ms);
+    return render_duration(
+        round->ended_unix_ms == 0 ? -1 : round->ended_unix_ms - round->opened_unix_ms);
 }
 
 static struct shown part(int64_t count, int64_t all)
@@ -95,8 +96,9 @@ static struct shown part(int64_t count, int64_t all)
 
 static void print_rounds(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {">ROUND", ">GEN",   "CAUSE",   ">TRY",    "STATE", ">STEP",
-                                         "REPORTS", "SAVED", ">OPENED", ">TOOK", ">MARGIN", "REASON"};
+    static const char *const titles[] = {">ROUND",  ">GEN",  "CAUSE",   ">TRY",
+                                         "STATE",   ">STEP", "REPORTS", "SAVED",
+                                         ">OPENED", ">TOOK", ">MARGIN", "REASON"};
     const struct muster_round_row *rounds = muster_rows_rounds(rows);
     struct table table;
 
@@ -150,8 +152,8 @@ static void print_round_head(struct tool *tool, const struct muster_round_row *r
 {
     FILE *out = tool->out;
 
-    fprintf(out, "round %" PRId64 " of job %s, generation %" PRId64 ": %s\n", round->round, tool->job,
-            round->generation, round->state);
+    fprintf(out, "round %" PRId64 " of job %s, generation %" PRId64 ": %s\n", round->round,
+            tool->job, round->generation, round->state);
     fprintf(out, "  cause      %s, attempt %" PRId64 "%s\n", round->cause, round->attempt,
             round->aborted_steps ? ", steps broken off" : "");
     fprintf(out, "  save step  %s\n",
@@ -176,9 +178,9 @@ static void print_round_head(struct tool *tool, const struct muster_round_row *r
 
 static void print_members(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {">RANK",    "HOST",     ">BEGUN", ">DONE", ">REPORTED",
-                                         ">AT STEP", ">CAPTURED", ">SAVED", ">SAVE", "WRITER",
-                                         "FAILED"};
+    static const char *const titles[] = {">RANK",     "HOST",     ">BEGUN",    ">DONE",
+                                         ">REPORTED", ">AT STEP", ">CAPTURED", ">SAVED",
+                                         ">SAVE",     "WRITER",   "FAILED"};
     const struct muster_participant_row *members = muster_rows_participants(rows);
     struct table table;
 
@@ -237,8 +239,10 @@ int cmd_round(struct tool *tool)
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (muster_rows_count(round) == 0)
-        code = tool_fail(TOOL_NO, "job %s has no round %" PRId64 ": `muster rounds --job %s` lists "
-                         "them", tool->job, number, tool->job);
+        code = tool_fail(TOOL_NO,
+                         "job %s has no round %" PRId64 ": `muster rounds --job %s` lists "
+                         "them",
+                         tool->job, number, tool->job);
     else
         code = show_round(tool, round, members);
     muster_rows_destroy(&round);
@@ -262,9 +266,9 @@ static struct shown position(const struct muster_checkpoint_row *checkpoint)
 
 static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {">CHECKPOINT", ">STEP",  "EPOCH",  "STATE", "CAUSE",
-                                         ">SIZE",       ">SAVE", "SHARDS", "PINNED", ">COMMITTED",
-                                         "PATH",        "METRICS"};
+    static const char *const titles[] = {">CHECKPOINT", ">STEP",      "EPOCH", "STATE",
+                                         "CAUSE",       ">SIZE",      ">SAVE", "SHARDS",
+                                         "PINNED",      ">COMMITTED", "PATH",  "METRICS"};
     const struct muster_checkpoint_row *checkpoints = muster_rows_checkpoints(rows);
     struct table table;
 

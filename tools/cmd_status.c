@@ -28,9 +28,9 @@ static struct shown open_round(const struct muster_job_row *job)
 
 static void print_jobs(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {"JOB",    "STATE", ">SINCE",     ">GEN",       ">NODES",
-                                         ">STEP",  "ROUND", ">NOTICES", ">CHECKPOINT", ">COMMITTED",
-                                         ">GOODPUT"};
+    static const char *const titles[] = {"JOB",         "STATE",      ">SINCE",  ">GEN",
+                                         ">NODES",      ">STEP",      "ROUND",   ">NOTICES",
+                                         ">CHECKPOINT", ">COMMITTED", ">GOODPUT"};
     const struct muster_job_row *jobs = muster_rows_jobs(rows);
     struct table table;
 
@@ -138,14 +138,15 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
 
     fprintf(out, "job %s: %s, since %s\n", job->job, job->state,
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
-    fprintf(out, "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64
-            " nodes live\n", job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text,
-            job->layout, job->nodes_live, job->world_size);
+    fprintf(out,
+            "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live\n",
+            job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
+            job->nodes_live, job->world_size);
     if (job->resume_checkpoint != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 job->resume_step, job->resume_checkpoint);
-    fprintf(out, "  step          %" PRId64 ", goodput %s (%" PRId64 " steps computed)\n", job->step,
-            goodput(job).text, job->steps_executed);
+    fprintf(out, "  step          %" PRId64 ", goodput %s (%" PRId64 " steps computed)\n",
+            job->step, goodput(job).text, job->steps_executed);
     if (job->open_round != 0)
         print_open_round(tool, job, members);
     print_notices(tool, notices);

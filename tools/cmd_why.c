@@ -63,7 +63,8 @@ static int choose_notice(struct tool *tool, const char *id, struct subject *ret_
 }
 
 /* The newest story: the newest round, or a later notice that has none. *id_rows keeps the id alive. */
-static int choose_newest(struct tool *tool, struct subject *ret_subject, muster_rows_t **ret_notices)
+static int choose_newest(struct tool *tool, struct subject *ret_subject,
+                         muster_rows_t **ret_notices)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *rounds = NULL;
@@ -125,9 +126,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     int64_t generation = subject->generation;
     enum muster_status status = MUSTER_OK;
 
-    *story = (struct story){.job = tool->job,
-                            .now_unix_ms = tool->now_unix_ms,
-                            .notice_id = subject->notice_id};
+    *story = (struct story){
+        .job = tool->job, .now_unix_ms = tool->now_unix_ms, .notice_id = subject->notice_id};
     if (subject->round != 0)
         status = gather_rounds(tool, subject->round, story, err);
     if (status == MUSTER_OK)
@@ -135,8 +135,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     if (status == MUSTER_OK)
         status = muster_client_incidents(client, tool->job, generation, &story->incidents, err);
     if (status == MUSTER_OK)
-        status = muster_client_generations(client, tool->job, generation - 1, &story->generations,
-                                           err);
+        status =
+            muster_client_generations(client, tool->job, generation - 1, &story->generations, err);
     if (status == MUSTER_OK)
         status = muster_client_latest(client, tool->job, &story->latest, err);
     return status;
@@ -232,8 +232,9 @@ int cmd_why(struct tool *tool)
         code = tool_number(tool->args[1], "a round", 1, INT64_MAX, &number);
     else if (tool->args_count != 0 &&
              (tool->args_count != 2 || strcmp(tool->args[0], "notice") != 0))
-        code = tool_fail(TOOL_USAGE, "say which story: `muster why`, `muster why round N` or `muster "
-                         "why notice ID`");
+        code =
+            tool_fail(TOOL_USAGE, "say which story: `muster why`, `muster why round N` or `muster "
+                                  "why notice ID`");
     if (code == TOOL_DONE)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)

@@ -3,17 +3,16 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 const struct tool_verb tool_verbs[] = {
-    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0, 1,
-     cmd_status},
-    {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0, 0,
-     cmd_nodes},
+    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0,
+     1, cmd_status},
+    {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0,
+     0, cmd_nodes},
     {"rounds", "", "agreements on a save step and their outcomes", 0, 0, 0, cmd_rounds},
     {"round", "N", "one round: its members, their reports, saves and times", 0, 1, 1, cmd_round},
     {"checkpoints", "", "checkpoints: step, state, size, shards, path", 0, 0, 0, cmd_checkpoints},
@@ -24,7 +23,8 @@ const struct tool_verb tool_verbs[] = {
     {"notify", "RANK | --cancel ID", "tell that a rank will be ended: all save together and leave",
      OPTION_BIT(OPTION_GRACE) | OPTION_BIT(OPTION_TEXT) | OPTION_BIT(OPTION_CANCEL), 1, 1,
      cmd_notify},
-    {"save", "", "an agreed checkpoint now; nobody leaves", OPTION_BIT(OPTION_WAIT), 0, 0, cmd_save},
+    {"save", "", "an agreed checkpoint now; nobody leaves", OPTION_BIT(OPTION_WAIT), 0, 0,
+     cmd_save},
     {"why", "[notice ID | round N]", "the whole story of a notice, a round, or the newest of them",
      0, 0, 2, cmd_why},
     {.name = NULL},
@@ -217,7 +217,6 @@ int main(int argc, char **argv)
 
     if (strcmp(name, "run") == 0)
         return cmd_run(argc - 1, argv + 1);
-    signal(SIGPIPE, SIG_IGN); /* `muster events | head` ends by a failed write */
     if (verb != NULL)
         return run_verb(verb, argc - 2, argv + 2);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

@@ -44,9 +44,8 @@ static int parse_option(struct tool *tool, const struct tool_verb *verb, int arg
     const char *name = strcmp(argv[*at], "-h") == 0 ? "help" : argv[*at] + 2;
     const char *equals = strchr(name, '=');
     size_t length = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    int id = argv[*at][1] == '-' || strcmp(argv[*at], "-h") == 0
-                 ? find_option(verb, name, length)
-                 : -1;
+    int id =
+        argv[*at][1] == '-' || strcmp(argv[*at], "-h") == 0 ? find_option(verb, name, length) : -1;
 
     if (id < 0)
         return tool_fail(TOOL_USAGE, "%s has no option %s: see `muster %s --help`", verb->name,
@@ -133,8 +132,9 @@ int tool_number(const char *text, const char *what, int64_t min, int64_t max, in
     errno = 0;
     number = strtoll(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || number < min || number > max)
-        return tool_fail(TOOL_USAGE, "%s is a whole number from %" PRId64 " to %" PRId64
-                         ", not \"%s\"", what, min, max, text);
+        return tool_fail(TOOL_USAGE,
+                         "%s is a whole number from %" PRId64 " to %" PRId64 ", not \"%s\"", what,
+                         min, max, text);
     *ret_number = number;
     return TOOL_DONE;
 }
@@ -145,8 +145,8 @@ int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms)
     double seconds = strtod(text, &end);
 
     if (end == text || *end != '\0' || !(seconds >= 0 && seconds <= 1e6))
-        return tool_fail(TOOL_USAGE, "%s is a number of seconds from 0 to 1000000, not \"%s\"", what,
-                         text);
+        return tool_fail(TOOL_USAGE, "%s is a number of seconds from 0 to 1000000, not \"%s\"",
+                         what, text);
     *ret_ms = (int64_t)(seconds * 1000 + 0.5);
     return TOOL_DONE;
 }

@@ -79,7 +79,8 @@ struct who story_who(int64_t rank, const char *host, int64_t pid)
 struct who story_member(const struct story *story, int64_t rank)
 {
     for (size_t i = 0; i < muster_rows_count(story->rounds); i++) {
-        const struct muster_participant_row *member = muster_rows_participants(story->participants[i]);
+        const struct muster_participant_row *member =
+            muster_rows_participants(story->participants[i]);
 
         for (size_t k = 0; k < muster_rows_count(story->participants[i]); k++)
             if (member[k].rank == rank)
@@ -133,13 +134,15 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
     const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
 
     if (notice->left_ms >= 0)
-        story_say(story, "At %s %s was told by %s that it will be ended, with %s left (notice %s, %s).",
+        story_say(story,
+                  "At %s %s was told by %s that it will be ended, with %s left (notice %s, %s).",
                   time.text, who.text, source, render_duration(notice->left_ms).text, notice->id,
                   notice->kind);
     else
-        story_say(story,
-                  "At %s %s was told by %s that it will be ended, without saying when (notice %s, %s).",
-                  time.text, who.text, source, notice->id, notice->kind);
+        story_say(
+            story,
+            "At %s %s was told by %s that it will be ended, without saying when (notice %s, %s).",
+            time.text, who.text, source, notice->id, notice->kind);
     if (notice->text[0] != '\0')
         story_say_text(story, notice->text, "The notice says: ");
     if (withdrawn != NULL && event != NULL)
@@ -205,8 +208,8 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
             strcmp(last->reason, text) == 0) /* said already */
             story_say(story, "At %s the termination was left without a checkpoint.", time.text);
         else if (strcmp(event[i].kind, "not saved") == 0)
-            story_say_text(story, text, "At %s the termination was left without a checkpoint: ",
-                           time.text);
+            story_say_text(story, text,
+                           "At %s the termination was left without a checkpoint: ", time.text);
         else if (strcmp(event[i].kind, "generation ended") == 0)
             story_say_text(story, text, "At %s generation %" PRId64 " ended: ", time.text,
                            event[i].generation);
@@ -263,7 +266,8 @@ static void tell_resumed(struct story *story, const struct muster_generation_row
                  next->generation, next->resume_step, next->resume_checkpoint);
     else
         snprintf(from, sizeof from,
-                 "Generation %" PRId64 " began from the start, for there was no committed checkpoint.",
+                 "Generation %" PRId64
+                 " began from the start, for there was no committed checkpoint.",
                  next->generation);
     tell_lost(story, generation->step, next->resume_step, from);
 }
@@ -320,7 +324,8 @@ static void tell_no_round(struct story *story)
     else if (generation != NULL && generation->end_text[0] != '\0')
         story_say_text(story, generation->end_text, "No checkpoint came of it: ");
     else
-        story_say(story, "No checkpoint came of it: no round was opened before the generation ended.");
+        story_say(story,
+                  "No checkpoint came of it: no round was opened before the generation ended.");
 }
 
 /* The answer in one line; the story follows. */
@@ -334,18 +339,20 @@ static void tell_headline(struct story *story)
         story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round.", story->job, number,
                   story->notice_id);
     else if (strcmp(last->state, "committed") == 0)
-        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": saved at step %" PRId64 ".",
+        story_say(story,
+                  "Job %s, generation %" PRId64 ", round %" PRId64 ": saved at step %" PRId64 ".",
                   story->job, number, last->round, last->step);
     else if (strcmp(last->state, "unchanged") == 0)
-        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64
-                  ": nothing new to save at step %" PRId64 ".", story->job, number, last->round,
-                  last->step);
+        story_say(story,
+                  "Job %s, generation %" PRId64 ", round %" PRId64
+                  ": nothing new to save at step %" PRId64 ".",
+                  story->job, number, last->round, last->step);
     else if (strcmp(last->state, "aborted") == 0)
-        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job, number,
-                  last->round, last->final ? "not saved" : "aborted, to be tried again");
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
+                  number, last->round, last->final ? "not saved" : "aborted, to be tried again");
     else
-        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job, number,
-                  last->round, last->state);
+        story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
+                  number, last->round, last->state);
     pause_line(story);
 }
 

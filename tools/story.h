@@ -11,14 +11,14 @@ struct story {
     /* filled by the caller, who owns all rows; NULL where there are none */
     const char *job;
     int64_t now_unix_ms;
-    muster_rows_t *rounds; /* the attempts of one cause, in order */
+    muster_rows_t *rounds;        /* the attempts of one cause, in order */
     muster_rows_t **participants; /* of each of them */
-    muster_rows_t *notices; /* of the generation; those that do not belong are left out */
-    const char *notice_id;  /* the story of this notice; NULL: of the rounds */
-    muster_rows_t *incidents; /* of the generation */
-    muster_rows_t *generations; /* the story's, and those after it */
-    muster_rows_t *checkpoint; /* the one that the last round made, if any */
-    muster_rows_t *latest;     /* what the job resumes from, as things stand */
+    muster_rows_t *notices;       /* of the generation; those that do not belong are left out */
+    const char *notice_id;        /* the story of this notice; NULL: of the rounds */
+    muster_rows_t *incidents;     /* of the generation */
+    muster_rows_t *generations;   /* the story's, and those after it */
+    muster_rows_t *checkpoint;    /* the one that the last round made, if any */
+    muster_rows_t *latest;        /* what the job resumes from, as things stand */
     /* made by story_tell */
     char **lines; /* owned; "" separates paragraphs */
     size_t lines_count;

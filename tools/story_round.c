@@ -111,11 +111,12 @@ static void tell_opening(struct story *story, const struct part *part)
     const struct muster_round_row *round = part->round;
     struct shown time = story_at(story, round->opened_unix_ms);
 
-    if (GREATEST(part, reported_ms) == NULL && round->step >= 0 &&
-        round->decided_unix_ms != 0 && round->decided_unix_ms == round->opened_unix_ms)
-        story_say(story, "At %s round %" PRId64 " was opened with save step %" PRId64
-                  " for %zu rank%s, without a freeze.", time.text, round->round, round->step,
-                  part->count, plural((int64_t)part->count));
+    if (GREATEST(part, reported_ms) == NULL && round->step >= 0 && round->decided_unix_ms != 0 &&
+        round->decided_unix_ms == round->opened_unix_ms)
+        story_say(story,
+                  "At %s round %" PRId64 " was opened with save step %" PRId64
+                  " for %zu rank%s, without a freeze.",
+                  time.text, round->round, round->step, part->count, plural((int64_t)part->count));
     else if (part->count == 0)
         story_say(story, "At %s round %" PRId64 " was opened, and no rank was there to be frozen.",
                   time.text, round->round);
@@ -168,7 +169,8 @@ static void tell_decision(struct story *story, const struct part *part)
         story_say(story, "So all had to save at step %" PRId64 "; that was agreed after %s.",
                   round->step, after(part, round->decided_unix_ms).text);
     else if (furthest->begun == round->step)
-        story_say(story, "The furthest, rank %" PRId64 ", had begun step %" PRId64
+        story_say(story,
+                  "The furthest, rank %" PRId64 ", had begun step %" PRId64
                   ", so all had to save at step %" PRId64 "; that was agreed after %s.",
                   furthest->rank, round->step, round->step,
                   after(part, round->decided_unix_ms).text);
@@ -189,11 +191,14 @@ static void tell_captures(struct story *story, const struct part *part)
     if (last == NULL)
         story_say(story, "None of them captured its state at step %" PRId64 ".", part->round->step);
     else if (missing == 0)
-        story_say(story, "%s captured %s state at step %" PRId64 " within %s; the last was rank %" PRId64
-                  ".", part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
+        story_say(story,
+                  "%s captured %s state at step %" PRId64 " within %s; the last was rank %" PRId64
+                  ".",
+                  part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
                   part->round->step, render_duration(last->captured_ms).text, last->rank);
     else if (strcmp(part->round->state, "committed") == 0)
-        story_say(story, "%zu of %zu captured their state at step %" PRId64
+        story_say(story,
+                  "%zu of %zu captured their state at step %" PRId64
                   "; the checkpoint did not need the others.",
                   part->count - missing, part->count, part->round->step);
     else
@@ -210,9 +215,9 @@ static void tell_saves(struct story *story, const struct part *part)
 
     for (size_t i = 0; i < part->count; i++)
         if (part->members[i].failed[0] != '\0')
-            story_say_text(story, part->members[i].failed, "The save of %s failed: ",
-                           story_who(part->members[i].rank, part->members[i].host,
-                                     part->members[i].pid).text);
+            story_say_text(
+                story, part->members[i].failed, "The save of %s failed: ",
+                story_who(part->members[i].rank, part->members[i].host, part->members[i].pid).text);
     if (round->writers == 0 || round->decided_unix_ms == 0)
         return;
     if (round->writers == 1 && missing == 0 && slowest != NULL)
@@ -222,9 +227,10 @@ static void tell_saves(struct story *story, const struct part *part)
         story_say(story, "None of %" PRId64 " shard%s was saved.", round->writers,
                   plural(round->writers));
     else if (missing == 0 && slowest != NULL)
-        story_say(story, "All %" PRId64 " shards were saved; the slowest save was rank %" PRId64
-                  "'s with %s.", round->writers, slowest->rank,
-                  render_duration(slowest->save_ms).text);
+        story_say(story,
+                  "All %" PRId64 " shards were saved; the slowest save was rank %" PRId64
+                  "'s with %s.",
+                  round->writers, slowest->rank, render_duration(slowest->save_ms).text);
     else
         story_say(story, "%" PRId64 " of %" PRId64 " shards were saved; %s did not save.",
                   round->saved, round->writers, name_them(part, lacks_save).text);
@@ -242,7 +248,8 @@ static void tell_commit(struct story *story, const struct part *part)
         snprintf(margin, sizeof margin, ", %s before the deadline",
                  render_duration(round->margin_ms).text);
     if (checkpoint != NULL && checkpoint->checkpoint == round->round)
-        story_say(story, "Checkpoint %" PRId64 " at step %" PRId64 " (%s) was committed after %s%s: %s",
+        story_say(story,
+                  "Checkpoint %" PRId64 " at step %" PRId64 " (%s) was committed after %s%s: %s",
                   round->round, round->step, render_bytes(checkpoint->bytes).text,
                   after(part, round->ended_unix_ms).text, margin, checkpoint->path);
     else
@@ -259,8 +266,9 @@ static void tell_abort(struct story *story, const struct part *part, bool follow
     if (reason[0] == '\0')
         reason = muster_status_sentence((enum muster_status)round->reason_code);
     if (round->culprit_rank >= 0)
-        story_say_text(story, reason, "Round %" PRId64 " was aborted after %s because of %s: ",
-                       round->round, time.text, story_member(story, round->culprit_rank).text);
+        story_say_text(story, reason,
+                       "Round %" PRId64 " was aborted after %s because of %s: ", round->round,
+                       time.text, story_member(story, round->culprit_rank).text);
     else
         story_say_text(story, reason, "Round %" PRId64 " was aborted after %s: ", round->round,
                        time.text);
@@ -279,9 +287,10 @@ void story_round(struct story *story, size_t index)
     tell_opening(story, &part);
     tell_reports(story, &part);
     if (strcmp(state, "unchanged") == 0) {
-        story_say_text(story, part.round->reason, "Round %" PRId64 " ended unchanged at step %" PRId64
-                       " after %s, without a new save: ", part.round->round, part.round->step,
-                       after(&part, part.round->ended_unix_ms).text);
+        story_say_text(
+            story, part.round->reason,
+            "Round %" PRId64 " ended unchanged at step %" PRId64 " after %s, without a new save: ",
+            part.round->round, part.round->step, after(&part, part.round->ended_unix_ms).text);
         return;
     }
     tell_decision(story, &part);

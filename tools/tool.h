@@ -10,7 +10,7 @@
 
 enum tool_exit {
     TOOL_DONE = 0,
-    TOOL_NO = 1,          /* the answer is no: nothing found, not saved */
+    TOOL_NO = 1, /* the answer is no: nothing found, not saved */
     TOOL_USAGE = 2,
     TOOL_UNREACHABLE = 3, /* no broker, no readable database */
     TOOL_REFUSED = 4      /* the broker said no */
@@ -67,8 +67,8 @@ struct tool_verb {
 extern const struct tool_verb tool_verbs[]; /* ends with name NULL */
 
 #define OPTION_BIT(id) (1u << (id))
-#define OPTIONS_COMMON                                                                             \
-    (OPTION_BIT(OPTION_BROKER) | OPTION_BIT(OPTION_DB) | OPTION_BIT(OPTION_JOB) |                  \
+#define OPTIONS_COMMON                                                            \
+    (OPTION_BIT(OPTION_BROKER) | OPTION_BIT(OPTION_DB) | OPTION_BIT(OPTION_JOB) | \
      OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_TIMEOUT) | OPTION_BIT(OPTION_HELP))
 
 /* --- options.c --- */

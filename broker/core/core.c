@@ -350,8 +350,9 @@ static void on_message(struct core *core, const struct input *in)
     peer->heard_boot_ms = core->now;
     peer->heard_unix_ms = core->now_unix;
     peer->pinged_boot_ms = 0;
-    if (m->up.applied_seq > peer->applied_seq) {
-        peer->applied_seq = m->up.applied_seq;
+    uint64_t applied = m->up.applied_seq < peer->job->seq ? m->up.applied_seq : peer->job->seq;
+    if (applied > peer->applied_seq) {
+        peer->applied_seq = applied;
         peer->progress_dirty = true;
         if (peer->applied_seq == peer->job->seq && !peer->repeated) {
             int64_t took = core->now - peer->job->emitted_boot_ms;
@@ -371,6 +372,25 @@ static void on_message(struct core *core, const struct input *in)
 
 /* --- start, time ---------------------------------------------------------------------------- */
 
+/* Members' times count from the opening. After a reboot that moment is put where the last thing
+ * that is known of the round happened just now, so that no time of it becomes negative. */
+static void place_opening(const struct core *core, struct round *round)
+{
+    int64_t last = 0;
+
+    if (round->opened_boot_ms != BOOT_UNKNOWN)
+        return;
+    for (size_t i = 0; i < round->count; i++) {
+        const struct participant *part = &round->parts[i];
+        const int64_t times[] = {part->reported_ms, part->at_step_ms, part->captured_ms,
+                                 part->saved_ms};
+        for (size_t t = 0; t < sizeof times / sizeof times[0]; t++)
+            if (times[t] > last)
+                last = times[t];
+    }
+    round->opened_boot_ms = core->now - last;
+}
+
 /* An undecided round dies with the broker that led it; a decided one goes on with new bounds. */
 static void restart_rounds(struct core *core, struct job *job)
 {
@@ -378,6 +398,7 @@ static void restart_rounds(struct core *core, struct job *job)
         struct round *round = &job->rounds[i];
         if (!round->used)
             continue;
+        place_opening(core, round);
         round->way_until_boot_ms = core->now + round_way_ms(round);
         for (size_t p = 0; p < round->count; p++)
             round->parts[p].at_step_boot_ms = core->now;

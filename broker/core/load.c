@@ -127,7 +127,7 @@ static void fill_round(struct job *job, struct round *round, const struct record
     snprintf(round->reason, sizeof round->reason, "%s", row->reason);
     round->final = row->final;
     round->deadline_boot_ms = row->other_boot ? 0 : row->deadline_boot_ms;
-    round->opened_boot_ms = row->opened_boot_ms;
+    round->opened_boot_ms = row->other_boot ? BOOT_UNKNOWN : row->opened_boot_ms;
     round->opened_unix_ms = row->opened_unix_ms;
     round->decided_unix_ms = row->decided_unix_ms;
     round->captured_unix_ms = row->captured_unix_ms;

@@ -374,11 +374,24 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     round_try_open(core, job);
 }
 
+/* The database keeps signed numbers, and a jump goes above what a node has seen. */
+static bool numbers_ok(const struct wire_msg *m)
+{
+    const uint64_t max = (uint64_t)1 << 62;
+
+    return m->up.applied_seq < max && m->up.broker_epoch < max && m->up.generation < max &&
+           m->u.hello.round < max && m->u.hello.saved_round < max;
+}
+
 void roster_hello(struct core *core, const struct input *in)
 {
     const struct wire_msg *m = in->message;
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
 
+    if (!numbers_ok(m)) {
+        refuse(core, in, MUSTER_E_ARGUMENT, false, "a number of HELLO is beyond 2^62");
+        return;
+    }
     if (!wire_job_name_ok(m->up.job) || m->up.role == ROLE_NONE || m->up.role >= ROLE_TOOL ||
         m->up.incarnation == 0 || m->u.hello.layout == LAYOUT_NONE) {
         refuse(core, in, MUSTER_E_ARGUMENT, false,

@@ -513,6 +513,21 @@ void round_policy_pending(struct core *core, struct job *job)
         open_policy(core, job, step);
 }
 
+/* Who comes late to the newest policy save: only an open round is still to be waited for. */
+static struct answer answer_late(const struct job *job, int64_t step)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        const struct round *round = &job->rounds[i];
+        if (round->used && round->step == step && round->state == ROUND_DECIDED)
+            return (struct answer){MUSTER_OK, "", 0};
+        if (round->used && round->step == step && round->state == ROUND_WRITING)
+            return (struct answer){MUSTER_E_EXISTS, "this step is captured already", 0};
+    }
+    if (is_committed(job, step))
+        return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
+    return (struct answer){MUSTER_E_ABORTED, "this save was aborted", 0};
+}
+
 struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
 {
     static const struct answer ok = {MUSTER_OK, "", 0};
@@ -524,9 +539,7 @@ struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
     if (step <= job->policy_step) {
         if (job->policy_skipped || step < job->policy_step)
             return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};
-        return round_find(job, job->round) || round != NULL || is_committed(job, step)
-                   ? ok
-                   : (struct answer){MUSTER_E_ABORTED, "this save was aborted", 0};
+        return answer_late(job, step);
     }
     if (round != NULL) {
         struct participant *part = round_part(round, peer);
@@ -604,8 +617,7 @@ static void margin_over(struct core *core, struct job *job)
         if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
             round = &job->rounds[i];
     int64_t rank = round ? laggard(job, round) : -1;
-    snprintf(text, sizeof text, "the deadline's margin was reached before the commit%s",
-             rank >= 0 ? "" : "");
+    snprintf(text, sizeof text, "the deadline's margin was reached before the commit");
     if (round != NULL && rank >= 0)
         snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
                  (long long)rank, round->state == ROUND_FREEZING ? "reported" : "saved");

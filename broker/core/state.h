@@ -25,6 +25,7 @@
             abort();      \
     } while (0)
 
+#define BOOT_UNKNOWN INT64_MIN
 #define OUTCOMES_MAX 64 /* rounds whose outcome a returning node can be told without the database */
 
 struct job;
@@ -115,7 +116,7 @@ struct round {
     char reason[512];
     bool final;
     int64_t deadline_boot_ms; /* 0 = none */
-    int64_t opened_boot_ms;
+    int64_t opened_boot_ms; /* BOOT_UNKNOWN between load and start: of another boot */
     int64_t opened_unix_ms;
     int64_t decided_unix_ms;
     int64_t captured_unix_ms;

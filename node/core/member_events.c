@@ -59,6 +59,16 @@ static void end_with(struct member *m, enum muster_status status, const struct w
     member_end(m, status, false, (int)event->rank, 0, event->step, event->text);
 }
 
+/* The generation ends at once; a first error that was heard before stays the one that is named. */
+static void on_rank_restarted(struct member *m, const struct wire_event *event)
+{
+    if (m->error.status == MUSTER_OK)
+        end_with(m, MUSTER_E_PEER, event);
+    else
+        member_end(m, m->error.status, false, m->error.rank, m->error.code, m->error.step,
+                   m->error.text);
+}
+
 static void on_freeze(struct member *m, const struct wire_event *event)
 {
     if (event->round <= m->round)
@@ -128,7 +138,7 @@ void events_apply(struct member *m, const struct wire_event *event)
         on_peer(m, event);
         break;
     case EVENT_RANK_RESTARTED:
-        end_with(m, MUSTER_E_PEER, event);
+        on_rank_restarted(m, event);
         break;
     case EVENT_JOIN_FAILED:
         end_with(m, MUSTER_E_JOIN, event);

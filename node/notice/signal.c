@@ -29,8 +29,9 @@ struct signal_watch {
 struct signal_entry {
     unsigned watch_count;
     bool installed;       /* our handler is the current one, or is chained to by a later one */
-    struct sigaction old;   /* complete before our handler is installed */
-    struct sigaction inner; /* what we chained to before somebody who chains to us was put over us */
+    struct sigaction old; /* complete before our handler is installed */
+    struct sigaction
+        inner; /* what we chained to before somebody who chains to us was put over us */
     bool has_inner;
     _Atomic int64_t first_boot_ms; /* 0: has not come */
     _Atomic int first_pid;
@@ -89,7 +90,8 @@ static void take_default_action(int signo)
     raise(signo); /* blocked while we run: it is delivered when we return */
 }
 
-static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context, bool child)
+static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context,
+                  bool child)
 {
     if (old->sa_flags & SA_SIGINFO)
         old->sa_sigaction(signo, info, context);
@@ -141,7 +143,8 @@ static bool is_ours(int signo)
 static bool install(int signo)
 {
     struct signal_entry *entry = &signals[signo];
-    struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct sigaction ours = {.sa_sigaction = handle,
+                             .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction old;
 
     if (is_ours(signo)) /* left over: restored by the host from a copy of it */
@@ -166,7 +169,8 @@ static void uninstall(int signo)
     if (!entry->installed || !is_ours(signo))
         return; /* somebody chains to us: keep our part of the chain */
     sigaction(signo, &entry->old, NULL);
-    entry->installed = entry->has_inner; /* under the one that was put over us we are chained to still */
+    entry->installed =
+        entry->has_inner; /* under the one that was put over us we are chained to still */
 }
 
 static void forget(struct signal_watch *watch)
@@ -205,7 +209,8 @@ static enum muster_status watch_all(struct signal_watch *watch, const int *numbe
 
         if (signo < 1 || signo > SIGNAL_NUMBER_MAX || signo == SIGKILL || signo == SIGSTOP)
             return error_set(err, MUSTER_E_ARGUMENT,
-                             "signal %d cannot be watched; name others in termination.signals", signo);
+                             "signal %d cannot be watched; name others in termination.signals",
+                             signo);
         if (watch->watched[signo])
             continue;
         watch->watched[signo] = true;

@@ -33,8 +33,8 @@ void signal_unwatch(struct signal_watch **watch);
 
 struct signal_seen {
     int signo;
-    int from_pid;         /* 0: unknown, or from outside this pid namespace */
-    int64_t at_boot_ms;   /* when the first one came */
+    int from_pid;       /* 0: unknown, or from outside this pid namespace */
+    int64_t at_boot_ms; /* when the first one came */
 };
 
 /* Takes one signal that came; false: none. Each signal is told once in the life of a watch: two

@@ -20,14 +20,20 @@ static void make_running(struct db_fixture *db)
 static void make_periodic(struct db_fixture *db)
 {
     make_running(db);
-    db_round(db, 3, "cause = 'policy', state = 'committed', step = 40, deadline_boot_ms = 0,"
+    db_round(db, 3,
+             "cause = 'policy', state = 'committed', step = 40, deadline_boot_ms = 0,"
              " opened_unix_ms = %lld, decided_unix_ms = %lld, captured_unix_ms = %lld,"
-             " ended_unix_ms = %lld", DB_T0 - 9000, DB_T0 - 9000, DB_T0 - 8900, DB_T0 - 8500);
+             " ended_unix_ms = %lld",
+             DB_T0 - 9000, DB_T0 - 9000, DB_T0 - 8900, DB_T0 - 8500);
     for (int rank = 0; rank < DB_RANKS; rank++)
-        db_member(db, 3, rank, "writer = 1, at_step_ms = %d, captured_ms = %d, saved_ms = %d,"
-                  " save_ms = 300", 60 + rank, 90 + rank, 400 + rank);
-    db_checkpoint(db, 3, "step = 40, cause = 'policy', bytes = 1200000, path = '40', epoch = 1,"
-                  " step_in_epoch = 8, committed_unix_ms = %lld", DB_T0 - 8500);
+        db_member(db, 3, rank,
+                  "writer = 1, at_step_ms = %d, captured_ms = %d, saved_ms = %d,"
+                  " save_ms = 300",
+                  60 + rank, 90 + rank, 400 + rank);
+    db_checkpoint(db, 3,
+                  "step = 40, cause = 'policy', bytes = 1200000, path = '40', epoch = 1,"
+                  " step_in_epoch = 8, committed_unix_ms = %lld",
+                  DB_T0 - 8500);
     for (int rank = 0; rank < DB_RANKS; rank++)
         db_shard(db, 3, rank, NULL);
 }
@@ -53,9 +59,11 @@ static void round_4(struct db_fixture *db)
 static void all_captured(struct db_fixture *db)
 {
     db_sql(db, "UPDATE participant SET writer = 1, at_step_ms = 300 + rank * 30,"
-           " captured_ms = 310 + rank * 30 WHERE round = 4");
-    db_sql(db, "UPDATE round SET state = 'decided', step = 47, decided_unix_ms = %lld,"
-           " captured_unix_ms = %lld WHERE round = 4", DB_T0 + 20, DB_T0 + 405);
+               " captured_ms = 310 + rank * 30 WHERE round = 4");
+    db_sql(db,
+           "UPDATE round SET state = 'decided', step = 47, decided_unix_ms = %lld,"
+           " captured_unix_ms = %lld WHERE round = 4",
+           DB_T0 + 20, DB_T0 + 405);
 }
 
 static void make_committed(struct db_fixture *db)
@@ -63,22 +71,31 @@ static void make_committed(struct db_fixture *db)
     round_4(db);
     all_captured(db);
     db_sql(db, "UPDATE participant SET saved_ms = 700 + rank * 20, save_ms = 250 + rank * 10"
-           " WHERE round = 4");
-    db_sql(db, "UPDATE round SET state = 'committed', ended_unix_ms = %lld, margin_ms = 29190"
-           " WHERE round = 4", DB_T0 + 810);
+               " WHERE round = 4");
+    db_sql(db,
+           "UPDATE round SET state = 'committed', ended_unix_ms = %lld, margin_ms = 29190"
+           " WHERE round = 4",
+           DB_T0 + 810);
     db_sql(db, "UPDATE notice SET state = 'served'");
-    db_checkpoint(db, 4, "step = 47, bytes = 1200000, path = '/ckpt/47', epoch = 1,"
-                  " step_in_epoch = 15, committed_unix_ms = %lld", DB_T0 + 810);
+    db_checkpoint(db, 4,
+                  "step = 47, bytes = 1200000, path = '/ckpt/47', epoch = 1,"
+                  " step_in_epoch = 15, committed_unix_ms = %lld",
+                  DB_T0 + 810);
     for (int rank = 0; rank < DB_RANKS; rank++)
         db_shard(db, 4, rank, NULL);
     db_event(db, 11, "kind = 'commit', round = 4, step = 47, rank = 0");
-    db_event(db, 12, "kind = 'generation ended', unix_ms = %lld,"
-             " text = 'terminated; its checkpoint is committed'", DB_T0 + 900);
-    db_sql(db, "UPDATE generation SET state = 'ended', end_status = 1,"
+    db_event(db, 12,
+             "kind = 'generation ended', unix_ms = %lld,"
+             " text = 'terminated; its checkpoint is committed'",
+             DB_T0 + 900);
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_status = 1,"
            " end_text = 'terminated; its checkpoint is committed', ended_unix_ms = %lld",
            DB_T0 + 900);
-    db_sql(db, "UPDATE node SET state = 'left', leave_why = 'preempted', exit_code = 42,"
-           " ended_unix_ms = %lld", DB_T0 + 880);
+    db_sql(db,
+           "UPDATE node SET state = 'left', leave_why = 'preempted', exit_code = 42,"
+           " ended_unix_ms = %lld",
+           DB_T0 + 880);
     db_sql(db, "UPDATE progress SET begun = 47, done = 47, phase = 'ended'");
     db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 900);
 }
@@ -86,8 +103,10 @@ static void make_committed(struct db_fixture *db)
 static void make_resumed(struct db_fixture *db)
 {
     make_committed(db);
-    db_generation(db, 2, "resume_checkpoint = 4, resume_step = 47, opened_unix_ms = %lld,"
-                  " started_unix_ms = %lld", DB_T0 + 3000, DB_T0 + 4000);
+    db_generation(db, 2,
+                  "resume_checkpoint = 4, resume_step = 47, opened_unix_ms = %lld,"
+                  " started_unix_ms = %lld",
+                  DB_T0 + 3000, DB_T0 + 4000);
     for (int rank = 0; rank < DB_RANKS; rank++) {
         db_node(db, 2, rank, "joined_unix_ms = %lld", DB_T0 + 3000);
         db_progress(db, 2, rank, "begun = 60, done = 60");
@@ -101,14 +120,18 @@ static void make_unchanged(struct db_fixture *db)
     make_periodic(db);
     db_sql(db, "UPDATE progress SET begun = 40, done = 40");
     db_notice(db, "signal-1", "round = 4, state = 'served'");
-    db_round(db, 4, "state = 'unchanged', step = 40, reason = 'nothing was done since step 40',"
-             " ended_unix_ms = %lld", DB_T0 + 20);
+    db_round(db, 4,
+             "state = 'unchanged', step = 40, reason = 'nothing was done since step 40',"
+             " ended_unix_ms = %lld",
+             DB_T0 + 20);
     for (int rank = 0; rank < DB_RANKS; rank++)
         db_member(db, 4, rank, "begun = 40, done = 40, reported_ms = %d", 3 + rank * 3);
-    db_event(db, 12, "kind = 'generation ended', unix_ms = %lld,"
-             " text = 'terminated; nothing new was to be saved'", DB_T0 + 900);
+    db_event(db, 12,
+             "kind = 'generation ended', unix_ms = %lld,"
+             " text = 'terminated; nothing new was to be saved'",
+             DB_T0 + 900);
     db_sql(db, "UPDATE generation SET state = 'ended', end_status = 1,"
-           " end_text = 'terminated; nothing new was to be saved'");
+               " end_text = 'terminated; nothing new was to be saved'");
     db_sql(db, "UPDATE node SET state = 'left', leave_why = 'preempted'");
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
@@ -117,7 +140,7 @@ static void make_open(struct db_fixture *db)
 {
     round_4(db);
     db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4 AND"
-           " rank IN (1, 2)");
+               " rank IN (1, 2)");
 }
 
 static void make_several(struct db_fixture *db)
@@ -133,47 +156,60 @@ static void make_retried(struct db_fixture *db)
 {
     make_periodic(db);
     db_notice(db, "signal-1", "round = 5, state = 'served', text = 'spot reclaim'");
-    db_round(db, 4, "state = 'aborted', culprit_rank = 1, reason_code = %d, ended_unix_ms = %lld,"
-             " reason = 'rank 1 was lost'", MUSTER_E_PEER, DB_T0 + 4000);
+    db_round(db, 4,
+             "state = 'aborted', culprit_rank = 1, reason_code = %d, ended_unix_ms = %lld,"
+             " reason = 'rank 1 was lost'",
+             MUSTER_E_PEER, DB_T0 + 4000);
     for (int rank = 0; rank < DB_RANKS; rank++)
         if (rank != 1)
             member_came(db, 4, rank, 46);
         else
             db_member(db, 4, rank, NULL);
-    db_event(db, 11, "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
+    db_event(db, 11,
+             "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
              " 'rank 1 (process 4102 on h1) was lost after step 43: it was silent for 5.0 s'",
              DB_T0 + 4000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
     db_sql(db, "UPDATE generation SET layout = 'replicated', error_rank = 1,"
-           " error_text = 'node lost'");
-    db_round(db, 5, "attempt = 2, state = 'committed', step = 46, aborted_steps = 1,"
+               " error_text = 'node lost'");
+    db_round(db, 5,
+             "attempt = 2, state = 'committed', step = 46, aborted_steps = 1,"
              " opened_boot_ms = 104010, opened_unix_ms = %lld, decided_unix_ms = %lld,"
              " captured_unix_ms = %lld, ended_unix_ms = %lld, margin_ms = 25000",
              DB_T0 + 4010, DB_T0 + 4030, DB_T0 + 4300, DB_T0 + 5000);
     for (int rank = 0; rank < DB_RANKS; rank++)
         if (rank != 1)
-            db_member(db, 5, rank, "begun = 46, done = 46, reported_ms = 9, captured_ms = %d,"
-                      " writer = %d, saved_ms = %d, save_ms = %d", 250 + rank, rank == 0,
-                      rank == 0 ? 980 : -1, rank == 0 ? 700 : 0);
-    db_checkpoint(db, 5, "step = 46, layout = 'replicated', shards_required = 1, bytes = 999,"
-                  " committed_unix_ms = %lld", DB_T0 + 5000);
+            db_member(db, 5, rank,
+                      "begun = 46, done = 46, reported_ms = 9, captured_ms = %d,"
+                      " writer = %d, saved_ms = %d, save_ms = %d",
+                      250 + rank, rank == 0, rank == 0 ? 980 : -1, rank == 0 ? 700 : 0);
+    db_checkpoint(db, 5,
+                  "step = 46, layout = 'replicated', shards_required = 1, bytes = 999,"
+                  " committed_unix_ms = %lld",
+                  DB_T0 + 5000);
 }
 
 static void make_not_saved(struct db_fixture *db)
 {
     round_4(db);
     all_captured(db);
-    db_sql(db, "UPDATE participant SET saved_ms = 900, save_ms = 600 WHERE round = 4 AND rank <> 3");
-    db_sql(db, "UPDATE round SET state = 'aborted', final = 1, culprit_rank = 3, reason_code = %d,"
+    db_sql(db,
+           "UPDATE participant SET saved_ms = 900, save_ms = 600 WHERE round = 4 AND rank <> 3");
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', final = 1, culprit_rank = 3, reason_code = %d,"
            " reason = 'the deadline''s margin was reached while rank 3 had not saved',"
-           " ended_unix_ms = %lld WHERE round = 4", MUSTER_E_NOT_SAVED, DB_T0 + 29005);
+           " ended_unix_ms = %lld WHERE round = 4",
+           MUSTER_E_NOT_SAVED, DB_T0 + 29005);
     db_sql(db, "UPDATE notice SET state = 'served'");
     db_checkpoint(db, 4, "step = 47, state = 'failed'");
-    db_event(db, 11, "kind = 'not saved', rank = 3, round = 4, unix_ms = %lld,"
+    db_event(db, 11,
+             "kind = 'not saved', rank = 3, round = 4, unix_ms = %lld,"
              " text = 'the deadline''s margin was reached while rank 3 had not saved'",
              DB_T0 + 29005);
-    db_sql(db, "UPDATE generation SET state = 'ending', end_status = %d, end_text ="
-           " 'the deadline''s margin was reached while rank 3 had not saved'", MUSTER_E_NOT_SAVED);
+    db_sql(db,
+           "UPDATE generation SET state = 'ending', end_status = %d, end_text ="
+           " 'the deadline''s margin was reached while rank 3 had not saved'",
+           MUSTER_E_NOT_SAVED);
     db_sql(db, "UPDATE progress SET begun = 47, done = 47");
     db_sql(db, "UPDATE job SET state = 'ending'");
 }
@@ -191,15 +227,19 @@ static void make_first_not_saved(struct db_fixture *db)
 {
     make_running(db);
     db_notice(db, "signal-1", "state = 'served', left_ms = -1");
-    db_event(db, 11, "kind = 'not saved', rank = 2, unix_ms = %lld, text = 'no rank is left that"
-             " could save'", DB_T0 + 40);
-    db_sql(db, "UPDATE generation SET state = 'ended', end_text = 'no rank is left that could save'");
+    db_event(db, 11,
+             "kind = 'not saved', rank = 2, unix_ms = %lld, text = 'no rank is left that"
+             " could save'",
+             DB_T0 + 40);
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_text = 'no rank is left that could save'");
 }
 
 static void make_cancelled(struct db_fixture *db)
 {
     make_periodic(db);
-    db_notice(db, "operator-7", "state = 'cancelled', incarnation = 0, kind = 'user',"
+    db_notice(db, "operator-7",
+              "state = 'cancelled', incarnation = 0, kind = 'user',"
               " source = 'operator', cancellable = 1, text = 'host h2 needs a new disk'");
     db_event(db, 10, "kind = 'termination', rank = 2, text = 'operator-7'");
     db_event(db, 11, "kind = 'notice cancelled', rank = 2, text = 'operator-7', unix_ms = %lld",
@@ -215,7 +255,8 @@ static void make_waiting(struct db_fixture *db)
 static void make_operator(struct db_fixture *db)
 {
     make_periodic(db);
-    db_round(db, 4, "cause = 'operator', state = 'aborted', final = 1, culprit_rank = 0,"
+    db_round(db, 4,
+             "cause = 'operator', state = 'aborted', final = 1, culprit_rank = 0,"
              " deadline_boot_ms = 0, reason_code = %d, ended_unix_ms = %lld,"
              " reason = 'rank 0 could not save: /ckpt/.muster/1-4: No space left on device'",
              MUSTER_E_SAVE, DB_T0 + 500);
@@ -225,7 +266,7 @@ static void make_operator(struct db_fixture *db)
     db_sql(db, "UPDATE round SET state = 'aborted' WHERE round = 4");
     db_sql(db, "UPDATE participant SET saved_ms = 450, save_ms = 40 WHERE round = 4 AND rank > 1");
     db_sql(db, "UPDATE participant SET failed = '/ckpt/.muster/1-4: No space left on device'"
-           " WHERE round = 4 AND rank = 0");
+               " WHERE round = 4 AND rank = 0");
 }
 
 static void make_empty(struct db_fixture *db)
@@ -293,18 +334,19 @@ void cli_abort_make(struct db_fixture *db, const struct cli_abort *abort_story)
     round_4(db);
     if (abort_story->phase == 0)
         db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4"
-               " AND rank = 1");
+                   " AND rank = 1");
     else
         all_captured(db);
     if (abort_story->phase == 1)
         db_sql(db, "UPDATE participant SET at_step_ms = -1, captured_ms = -1 WHERE round = 4 AND"
-               " rank = 1");
+                   " rank = 1");
     if (abort_story->phase > 0)
         db_sql(db, "UPDATE participant SET saved_ms = 700, save_ms = 300 WHERE round = 4 AND rank"
-               " <> 1");
-    db_sql(db, "UPDATE round SET state = 'aborted', final = 1, culprit_rank = %d, reason_code = %d,"
-           " reason = %s, ended_unix_ms = %lld WHERE round = 4", abort_story->culprit,
-           abort_story->code, reason.text, DB_T0 + 2005);
+                   " <> 1");
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', final = 1, culprit_rank = %d, reason_code = %d,"
+           " reason = %s, ended_unix_ms = %lld WHERE round = 4",
+           abort_story->culprit, abort_story->code, reason.text, DB_T0 + 2005);
     if (abort_story->extra != NULL)
         db_sql(db, "%s", abort_story->extra);
     db_event(db, 11, "kind = 'not saved', rank = %d, round = 4, unix_ms = %lld, text = %s",

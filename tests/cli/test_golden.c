@@ -243,8 +243,9 @@ int main(void)
 
     for (const struct golden *golden = goldens; golden->name != NULL; golden++, count++) {
         copies[count] = *golden;
-        tests[count] = (struct CMUnitTest){
-            .name = golden->name, .test_func = answer_is_as_written, .initial_state = &copies[count]};
+        tests[count] = (struct CMUnitTest){.name = golden->name,
+                                           .test_func = answer_is_as_written,
+                                           .initial_state = &copies[count]};
     }
     for (const struct cli_story *story = cli_stories; story->name != NULL; story++, count++) {
         snprintf(names[count], sizeof names[count], "%s", story->name);

@@ -4,6 +4,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <dirent.h>

@@ -283,6 +283,11 @@ static void commit(struct sim *sim, struct sim_event *event)
     if (crash_now(sim, FAULT_BROKER_BEFORE_COMMIT))
         return;
     b->busy = false;
+    if (sim->disk_full && b->starting) { /* musterd does not start */
+        b->down_us = 1000000;
+        broker_crash(sim, "no room for its start");
+        return;
+    }
     if (sim->disk_full) {
         b->blocked = true;
         next_pass(sim);
@@ -291,7 +296,7 @@ static void commit(struct sim *sim, struct sim_event *event)
     if (sim->options.mutation == MUTANT_PUBLISH_FIRST && !send_batch(sim))
         return;
     disk_apply(sim, &b->batch);
-    b->blocked = false;
+    b->blocked = b->starting = false;
     if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
         return;
     if (sim->options.mutation != MUTANT_PUBLISH_FIRST && !send_batch(sim))
@@ -408,7 +413,7 @@ void broker_start(struct sim *sim)
     }
     b->start_id = options.start_id = sim_random(sim) | 1;
     b->core = core_create(&options);
-    b->alive = true;
+    b->alive = b->starting = true;
     b->busy = b->blocked = b->frozen = false;
     b->stamp++;
     b->pass_at_us = NEVER;

@@ -313,9 +313,9 @@ static void prune_journal(struct sim *sim)
 
 void disk_apply(struct sim *sim, const struct actions *batch)
 {
+    prune_journal(sim);
     disk_apply_some(sim, batch, batch->count);
     check_batch(sim);
-    prune_journal(sim);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */

@@ -126,6 +126,7 @@ static void undo(struct sim *sim, struct sim_event *event)
         break;
     case FAULT_BROKER_FREEZE:
         sim->broker.frozen = false;
+        sim->broker.pass_at_us = NEVER; /* a pass that came while it was frozen did nothing */
         broker_wake(sim, sim->now_us);
         break;
     case FAULT_DISK_FULL:
@@ -346,8 +347,11 @@ static enum sim_fault pick_fault(struct sim *sim)
 
 static enum sim_fault pick_healthy(struct sim *sim)
 {
-    return sim_chance(sim, 70) ? FAULT_NOTICE_RANK_0 + (sim_chance(sim, 50) ? 0 : -2)
-                               : FAULT_OPERATOR_SAVE;
+    static const enum sim_fault kinds[] = {FAULT_NOTICE, FAULT_NOTICE_ALL, FAULT_NOTICE_RANK_0,
+                                           FAULT_NOTICE_TOOL, FAULT_OPERATOR_SAVE,
+                                           FAULT_NOTICE_WITHDRAWN};
+
+    return kinds[sim_random(sim) % (sizeof kinds / sizeof kinds[0])];
 }
 
 void faults_plan(struct sim *sim)

@@ -39,6 +39,7 @@ static void send_frame(struct sim *sim, struct sim_proc *proc, const struct wire
 static void publish_view(struct sim *sim, struct sim_proc *proc)
 {
     const struct member_view *view = &proc->view;
+    enum view_mode former = view->mode;
     const char *const modes[] = {"WAIT", "OPEN", "STEP_TO", "CAPTURE", "END"};
 
     proc->view = *member_get_view(proc->member);
@@ -49,7 +50,8 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
              (long long)proc->begun, (long long)proc->done,
              view->mode == VIEW_END ? view->end.text : "");
     if (view->mode == VIEW_OPEN && proc->closed) {
-        check_open(sim, proc);
+        if (former != VIEW_OPEN) /* else the thread closed it itself, and waits */
+            check_open(sim, proc);
         proc->closed = false;
     }
     sim_after(sim, sim_range(sim, 0, 30), look, proc);
@@ -189,6 +191,10 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
                  proc->rank, (unsigned long long)message.u.event.seq,
                  wire_event_kind_name((unsigned)message.u.event.kind),
                  (unsigned long long)message.u.event.round, (long long)message.u.event.step);
+    else if (message.type == WIRE_ACK)
+        SIM_TELL(sim, "%s/%u <- ACK of %llu: %s %s", sim->jobs[proc->job].name, proc->rank,
+                 (unsigned long long)message.u.ack.request,
+                 muster_status_name((enum muster_status)message.u.ack.code), message.u.ack.text);
     else
         SIM_TELL(sim, "%s/%u <- %s last %llu", sim->jobs[proc->job].name, proc->rank,
                  wire_type_name(message.type), (unsigned long long)message.down.last_seq);

@@ -41,6 +41,8 @@ static void posted(struct sim *sim, struct sim_event *event)
     if (event->stamp != proc->thread_stamp)
         return;
     memcpy(&input, event->data, sizeof input);
+    if (proc->begun == proc->done)
+        proc->arrivals[proc->arrivals_next++ % 32] = proc->done;
     proc->state = proc->after_post;
     proc->thread_stamp++;
     proc_feed(sim, proc, &input);
@@ -442,7 +444,7 @@ static void restored(struct sim *sim, struct sim_event *event)
         post(sim, proc, &input, THREAD_RESUME);
         return;
     }
-    check_restored(sim, proc, shard);
+    check_restored(sim, proc, checkpoint, shard);
     proc->begun = proc->done = input.step = shard ? shard->done : 0;
     proc->restored_checkpoint = checkpoint;
     proc->arrived = false;

@@ -124,8 +124,12 @@ struct sim_proc {
     uint64_t *heard;           /* seqs beyond it */
     size_t heard_count;
     uint64_t applied_said;
-    uint64_t beyond_round; /* began a step beyond this round's S */
-    uint64_t counted_end;
+    uint64_t request_said;
+    uint64_t beyond_round;   /* began a step beyond this round's S */
+    uint64_t past_said;
+    int64_t arrivals[32]; /* steps at which it stood at a closed gate, a ring */
+    unsigned arrivals_next;
+    uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
 };
 
 struct sim_job {
@@ -162,6 +166,7 @@ struct sim_broker {
     int64_t boot_offset_ms;
     uint64_t stamp; /* events of a former life are dropped */
     struct actions batch, free_outputs;
+    bool starting;        /* the batch of its start is not written */
     bool busy;            /* a batch is being written */
     bool blocked;         /* a batch could not be written */
     int64_t pass_at_us;   /* NEVER = none is due */
@@ -327,7 +332,8 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
 void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
 void check_begin(struct sim *sim, struct sim_proc *proc);
 void check_open(struct sim *sim, struct sim_proc *proc);
-void check_restored(struct sim *sim, struct sim_proc *proc, const struct sim_shard *shard);
+void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
+                    const struct sim_shard *shard);
 void check_end(struct sim *sim, struct sim_proc *proc);
 void check_second(struct sim *sim, struct sim_event *event); /* liveness, once a second */
 void check_over(struct sim *sim);

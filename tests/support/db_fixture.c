@@ -73,14 +73,14 @@ static void set_last(struct db_fixture *db, const char *table, const char *where
 }
 
 /* The rest of each function below: `where` finds the row again. */
-#define SET_LAST(table, ...)                                                                       \
-    do {                                                                                           \
-        char where[256];                                                                           \
-        va_list list;                                                                              \
-        snprintf(where, sizeof where, __VA_ARGS__);                                                \
-        va_start(list, set);                                                                       \
-        set_last(db, table, where, set, list);                                                     \
-        va_end(list);                                                                              \
+#define SET_LAST(table, ...)                        \
+    do {                                            \
+        char where[256];                            \
+        va_list list;                               \
+        snprintf(where, sizeof where, __VA_ARGS__); \
+        va_start(list, set);                        \
+        set_last(db, table, where, set, list);      \
+        va_end(list);                               \
     } while (0)
 
 void db_job(struct db_fixture *db, const char *set, ...)
@@ -94,11 +94,12 @@ void db_job(struct db_fixture *db, const char *set, ...)
 
 void db_generation(struct db_fixture *db, int generation, const char *set, ...)
 {
-    db_sql(db,
-           "INSERT INTO generation (job, generation, state, world_size, layout, checkpoint_dir,"
-           " resume_checkpoint, resume_step, resume_ready, fallback, opened_unix_ms, started_unix_ms)"
-           " VALUES ('%s', %d, 'running', %d, 'sharded', '%s', 0, 0, 1, 0, %lld, %lld)",
-           db->job, generation, DB_RANKS, DB_DIR, DB_T0 - 61000, DB_T0 - 60000);
+    db_sql(
+        db,
+        "INSERT INTO generation (job, generation, state, world_size, layout, checkpoint_dir,"
+        " resume_checkpoint, resume_step, resume_ready, fallback, opened_unix_ms, started_unix_ms)"
+        " VALUES ('%s', %d, 'running', %d, 'sharded', '%s', 0, 0, 1, 0, %lld, %lld)",
+        db->job, generation, DB_RANKS, DB_DIR, DB_T0 - 61000, DB_T0 - 60000);
     SET_LAST("generation", "generation = %d", generation);
 }
 
@@ -148,22 +149,24 @@ void db_event(struct db_fixture *db, int seq, const char *set, ...)
 
 void db_round(struct db_fixture *db, int round, const char *set, ...)
 {
-    db_sql(db,
-           "INSERT INTO round (job, round, generation, attempt, cause, state, step, aborted_steps,"
-           " boot_id, deadline_boot_ms, opened_boot_ms, opened_unix_ms)"
-           " VALUES ('%s', %d, 1, 1, 'termination', 'freezing', -1, 0, 'boot', 130000, 100005, %lld)",
-           db->job, round, DB_T0 + 5);
+    db_sql(
+        db,
+        "INSERT INTO round (job, round, generation, attempt, cause, state, step, aborted_steps,"
+        " boot_id, deadline_boot_ms, opened_boot_ms, opened_unix_ms)"
+        " VALUES ('%s', %d, 1, 1, 'termination', 'freezing', -1, 0, 'boot', 130000, 100005, %lld)",
+        db->job, round, DB_T0 + 5);
     SET_LAST("round", "round = %d", round);
     db_sql(db, "UPDATE job SET round = max(round, %d) WHERE job = '%s'", round, db->job);
 }
 
 void db_member(struct db_fixture *db, int round, int rank, const char *set, ...)
 {
-    db_sql(db,
-           "INSERT INTO participant (job, round, rank, incarnation, writer, begun, done, reported_ms,"
-           " at_step_ms, captured_ms, saved_ms, save_ms)"
-           " VALUES ('%s', %d, %d, %d, 0, -1, -1, -1, -1, -1, -1, 0)",
-           db->job, round, rank, 100 + rank + 1);
+    db_sql(
+        db,
+        "INSERT INTO participant (job, round, rank, incarnation, writer, begun, done, reported_ms,"
+        " at_step_ms, captured_ms, saved_ms, save_ms)"
+        " VALUES ('%s', %d, %d, %d, 0, -1, -1, -1, -1, -1, -1, 0)",
+        db->job, round, rank, 100 + rank + 1);
     SET_LAST("participant", "round = %d AND rank = %d", round, rank);
 }
 

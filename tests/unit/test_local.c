@@ -3,6 +3,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <stdio.h>
@@ -342,7 +345,8 @@ static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken
     node = open_node();
     run_to(node, 5);
     muster_node_close(&node, 0, NULL);
-    snprintf(command, sizeof command, "for s in %s/4/*.safetensors; do echo x >>$s; done", f.directory);
+    snprintf(command, sizeof command, "for s in %s/4/*.safetensors; do echo x >>$s; done",
+             f.directory);
     assert_int_equal(system(command), 0);
     assert_int_equal(muster_node_open(&f.options, &node, &err), MUSTER_E_RESTORE);
     assert_non_null(strstr(err.text, "/4"));
@@ -378,13 +382,13 @@ static void wrong_options_are_named(void **state)
     (void)state;
     assert_int_equal(muster_node_open(NULL, &node, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_node_open(&good, NULL, &err), MUSTER_E_ARGUMENT);
-#define WRONG(field, value, expected, words)                                                       \
-    do {                                                                                           \
-        f.options = good;                                                                          \
-        f.options.field = value;                                                                   \
-        assert_int_equal(muster_node_open(&f.options, &node, &err), expected);                     \
-        assert_non_null(strstr(err.text, words));                                                  \
-        assert_null(node);                                                                         \
+#define WRONG(field, value, expected, words)                                   \
+    do {                                                                       \
+        f.options = good;                                                      \
+        f.options.field = value;                                               \
+        assert_int_equal(muster_node_open(&f.options, &node, &err), expected); \
+        assert_non_null(strstr(err.text, words));                              \
+        assert_null(node);                                                     \
     } while (0)
     WRONG(struct_size, 8, MUSTER_E_ARGUMENT, "MUSTER_NODE_OPTIONS_INIT");
     WRONG(rank, 1, MUSTER_E_RANK, "rank 1 is not inside the world of 1");

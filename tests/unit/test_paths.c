@@ -5,8 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
 #include <cmocka.h>
+
+#include <string.h>
 
 static void the_default_broker_is_where_musterd_listens(void **state)
 {

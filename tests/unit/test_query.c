@@ -45,7 +45,8 @@ static int set_up(void **state)
     db_checkpoint(&db, 1, "step = 10, path = '10', pinned = 1, bytes = 5000000000");
     db_shard(&db, 1, 0, "save_ms = 9");
     db_shard(&db, 1, 1, "save_ms = 11");
-    db_sql(&db, "INSERT INTO shard_file VALUES ('words', 1, 0, 'rank0.safetensors', 7, 'xxh3-128:00')");
+    db_sql(&db,
+           "INSERT INTO shard_file VALUES ('words', 1, 0, 'rank0.safetensors', 7, 'xxh3-128:00')");
     db_notice(&db, "signal-1", "round = 3, rank = 1, incarnation = 102");
     db_sql(&db, "BEGIN");
     for (int seq = 1; seq <= 450; seq++)
@@ -92,7 +93,8 @@ static void columns_are_those_of_the_selects(void **state)
         assert_non_null(strstr(sql, " ORDER BY "));
         assert_true(strstr(sql, " LIMIT 200 OFFSET ?4") || strstr(sql, " LIMIT 1 OFFSET ?4"));
         for (; expected[i].columns[column] != NULL; column++)
-            assert_string_equal(sqlite3_column_name(statement, column), expected[i].columns[column]);
+            assert_string_equal(sqlite3_column_name(statement, column),
+                                expected[i].columns[column]);
         assert_int_equal(sqlite3_column_count(statement), column);
         sqlite3_finalize(statement);
     }
@@ -272,8 +274,9 @@ static void a_file_is_read_while_its_owner_writes(void **state)
 
     (void)state;
     assert_int_equal(sqlite3_open(in_directory("jobs.db"), &owner), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(owner, "BEGIN IMMEDIATE; UPDATE job SET seq = 9999", NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(owner, "BEGIN IMMEDIATE; UPDATE job SET seq = 9999", NULL, NULL, NULL),
+        SQLITE_OK);
     assert_int_equal(muster_client_jobs(client, "words", &rows, NULL), MUSTER_OK);
     assert_int_equal(muster_rows_jobs(rows)[0].seq, 450); /* what is committed */
     muster_rows_destroy(&rows);
@@ -292,7 +295,8 @@ static void a_file_takes_no_orders(void **state)
                      MUSTER_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "--broker"));
     assert_int_equal(muster_client_cancel(client, "words", "x", &err), MUSTER_E_UNSUPPORTED);
-    assert_int_equal(muster_client_save_now(client, "words", "x", NULL, &err), MUSTER_E_UNSUPPORTED);
+    assert_int_equal(muster_client_save_now(client, "words", "x", NULL, &err),
+                     MUSTER_E_UNSUPPORTED);
     muster_client_close(&client);
 }
 
@@ -307,7 +311,8 @@ static void wrong_arguments_are_named(void **state)
     assert_int_equal(muster_client_open("", 0, &client, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_client_open("udp://host:1", 0, &client, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_client_open("tcp://nowhere", 0, &client, &err), MUSTER_E_ARGUMENT);
-    assert_int_equal(muster_client_open(in_directory("none.db"), 0, &client, &err), MUSTER_E_NOT_FOUND);
+    assert_int_equal(muster_client_open(in_directory("none.db"), 0, &client, &err),
+                     MUSTER_E_NOT_FOUND);
     assert_null(client);
     assert_int_equal(muster_client_jobs(NULL, NULL, &rows, &err), MUSTER_E_ARGUMENT);
     assert_null(rows);
@@ -391,14 +396,14 @@ static void other_things_in_cells_are_refused(void **state)
         size_t size;
     } cases[] = {
         {BYTES("\xc1")},
-        {BYTES("\x90")},                                  /* an array */
-        {BYTES("\x80")},                                  /* a map */
-        {BYTES("\xc4\x01z")},                             /* raw bytes */
-        {BYTES("\xdd\xff\xff\xff\xff")},                  /* an array of four thousand millions */
-        {BYTES("\xdb\xff\xff\xff\xffz")},                 /* so long a text */
-        {BYTES("\xcf\xff\xff\xff\xff\xff\xff\xff\xff")},  /* beyond int64 */
-        {BYTES("\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00")},  /* not a number */
-        {BYTES("\xa1\x00")},                              /* NUL inside a text */
+        {BYTES("\x90")},                                 /* an array */
+        {BYTES("\x80")},                                 /* a map */
+        {BYTES("\xc4\x01z")},                            /* raw bytes */
+        {BYTES("\xdd\xff\xff\xff\xff")},                 /* an array of four thousand millions */
+        {BYTES("\xdb\xff\xff\xff\xffz")},                /* so long a text */
+        {BYTES("\xcf\xff\xff\xff\xff\xff\xff\xff\xff")}, /* beyond int64 */
+        {BYTES("\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00")}, /* not a number */
+        {BYTES("\xa1\x00")},                             /* NUL inside a text */
     };
     muster_rows_t *rows = rows_create("events");
 
@@ -428,8 +433,8 @@ struct stage {
     void *socket;
     char address[SCRATCH_PATH_MAX + 8];
     pthread_t thread;
-    int count;               /* messages heard */
-    uint64_t requests[16];   /* their numbers */
+    int count;             /* messages heard */
+    uint64_t requests[16]; /* their numbers */
     bool garbage_first;
 };
 
@@ -505,7 +510,8 @@ static bool takes_the_third(struct stage *stage, int count, const struct wire_ms
 {
     (void)stage;
     answer->type = WIRE_ACK;
-    answer->u.ack.request = question->up.request + (count == 2 ? 1 : 0); /* the second is a stranger's */
+    answer->u.ack.request =
+        question->up.request + (count == 2 ? 1 : 0); /* the second is a stranger's */
     answer->u.ack.value = 17;
     return count > 1;
 }
@@ -545,7 +551,8 @@ static void a_refusal_has_the_brokers_code_and_text(void **state)
     struct muster_error err;
 
     (void)state;
-    assert_int_equal(muster_client_notify(client, "words", "x", 9, 500, "why", NULL, &err), MUSTER_E_RANK);
+    assert_int_equal(muster_client_notify(client, "words", "x", 9, 500, "why", NULL, &err),
+                     MUSTER_E_RANK);
     assert_string_equal(err.text, "rank 9 is not inside the world");
     assert_int_equal(muster_client_cancel(client, "words", "x", &err), MUSTER_E_RANK);
     assert_non_null(strstr(err.text, "is not inside the world")); /* the status's own sentence */

@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+
 #include <cmocka.h>
 
 #include <poll.h>
@@ -177,8 +179,8 @@ static void every_node_of_the_process_is_told(void **state)
     struct signal_seen seen;
 
     (void)state;
-    assert_int_equal(
-        signal_watch((const int[]){SIGTERM, SIGUSR1}, 2, other_fd, &other, NULL), MUSTER_OK);
+    assert_int_equal(signal_watch((const int[]){SIGTERM, SIGUSR1}, 2, other_fd, &other, NULL),
+                     MUSTER_OK);
     raise(SIGUSR1);
     assert_false(readable(wake_fd));
     assert_true(readable(other_fd));

@@ -91,7 +91,8 @@ struct muster_node_row {
     int64_t step_p95_ms;
     int64_t applied_seq;
     int64_t heard_unix_ms;
-    const char *acknowledgement; /* of the open round: awaited, reported, at step, captured, saved, failed */
+    const char *
+        acknowledgement; /* of the open round: awaited, reported, at step, captured, saved, failed */
     const char *leave_why;
     int64_t exit_code;
     int64_t joined_unix_ms;
@@ -151,7 +152,8 @@ struct muster_checkpoint_row {
     int64_t shards;
     int64_t bytes;
     const char *path;
-    bool in_place; /* manifest and final name are known to be there; else path is where it was written */
+    bool
+        in_place; /* manifest and final name are known to be there; else path is where it was written */
     int64_t epoch;
     int64_t step_in_epoch;
     int64_t data_position;
@@ -231,7 +233,8 @@ struct muster_generation_row {
  * Lists are in the order of their numbers (jobs: names; nodes, participants: ranks).
  * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_VERSION · MUSTER_E_PROTOCOL the answer is
  * not understood · MUSTER_E_IO, MUSTER_E_CORRUPT, MUSTER_E_BUSY of a database · MUSTER_E_NOMEM. */
-MUSTER_API enum muster_status muster_client_jobs(muster_client_t *client, const char *job, /* NULL = all */
+MUSTER_API enum muster_status muster_client_jobs(muster_client_t *client,
+                                                 const char *job, /* NULL = all */
                                                  muster_rows_t **ret_rows,
                                                  struct muster_error *ret_error);
 MUSTER_API enum muster_status muster_client_nodes(muster_client_t *client, const char *job,
@@ -307,10 +310,16 @@ MUSTER_API const struct muster_notice_row *muster_rows_notices(const muster_rows
 MUSTER_API const struct muster_generation_row *muster_rows_generations(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */
-enum muster_column_kind { MUSTER_COLUMN_NONE, MUSTER_COLUMN_TEXT, MUSTER_COLUMN_INTEGER, MUSTER_COLUMN_BOOLEAN };
+enum muster_column_kind {
+    MUSTER_COLUMN_NONE,
+    MUSTER_COLUMN_TEXT,
+    MUSTER_COLUMN_INTEGER,
+    MUSTER_COLUMN_BOOLEAN
+};
 MUSTER_API size_t muster_rows_columns(const muster_rows_t *rows);
 MUSTER_API const char *muster_rows_column_name(const muster_rows_t *rows, size_t column);
-MUSTER_API enum muster_column_kind muster_rows_column_kind(const muster_rows_t *rows, size_t column);
+MUSTER_API enum muster_column_kind muster_rows_column_kind(const muster_rows_t *rows,
+                                                           size_t column);
 /* "" and 0 where row or column do not exist or are of the other kind; a boolean is an integer. */
 MUSTER_API const char *muster_rows_text(const muster_rows_t *rows, size_t row, size_t column);
 MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, size_t column);

@@ -1,0 +1,294 @@
+# lib.sh - sourced by the scripts here: a broker, ranks of prog_trainer, and questions to both.
+# Owns the scenario's directory and every process that it starts; all are gone when the script ends, however it ends.
+# Nothing here sleeps blindly: `await` looks for a condition until a deadline. A failed test keeps its directory.
+set -euo pipefail
+
+musterd=${MUSTERD:?run by ctest, or set the variables of tests/CMakeLists.txt}
+muster=${MUSTER:?}
+fail_points=${MUSTER_FAIL_POINTS_BUILT:-0}
+trainer=${TESTS_DIR:?}/proc/prog_trainer
+sql=$TESTS_DIR/proc/prog_sql
+unset "${!MUSTER_@}" MUSTER # a job's identity comes from here, not from around us
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/muster proc.XXXXXX") # a space, since paths may have one
+db="$dir/state/muster.db"
+listen='tcp://127.0.0.1:*' # or "$ipc": the same address again after a restart
+ipc="ipc://$dir/broker.sock"
+job=job
+world=0
+launch=0 # lives of the job that were started
+patience=40 # seconds for anything that should take less than one, on two loaded cores under sanitizers
+broker='' broker_pid=''
+pids=()    # of the ranks of the newest launch, by rank
+started=() # of everything
+mounted=()
+
+say() { printf '%s\n' "$*"; }
+
+fail() {
+    say "FAILED: $*"
+    exit 1
+}
+
+clean_up() {
+    local status=$? pid path
+
+    trap - EXIT
+    for pid in ${started[@]+"${started[@]}"}; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    wait 2>/dev/null || true
+    if [ "$status" != 0 ] && [ "$status" != 77 ]; then
+        say "--- what was said (kept in '$dir')"
+        for path in "$dir"/*.log; do
+            [ ! -s "$path" ] || { say "--- ${path##*/}" && tail -n 40 "$path"; }
+        done
+    fi
+    for path in ${mounted[@]+"${mounted[@]}"}; do
+        umount -l "$path" 2>/dev/null || true
+    done
+    [ "$status" != 0 ] && [ "$status" != 77 ] || rm -rf "$dir"
+    exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+now_ms() { # EPOCHREALTIME is seconds.microseconds
+    printf '%s\n' $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+# await WHAT COMMAND... - until the command succeeds.
+await() {
+    local what=$1 deadline=$((SECONDS + patience))
+
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$deadline" ] || fail "waited $patience s in vain for $what"
+        sleep 0.02 # between two looks
+    done
+}
+
+# same WHAT ACTUAL EXPECTED
+same() { [ "$2" = "$3" ] || fail "$1: got \"$2\", expected \"$3\""; }
+
+# holds WHAT CONDITION... - as `test`
+holds() {
+    local what=$1
+
+    shift
+    [ "$@" ] || fail "$what: not [ $* ]"
+}
+
+# says TEXT PATTERN... - the text has each extended regular expression.
+says() {
+    local text=$1 pattern
+
+    shift
+    for pattern in "$@"; do
+        grep -Eqi -- "$pattern" <<<"$text" || fail "\"$text\" does not say \"$pattern\""
+    done
+}
+
+not() { ! "$@"; }
+
+needs_fail_points() {
+    [ "$fail_points" = 1 ] || { say "skipped: built without MUSTER_FAIL_POINTS"; exit 77; }
+}
+
+# needs_tmpfs DIRECTORY SIZE - a small file system of its own there, so that the disk can be full.
+needs_tmpfs() {
+    mkdir -p "$1"
+    mount -t tmpfs -o "size=$2" muster-proc-test "$1" 2>/dev/null ||
+        { say "skipped: this user cannot mount a tmpfs"; exit 77; }
+    mounted+=("$1")
+}
+
+# --- the broker
+
+# broker_start [NAME=VALUE...] - with those variables; leaves its address in $broker.
+broker_start() {
+    rm -f "$dir/port"
+    env "$@" "$musterd" --db "$db" --listen "$listen" --port-file "$dir/port" </dev/null >>"$dir/musterd.log" 2>&1 &
+    broker_pid=$!
+    started+=("$broker_pid")
+    await "musterd's port" broker_said_where
+    broker=$(head -n 1 "$dir/port")
+}
+
+broker_said_where() {
+    kill -0 "$broker_pid" 2>/dev/null || fail "musterd ended at its start"
+    [ "$(wc -l <"$dir/port")" -ge 2 ]
+}
+
+broker_is_gone() { not kill -0 "$broker_pid"; }
+
+broker_kill() {
+    kill -KILL "$broker_pid"
+    broker_await_killed
+}
+
+broker_await_killed() {
+    local code=0
+
+    await "musterd's death" broker_is_gone
+    wait "$broker_pid" 2>/dev/null || code=$?
+    same "musterd died by" "$code" 137
+    broker_pid=
+}
+
+# An orderly end: exit code 0, which under sanitizers also says that nothing leaked.
+broker_stop() {
+    local code=0
+
+    kill -TERM "$broker_pid" || fail "musterd is not there any more"
+    await "musterd's end" broker_is_gone
+    wait "$broker_pid" || code=$?
+    same "musterd's exit code" "$code" 0
+    broker_pid=
+}
+
+# --- ranks
+
+# rank_start RANK OPTIONS... - one process of the job; world, job, broker, checkpoints from the variables.
+rank_start() {
+    local rank=$1
+
+    shift
+    MUSTER_JOB=$job MUSTER_RANK=$rank MUSTER_WORLD_SIZE=$world MUSTER_BROKER=$broker \
+        MUSTER_CHECKPOINT_DIR=${checkpoints:-$dir/checkpoints-$job} TRAINER_GROUP=proc-$$-$job \
+        "$trainer" ${options[@]+"${options[@]}"} "$@" </dev/null >"$(log "$rank")" 2>&1 &
+    pids[rank]=$!
+    started+=("${pids[rank]}")
+}
+
+# ranks_start WORLD OPTIONS... - a launch of all ranks. The array `options` goes before, in every launch.
+ranks_start() {
+    local rank
+
+    world=$1
+    shift
+    launch=$((launch + 1))
+    pids=()
+    for ((rank = 0; rank < world; rank++)); do
+        rank_start "$rank" "$@"
+    done
+}
+
+log() { printf '%s\n' "$dir/$job-$launch-rank$1.log"; } # of the newest launch
+
+rank_is_gone() { not kill -0 "${pids[$1]}"; }
+
+# rank_ends RANK CODE
+rank_ends() {
+    local code=0
+
+    await "the end of rank $1" rank_is_gone "$1"
+    wait "${pids[$1]}" 2>/dev/null || code=$?
+    same "exit code of rank $1 of job $job" "$code" "$2"
+}
+
+# ranks_end CODE [RANK...] - all of them, or these.
+ranks_end() {
+    local code=$1 rank
+
+    shift
+    [ $# -gt 0 ] || set -- "${!pids[@]}"
+    for rank; do
+        rank_ends "$rank" "$code"
+    done
+}
+
+# field RANK NAME - from the line that a rank of the newest launch ended with.
+field() { sed -n "s/^trainer: .*\\b$2=\\([^ ]*\\).*/\\1/p" "$(log "$1")"; }
+
+# error_of RANK - the line that tells which error a rank ended with.
+error_of() { grep '^error: ' "$(log "$1")" || fail "rank $1 told no error"; }
+
+rank_said() { grep -q -- "$2" "$(log "$1")"; }
+
+# each_has NAME VALUE [RANK...] - every rank ended with it.
+each_has() {
+    local name=$1 value=$2 rank
+
+    shift 2
+    [ $# -gt 0 ] || set -- "${!pids[@]}"
+    for rank; do
+        same "$name of rank $rank of job $job" "$(field "$rank" "$name")" "$value"
+    done
+}
+
+# all_preempted - every rank left with the restart code, with one step done and the right sum; sets $saved to it.
+all_preempted() {
+    ranks_end 42
+    saved=$(field 0 done)
+    each_has status MUSTER_PREEMPTED
+    each_has done "$saved"
+    sums_right
+}
+
+# all_finished STEPS - every rank resumed at $saved, did exactly the rest, and got the sum of an uninterrupted run.
+all_finished() {
+    ranks_end 0
+    each_has resumed "$saved"
+    each_has computed $(($1 - saved))
+    each_has "done" "$1"
+    sums_right
+}
+
+sums_right() {
+    local rank
+
+    for rank in "${!pids[@]}"; do
+        same "sum of rank $rank of job $job" "$(field "$rank" sum)" "$(field "$rank" expected)"
+    done
+}
+
+# --- what was recorded
+
+query() { "$sql" "$db" "$1"; }
+
+# committed - the steps of the job's committed checkpoints.
+committed() { query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'committed' ORDER BY step" | xargs; }
+
+# committed_whole STEP - a checkpoint of this step is committed, with every shard required, from one round and from
+# the incarnations of its decision; manifest and directory are there.
+committed_whole() {
+    local row path
+
+    row=$(query "SELECT c.round, c.shards_required, c.path, (SELECT count(*) FROM shard s JOIN participant p
+        ON p.job = s.job AND p.round = s.round AND p.rank = s.rank AND p.incarnation = s.incarnation AND p.writer = 1
+        WHERE s.job = c.job AND s.round = c.round) FROM checkpoint c
+        WHERE c.job = '$job' AND c.step = $1 AND c.state = 'committed'")
+    [ -n "$row" ] || fail "no checkpoint of step $1 is committed; committed are: $(committed)"
+    same "shards of the checkpoint of step $1" "$(cut -d'|' -f4 <<<"$row")" "$(cut -d'|' -f2 <<<"$row")"
+    path=$(cut -d'|' -f3 <<<"$row")
+    [ -n "$path" ] || path=$(ls -d "${checkpoints:-$dir/checkpoints-$job}"/*"$1")
+    case $path in /*) ;; *) path=${checkpoints:-$dir/checkpoints-$job}/$path ;; esac
+    [ -f "$path/manifest.json" ] || fail "the checkpoint of step $1 has no manifest in $path: $(ls -aR "$path")"
+}
+
+ask() { MUSTER_TEST_NOW=1900000000000 "$muster" "$@" --job "$job"; }
+
+# same_why [ARGUMENTS] - `muster why` of the broker and of the database file give the same; sets $story to it.
+same_why() {
+    local from_file
+
+    story=$(ask why "$@" --broker "$broker") || fail "muster why $*: exit code $?"
+    from_file=$(ask why "$@" --db "$db") || fail "muster why $* --db: exit code $?"
+    same "the story from the database file" "$from_file" "$story"
+}
+
+# finish WHAT-WAS-PROVED... - the last line of each script: stops the broker and says what was proved. A sanitizer's
+# report of any process fails the test, whatever that process's exit code was expected to be.
+finish() {
+    local fact
+
+    [ -z "$broker_pid" ] || broker_stop
+    if grep -lE 'Sanitizer|runtime error:' "$dir"/*.log; then
+        fail "a sanitizer complained in the files above"
+    fi
+    for fact; do
+        say "proved: $fact"
+    done
+}

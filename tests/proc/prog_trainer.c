@@ -1,0 +1,479 @@
+/* prog_trainer - a training program whose result can be computed: what the scripts beside it run.
+ *
+ * Its state is a vector of integers; step n adds a number that depends on n and on the rank to one
+ * cell. So the sum after n steps is known without training, and a step that is lost, repeated or
+ * taken twice changes it. `replicated`: every rank adds what all ranks contribute. `sharded`: its own.
+ * With --barrier the ranks meet in every step in a shared-memory collective, which also proves that
+ * all are at the same step.
+ *
+ * Identity, and TRAINER_GROUP (a name for the collective that nobody else uses), come from the
+ * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
+ *   trainer: rank= world= resumed= computed= done= sum= expected= handler= errors= status= */
+#include "client/examples/words_allreduce.h"
+
+#include <muster/node.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CELLS_MAX 65536
+#define NOBODY (-1)
+#define EVERYBODY (-2)
+#define COLLECTIVE_MS 60000
+
+enum mode { MODE_RUN, MODE_CHECK, MODE_SCOPE };
+
+struct trainer {
+    /* options */
+    int64_t steps, step_ms, slow_rank, slow_step, slow_ms, barrier, mode, sharded, cells;
+    int64_t save_fn, save_every, save_fails_rank, save_late_rank, save_late_ms;
+    int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
+    int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, grace_ms;
+    int64_t connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler, say_every;
+    const char *watch_file;
+    /* the life */
+    muster_node_t *node;
+    muster_state_t *state;
+    struct words_allreduce all;
+    int rank, world_size;
+    int64_t resumed, computed;
+    enum muster_status status;
+    _Atomic int errors; /* calls of on_error */
+    /* the state */
+    int64_t step;
+    int64_t vector[CELLS_MAX];
+};
+
+static struct trainer trainer = {
+    .steps = 100,
+    .step_ms = 5,
+    .cells = 64,
+    .slow_rank = NOBODY,
+    .save_fails_rank = NOBODY,
+    .save_late_rank = NOBODY,
+    .fail_rank = NOBODY,
+    .kill_rank = NOBODY,
+    .early_rank = NOBODY,
+    .signal_rank = NOBODY,
+    .limit_rank = NOBODY,
+    .grace_ms = -1,
+    .rank = -1,
+};
+static volatile sig_atomic_t handler_calls;
+
+static const struct {
+    const char *name;
+    int64_t *value;
+} numbers[] = {
+    {"--steps", &trainer.steps},
+    {"--step-ms", &trainer.step_ms},
+    {"--slow-rank", &trainer.slow_rank},
+    {"--slow-step", &trainer.slow_step}, /* 0 = each */
+    {"--slow-ms", &trainer.slow_ms},
+    {"--barrier", &trainer.barrier},
+    {"--mode", &trainer.mode}, /* 0 run, 1 check, 2 scope */
+    {"--sharded", &trainer.sharded},
+    {"--cells", &trainer.cells},
+    {"--save-fn", &trainer.save_fn},
+    {"--save-every", &trainer.save_every},
+    {"--save-fails-rank", &trainer.save_fails_rank},
+    {"--save-late-rank", &trainer.save_late_rank},
+    {"--save-late-ms", &trainer.save_late_ms},
+    {"--fail-rank", &trainer.fail_rank},
+    {"--fail-step", &trainer.fail_step},
+    {"--kill-rank", &trainer.kill_rank},
+    {"--kill-step", &trainer.kill_step},
+    {"--early-rank", &trainer.early_rank},
+    {"--early-steps", &trainer.early_steps},
+    {"--signal-rank", &trainer.signal_rank},
+    {"--signal-step", &trainer.signal_step},
+    {"--signal-again-step", &trainer.signal_again_step},
+    {"--exit-policy", &trainer.exit_policy}, /* 0 return, 1 exit */
+    {"--offline", &trainer.offline},
+    {"--grace-ms", &trainer.grace_ms},
+    {"--connect-ms", &trainer.connect_ms},
+    {"--open-ms", &trainer.open_ms},
+    {"--join-ms", &trainer.join_ms},
+    {"--limit-rank", &trainer.limit_rank},
+    {"--limit-bytes", &trainer.limit_bytes},
+    {"--host-handler", &trainer.host_handler},
+    {"--say-every", &trainer.say_every},
+};
+
+static bool parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        bool known = i + 1 < argc && strcmp(argv[i], "--watch-file") == 0;
+
+        if (known)
+            trainer.watch_file = argv[i + 1];
+        for (size_t n = 0; !known && i + 1 < argc && n < sizeof numbers / sizeof *numbers; n++)
+            if (strcmp(argv[i], numbers[n].name) == 0) {
+                *numbers[n].value = strtoll(argv[i + 1], NULL, 10);
+                known = true;
+            }
+        if (!known) {
+            fprintf(stderr, "prog_trainer: no such option, or no value: %s\n", argv[i]);
+            return false;
+        }
+        i++;
+    }
+    return trainer.cells >= 1 && trainer.cells <= CELLS_MAX;
+}
+
+/* --- the training that can be computed ----------------------------------------------------------- */
+
+static int64_t contribution(int64_t rank, int64_t step)
+{
+    return (step * 7919 + rank * 104729 + step % (rank + 3)) % 1009;
+}
+
+static int64_t addition(const struct trainer *t, int64_t step)
+{
+    int64_t sum = 0;
+
+    if (t->sharded)
+        return contribution(t->rank, step);
+    for (int rank = 0; rank < t->world_size; rank++)
+        sum += contribution(rank, step);
+    return sum;
+}
+
+static int64_t expected_sum(const struct trainer *t)
+{
+    int64_t sum = 0;
+
+    for (int64_t step = 1; step <= t->step; step++)
+        sum += addition(t, step);
+    return sum;
+}
+
+static int64_t actual_sum(const struct trainer *t)
+{
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < t->cells; i++)
+        sum += t->vector[i];
+    return sum;
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
+static bool concerns(int64_t whom, const struct trainer *t)
+{
+    return whom == t->rank || whom == EVERYBODY;
+}
+
+/* All ranks meet, and all mean the same step. */
+static int meet(struct trainer *t, int64_t next)
+{
+    float mean = (float)next;
+    int code = words_allreduce_mean(&t->all, &mean);
+
+    if (code != 0)
+        return -code;
+    if (mean < (float)next - 0.1F || mean > (float)next + 0.1F) {
+        fprintf(stderr, "trainer: rank %d is at step %" PRId64 ", but the mean is %g\n", t->rank,
+                next, (double)mean);
+        return EPROTO;
+    }
+    return 0;
+}
+
+static int train_step(void *arg)
+{
+    struct trainer *t = arg;
+    int64_t next = t->step + 1;
+    bool slow = concerns(t->slow_rank, t) && (t->slow_step == 0 || t->slow_step == next);
+    int code;
+
+    if (concerns(t->signal_rank, t) && (next == t->signal_step || next == t->signal_again_step))
+        kill(getpid(), SIGTERM);
+    pause_ms(slow ? t->slow_ms : t->step_ms);
+    if (concerns(t->kill_rank, t) && next == t->kill_step)
+        kill(getpid(), SIGKILL);
+    if (concerns(t->fail_rank, t) && next == t->fail_step)
+        return 7;
+    code = t->barrier ? meet(t, next) : 0;
+    if (code != 0)
+        return code;
+    t->vector[next % t->cells] += addition(t, next);
+    t->step = next;
+    t->computed++;
+    muster_node_set_position(t->node, next / 1000, next % 1000, next);
+    if (t->say_every > 0 && next % t->say_every == 0)
+        printf("at step %" PRId64 "\n", next);
+    return 0;
+}
+
+/* --- the user's own way to save ------------------------------------------------------------------ */
+
+static int write_file(const char *directory, const char *name, const void *bytes, size_t size)
+{
+    char path[4096];
+    FILE *file;
+    size_t written;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "wbe");
+    if (file == NULL)
+        return errno;
+    written = fwrite(bytes, 1, size, file);
+    return fclose(file) != 0 || written != size ? EIO : 0;
+}
+
+static int read_bytes(const char *directory, const char *name, void *bytes, size_t size)
+{
+    char path[4096];
+    FILE *file;
+    size_t count;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "rbe");
+    if (file == NULL)
+        return errno;
+    count = fread(bytes, 1, size, file);
+    fclose(file);
+    return count == size ? 0 : EIO;
+}
+
+static int save(const struct muster_save_context *context)
+{
+    struct trainer *t = context->arg;
+    int code;
+
+    if (context->step != t->step) {
+        fprintf(stderr, "trainer: save_fn is told step %" PRId64 ", the state is of %" PRId64 "\n",
+                context->step, t->step);
+        return EPROTO;
+    }
+    if (concerns(t->save_late_rank, t))
+        pause_ms(t->save_late_ms);
+    if (concerns(t->save_fails_rank, t))
+        return 5;
+    code = write_file(context->directory, "vector", t->vector, (size_t)t->cells * 8);
+    return code != 0 ? code : write_file(context->directory, "step", &t->step, sizeof t->step);
+}
+
+static int restore(const struct muster_restore_context *context)
+{
+    struct trainer *t = context->arg;
+    int code = read_bytes(context->directory, "vector", t->vector, (size_t)t->cells * 8);
+
+    return code != 0 ? code : read_bytes(context->directory, "step", &t->step, sizeof t->step);
+}
+
+/* --- joining ------------------------------------------------------------------------------------- */
+
+static void free_collective(const struct muster_error *error, void *arg)
+{
+    struct trainer *t = arg;
+
+    (void)error;
+    t->errors++;
+    words_allreduce_abort(&t->all);
+}
+
+static void print_log(int level, const char *text, void *arg)
+{
+    (void)arg;
+    printf("log %d: %s\n", level, text);
+}
+
+static bool watch(void *arg)
+{
+    const struct trainer *t = arg;
+
+    return access(t->watch_file, F_OK) == 0;
+}
+
+static enum muster_status register_state(struct trainer *t, struct muster_error *error)
+{
+    int64_t cells = t->cells;
+    enum muster_status status = muster_state_create(&t->state, error);
+
+    if (status == MUSTER_OK)
+        status = muster_state_add_i64(t->state, "step", &t->step, error);
+    if (status == MUSTER_OK)
+        status = muster_state_add_tensor(t->state, "vector", MUSTER_DTYPE_I64, &cells, 1, t->vector,
+                                         error);
+    return status;
+}
+
+static enum muster_status join_job(struct trainer *t, struct muster_error *error)
+{
+    struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
+    enum muster_status status = register_state(t, error);
+
+    if (status != MUSTER_OK)
+        return status;
+    options.layout = t->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
+    options.state = t->save_fn ? NULL : t->state;
+    options.termination.save_fn = t->save_fn ? save : NULL;
+    options.termination.restore_fn = t->save_fn ? restore : NULL;
+    options.termination.on_preempted =
+        t->exit_policy ? MUSTER_PREEMPTED_EXIT : MUSTER_PREEMPTED_RETURN;
+    options.termination.grace_period_ms = t->grace_ms;
+    if (t->watch_file != NULL) {
+        options.termination.termination_watcher_fn = watch;
+        options.termination.watcher_period_ms = 20;
+    }
+    options.save_every_steps = t->save_every;
+    options.offline_ok = t->offline != 0;
+    options.connect_timeout_ms = t->connect_ms;
+    options.open_timeout_ms = t->open_ms;
+    options.join_timeout_ms = t->join_ms;
+    options.on_error = free_collective;
+    options.log = print_log;
+    options.arg = t;
+    status = muster_node_open(&options, &t->node, error);
+    if (status != MUSTER_OK)
+        return status;
+    t->resumed = muster_node_total_run_calls(t->node);
+    printf("opened at step %" PRId64 "\n", t->resumed);
+    return status;
+}
+
+/* The state must be that of the step at which muster says that it resumes. */
+static int check_restored(const struct trainer *t)
+{
+    if (t->step == t->resumed && actual_sum(t) == expected_sum(t))
+        return 0;
+    fprintf(stderr, "trainer: rank %d was restored to step %" PRId64 ", muster says %" PRId64 "\n",
+            t->rank, t->step, t->resumed);
+    return EXIT_FAILURE;
+}
+
+static int meet_first(struct trainer *t)
+{
+    struct words_group group = {.name = getenv("TRAINER_GROUP"),
+                                .nonce = muster_node_generation(t->node),
+                                .rank = t->rank,
+                                .world_size = t->world_size};
+    int code = words_allreduce_open(&t->all, &group, 1, COLLECTIVE_MS);
+
+    if (code != 0)
+        fprintf(stderr, "trainer: rank %d could not meet the others: %s\n", t->rank,
+                strerror(-code));
+    return code != 0 ? EXIT_FAILURE : 0;
+}
+
+/* --- one life ------------------------------------------------------------------------------------ */
+
+static enum muster_status one_call(struct trainer *t, struct muster_error *error)
+{
+    enum muster_status status;
+    int code;
+
+    if (t->mode == MODE_RUN)
+        return muster_node_run(t->node, train_step, t, error);
+    if (t->mode == MODE_CHECK) {
+        code = train_step(t);
+        if (code != 0)
+            muster_node_fail(t->node, code, "the loop's own step failed");
+        return muster_node_save_if_preempted(t->node, t, error);
+    }
+    status = muster_node_scope_enter(t->node, error);
+    if (status != MUSTER_OK)
+        return status;
+    code = train_step(t);
+    return muster_node_scope_leave(t->node, code, error);
+}
+
+static int complain(const struct trainer *t, const struct muster_error *error)
+{
+    printf("error: rank=%d status=%s peer=%d code=%d step=%lld text=%s\n", t->rank,
+           muster_status_name(error->status), error->rank, error->code, error->step, error->text);
+    return EXIT_FAILURE;
+}
+
+static int train(struct trainer *t)
+{
+    int64_t limit = concerns(t->early_rank, t) ? t->early_steps : t->steps;
+    struct muster_error error = {.status = MUSTER_OK};
+    int restart_code, code = 0;
+
+    t->status = join_job(t, &error);
+    if (t->status == MUSTER_OK)
+        code = check_restored(t);
+    if (t->status == MUSTER_OK && code == 0 && t->barrier)
+        code = meet_first(t);
+    while (t->status == MUSTER_OK && code == 0 && t->step < limit)
+        t->status = one_call(t, &error);
+    if (t->status != MUSTER_OK) {
+        code = complain(t, &error);
+        if (t->status == MUSTER_PREEMPTED)
+            code = 0;
+    }
+    if (t->node == NULL)
+        return code;
+    restart_code = muster_node_restart_code(t->node);
+    if (muster_node_close(&t->node, code, &error) == MUSTER_PREEMPTED && code == 0) {
+        t->status = MUSTER_PREEMPTED;
+        return restart_code;
+    }
+    return code;
+}
+
+static void conclude(void)
+{
+    const struct trainer *t = &trainer;
+
+    printf("trainer: rank=%d world=%d resumed=%" PRId64 " computed=%" PRId64 " done=%" PRId64
+           " sum=%" PRId64 " expected=%" PRId64 " handler=%d errors=%d status=%s\n",
+           t->rank, t->world_size, t->resumed, t->computed, t->step, actual_sum(t), expected_sum(t),
+           (int)handler_calls, (int)t->errors, muster_status_name(t->status));
+    fflush(stdout);
+}
+
+static void host_handler(int signo)
+{
+    (void)signo;
+    handler_calls++;
+}
+
+static void prepare_process(struct trainer *t)
+{
+    struct sigaction action = {.sa_handler = host_handler, .sa_flags = SA_RESTART};
+    struct rlimit limit = {.rlim_cur = (rlim_t)t->limit_bytes, .rlim_max = RLIM_INFINITY};
+
+    if (t->host_handler)
+        sigaction(SIGTERM, &action, NULL);
+    if (concerns(t->limit_rank, t)) {
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *rank = getenv("MUSTER_RANK"), *size = getenv("MUSTER_WORLD_SIZE");
+    int code;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!parse(argc, argv) || rank == NULL || size == NULL || getenv("TRAINER_GROUP") == NULL)
+        return 2;
+    trainer.rank = atoi(rank);
+    trainer.world_size = atoi(size);
+    atexit(conclude);
+    prepare_process(&trainer);
+    code = train(&trainer);
+    muster_state_destroy(&trainer.state);
+    words_allreduce_close(&trainer.all);
+    return code;
+}

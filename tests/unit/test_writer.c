@@ -1,0 +1,138 @@
+/* The writer's thread: what it reports, and that nothing queued is lost when it is destroyed. */
+#include "node/writer.h"
+
+#include "node/shard/dir.h"
+#include "schema/manifest.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fixture {
+    char directory[64];
+    struct writer *writer;
+    int results; /* written by the writer's thread; read after writer_destroy has joined it */
+    uint64_t checkpoint;
+    enum muster_status status;
+    char text[FS_PATH_MAX];
+};
+
+static struct fixture f;
+
+static void done(const struct writer_result *result, void *arg)
+{
+    (void)arg;
+    f.results++;
+    f.checkpoint = result->checkpoint;
+    f.status = result->status;
+    snprintf(f.text, sizeof f.text, "%s",
+             result->status == MUSTER_OK ? result->path : result->text);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    f = (struct fixture){.directory = "/tmp/muster-writer-XXXXXX"};
+    if (mkdtemp(f.directory) == NULL || dir_prepare(f.directory, "words", NULL) != MUSTER_OK)
+        return -1;
+    return writer_create(f.directory, "words", done, NULL, &f.writer, NULL) != MUSTER_OK;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+
+    (void)state;
+    writer_destroy(&f.writer);
+    snprintf(command, sizeof command, "rm -rf %s", f.directory);
+    return system(command);
+}
+
+static void a_manifest_is_committed_before_destroy_returns(void **state)
+{
+    const struct manifest_shard shard = {.incarnation = 1};
+    const struct manifest manifest = {.job = "words",
+                                      .generation = 1,
+                                      .round = 2,
+                                      .step = 30,
+                                      .layout = LAYOUT_REPLICATED,
+                                      .world_size = 1,
+                                      .epoch = -1,
+                                      .step_in_epoch = -1,
+                                      .data_position = -1,
+                                      .cause = "termination",
+                                      .shards = &shard,
+                                      .shard_count = 1};
+    char path[FS_PATH_MAX], *text = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(dir_round_open(f.directory, "words", 1, 2, 9, path, NULL), MUSTER_OK);
+    assert_int_equal(manifest_render(&manifest, &text, &size, NULL), MUSTER_OK);
+    assert_int_equal(writer_manifest(f.writer, 2, text, size, NULL), MUSTER_OK);
+    free(text); /* it was copied */
+    writer_destroy(&f.writer);
+    assert_null(f.writer);
+    assert_int_equal(f.results, 1);
+    assert_int_equal(f.status, MUSTER_OK);
+    assert_int_equal(f.checkpoint, 2);
+    snprintf(path, sizeof path, "%s/30", f.directory);
+    assert_string_equal(f.text, path);
+    assert_true(fs_is_dir(path));
+}
+
+static void a_text_that_is_no_manifest_is_reported_with_its_reason(void **state)
+{
+    (void)state;
+    assert_int_equal(writer_manifest(f.writer, 7, "{}", 2, NULL), MUSTER_OK);
+    writer_destroy(&f.writer);
+    assert_int_equal(f.results, 1);
+    assert_int_equal(f.checkpoint, 7);
+    assert_int_equal(f.status, MUSTER_E_CORRUPT);
+    assert_true(strlen(f.text) > 0);
+}
+
+static void only_the_rounds_own_life_is_removed(void **state)
+{
+    char mine[FS_PATH_MAX], other[FS_PATH_MAX];
+
+    (void)state;
+    assert_int_equal(dir_round_open(f.directory, "words", 1, 3, 30, mine, NULL), MUSTER_OK);
+    assert_int_equal(dir_round_open(f.directory, "words", 1, 4, 40, other, NULL), MUSTER_OK);
+    assert_int_equal(writer_discard(f.writer, 1, 3, 30, NULL), MUSTER_OK);
+    assert_int_equal(writer_discard(f.writer, 1, 4, 41, NULL), MUSTER_OK);
+    writer_destroy(&f.writer);
+    assert_false(fs_exists(mine));
+    assert_true(fs_is_dir(other));
+    assert_int_equal(f.results, 0);
+}
+
+static void a_writer_without_work_starts_no_thread(void **state)
+{
+    (void)state;
+    assert_false(writer_is_busy(f.writer));
+    writer_destroy(&f.writer);
+    writer_destroy(&f.writer); /* NULL by now */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_manifest_is_committed_before_destroy_returns),
+        TEST(a_text_that_is_no_manifest_is_reported_with_its_reason),
+        TEST(only_the_rounds_own_life_is_removed),
+        TEST(a_writer_without_work_starts_no_thread),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
