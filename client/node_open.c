@@ -230,7 +230,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         return status;
     node->gate = agent_gate(node->agent);
     status = agent_wait_joined(node->agent, o->connect_timeout_ms, o->open_timeout_ms, err);
-    if (status == MUSTER_E_BROKER) { /* nobody heard of us: nobody to say good-bye to */
+    if (status != MUSTER_OK) { /* not a member: nobody to say good-bye to */
         agent_destroy(&node->agent);
         node->gate = NULL;
     }

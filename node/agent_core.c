@@ -32,17 +32,17 @@ void agent_late_log(struct agent *agent, int level, const char *format, ...)
     struct late_call *call;
     va_list args;
 
-    if (agent->options.hooks.log == NULL)
-        return;
-    call = late_call(agent);
-    if (call == NULL)
-        return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    call = agent->options.hooks.log != NULL ? late_call(agent) : NULL;
+    if (call == NULL)
+        return;
     call->kind = LATE_LOG;
     call->level = level;
     call->text = arena_strdup(&agent->late, text);
+    if (call->text == NULL)
+        call->text = "a line for the log was lost: no memory";
 }
 
 void agent_fault(struct agent *agent, const char *text)
