@@ -570,10 +570,15 @@ static const struct {
                       " WHERE job = ?1 AND generation = ?2)"},
     {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 AND state = 'active'"
                     " ORDER BY received_unix_ms, id"},
+    {RECORD_ROUND,
+     " WHERE job = ?1 AND round IN (SELECT round FROM round WHERE job = ?1 AND state NOT IN"
+     " ('freezing', 'decided', 'writing') ORDER BY round DESC LIMIT " STRING_OF(
+         CORE_OUTCOMES_MAX) ") ORDER BY round"},
     {RECORD_ROUND, " WHERE job = ?1 AND state IN ('freezing', 'decided', 'writing')"
                    " ORDER BY round"},
     {RECORD_PARTICIPANT, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
     {RECORD_SHARD, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
+    {RECORD_FILE, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank, path"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'writing' ORDER BY round"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed'"
                         " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},

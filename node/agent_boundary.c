@@ -3,6 +3,7 @@
 
 #include "schema/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +104,8 @@ static struct post *failed_post(const struct save_order *order, const struct mus
         return NULL;
     post->input.round = order->round;
     post->input.step = order->step;
-    post->input.code = why->status;
+    /* a full disk is told apart: another round would fill it again */
+    post->input.code = why->code == ENOSPC || why->code == EDQUOT ? MUSTER_E_STORAGE : why->status;
     post->input.text = arena_strdup(&post->arena, why->text);
     return post;
 }

@@ -311,6 +311,7 @@ static void on_question(struct core *core, struct peer *peer, const struct wire_
     case WIRE_EVENTS_GET:
         if (m->u.events_get.from_seq > peer->job->seq)
             break;
+        peer->repeated = true; /* it found its gap at a heartbeat: no measure of the fan-out */
         action = action_add(core, ACTION_SEND_EVENTS);
         action->route = peer->route;
         action->job = out_text(core, peer->job->name);

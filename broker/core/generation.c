@@ -163,12 +163,31 @@ void generation_check_ended(struct core *core, struct job *job)
     event_emit(core, job, event, 0);
 }
 
+/* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
+static bool finished_already(const struct job *job, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
+            peer->leave_why == LEAVE_FINISHED)
+            return true;
+    }
+    return false;
+}
+
+static bool rank_is_ready(const struct job *job, uint64_t rank)
+{
+    const struct peer *peer = job->trainers[rank];
+
+    return peer != NULL ? peer->state == NODE_RESTORED : finished_already(job, rank);
+}
+
 void generation_check_started(struct core *core, struct job *job)
 {
     if (job->gen.state != GENERATION_JOINING)
         return;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (job->trainers[rank] == NULL || job->trainers[rank]->state != NODE_RESTORED)
+        if (!rank_is_ready(job, rank))
             return;
     job->gen.state = GENERATION_RUNNING;
     job->gen.started_unix_ms = core->now_unix;
@@ -185,7 +204,7 @@ static void missing_ranks(const struct job *job, char *text, size_t size)
     text[0] = '\0';
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         const struct peer *peer = job->trainers[rank];
-        if (peer != NULL && peer->state == NODE_RESTORED)
+        if (rank_is_ready(job, rank))
             continue;
         missing++;
         if (shown == 16)

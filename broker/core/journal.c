@@ -272,6 +272,8 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
         int64_t first = job->fan_out_ms * 3;
+        if (peer->applied_seq + 1 < event.seq)
+            continue; /* behind already: a burst of events must not put its repeat off */
         peer->repeat_every_ms = first > REPEAT_MIN_MS ? first : REPEAT_MIN_MS;
         if (peer->repeat_every_ms > REPEAT_MAX_MS)
             peer->repeat_every_ms = REPEAT_MAX_MS;

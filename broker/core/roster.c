@@ -66,6 +66,7 @@ void roster_snapshot(struct core *core, struct peer *peer)
     struct outcome named = round_outcome(job, peer->named_round);
     int64_t deadline = notice_deadline(job);
 
+    peer->repeated = true; /* what it acknowledges next was not published to it just now */
     *s = (struct wire_snapshot){
         .seq = job->seq,
         .generation = gen->generation,
@@ -528,6 +529,7 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
             left_early(core, peer);
     }
     generation_check_ended(core, job);
+    generation_check_started(core, job); /* the others may have waited for this one alone */
     return ok;
 }
 

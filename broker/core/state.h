@@ -26,7 +26,7 @@
     } while (0)
 
 #define BOOT_UNKNOWN INT64_MIN
-#define OUTCOMES_MAX 64 /* rounds whose outcome a returning node can be told without the database */
+#define OUTCOMES_MAX CORE_OUTCOMES_MAX /* rounds whose outcome a returning node can be told without the database */
 
 struct job;
 

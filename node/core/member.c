@@ -250,6 +250,7 @@ static void on_close(struct member *m, const struct member_input *in)
     m->exit_code = in->code;
     if (m->view.mode != VIEW_END)
         close_gate(m, GATE_NO_USE);
+    round_arrived(m); /* a boundary too: the step that it ends may be the one to save */
 }
 
 static void dispatch(struct member *m, const struct member_input *in)

@@ -528,12 +528,21 @@ void member_leave(struct member *m)
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
 
-static void own_margin(struct member *m)
+/* When this process must leave without a checkpoint. A program that closes and has no round to serve
+ * is leaving with an end of its own, finished or failed, which the notice does not change. */
+static int64_t own_margin_at(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
+    bool done_here = m->closing && (m->part == PART_NONE || m->part == PART_THAWED);
 
-    if (deadline == NEVER || m->now < deadline - MARGIN_MS || m->view.mode == VIEW_END ||
-        m->part == PART_COMMITTED)
+    if (deadline == NEVER || m->view.mode == VIEW_END || m->part == PART_COMMITTED || done_here)
+        return NEVER;
+    return deadline - MARGIN_MS;
+}
+
+static void own_margin(struct member *m)
+{
+    if (m->now < own_margin_at(m))
         return;
     member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1,
                "the job is being terminated and no checkpoint was committed before this process's "
@@ -598,10 +607,9 @@ void part_tick(struct member *m)
 
 int64_t round_wakeup(const struct member *m)
 {
-    int64_t deadline = notice_own_deadline(m);
     int64_t times[] = {m->exit_at,
                        m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
-                       deadline != NEVER && m->view.mode != VIEW_END ? deadline - MARGIN_MS : NEVER,
+                       own_margin_at(m),
                        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
                        m->view.mode != VIEW_END ? m->join_until : NEVER,
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,

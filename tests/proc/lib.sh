@@ -133,7 +133,7 @@ broker_await_killed() {
 
     await "musterd's death" broker_is_gone
     wait "$broker_pid" 2>/dev/null || code=$?
-    same "musterd died by" "$code" 137
+    same "musterd's exit code" "$code" 137
     broker_pid=
 }
 
@@ -174,6 +174,11 @@ ranks_start() {
         rank_start "$rank" "$@"
     done
 }
+
+# keep, recall JOB - two jobs at once: `keep` puts the present one aside, `recall` makes it the present one again.
+declare -A kept_pids kept_launch
+keep() { kept_pids[$job]=${pids[*]} kept_launch[$job]=$launch; }
+recall() { job=$1 launch=${kept_launch[$1]} && read -ra pids <<<"${kept_pids[$1]}"; }
 
 log() { printf '%s\n' "$dir/$job-$launch-rank$1.log"; } # of the newest launch
 

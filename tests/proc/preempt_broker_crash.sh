@@ -5,10 +5,10 @@
 needs_fail_points
 listen=$ipc
 for job in replicated sharded; do
-    options=(--steps 400 --step-ms 20 --barrier 1 --signal-rank 1 --signal-step 40)
+    options=(--steps 400 --barrier 1 --signal-rank 1 --signal-step 20)
     [ "$job" = replicated ] || options+=(--sharded 1)
     broker_start MUSTER_FAIL_POINT=after_commit_decision
-    ranks_start 3
+    ranks_start 3 --step-ms 20
     broker_await_killed
     same "round that is decided" "$(query "SELECT round, state FROM round WHERE job = '$job'")" '1|decided'
     decided=$(query "SELECT step FROM round WHERE job = '$job'")
@@ -18,7 +18,7 @@ for job in replicated sharded; do
     committed_whole "$saved"
     same "decisions of round 1" \
         "$(query "SELECT count(*), max(step) FROM event WHERE job = '$job' AND kind = 'decision' AND round = 1")" "1|$decided"
-    ranks_start 3
+    ranks_start 3 --step-ms 1
     all_finished 400
     same_why
     says "$story" "step $saved" committed

@@ -188,6 +188,7 @@ static void world_free(struct sim *sim)
     for (size_t i = 0; i < sim->procs_count; i++)
         proc_free(sim->procs[i]);
     broker_free(sim);
+    sim_store_free(sim);
     disk_free(sim);
     free(sim->procs);
     free(sim->routes);
@@ -216,6 +217,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     arena_init(&sim->frame, 0);
     job_plan(sim);
     faults_plan(sim);
+    sim_store_open(sim);
     broker_start(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
         job_launch(sim, &sim->jobs[i]);
@@ -270,6 +272,7 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_NOTICE_TOOL] = "notice by a tool",
     [FAULT_OPERATOR_SAVE] = "operator save",
     [FAULT_WALL_JUMP] = "wall clock jump",
+    [FAULT_TWIN] = "second process for a rank",
 };
 
 const char *sim_fault_name(unsigned fault)
@@ -286,8 +289,9 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             s->broker_starts);
     fprintf(out,
             "steps %" PRIu64 ", done twice %" PRIu64 "; rounds %" PRIu64 ", commits %" PRIu64
-            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64 "), unchanged %" PRIu64
-            ", aborts %" PRIu64 ", not saved %" PRIu64 ", policy saves skipped %" PRIu64 "\n",
+            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64
+            "), unchanged %" PRIu64 ", aborts %" PRIu64 ", not saved %" PRIu64
+            ", policy saves skipped %" PRIu64 "\n",
             s->steps, s->steps_lost, s->rounds, s->commits, s->commits_of[CAUSE_TERMINATION],
             s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->unchanged, s->aborts,
             s->not_saved, s->skipped);
@@ -297,7 +301,8 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             s->notices, s->thaws, s->snapshots, s->process_exits_by_agent);
     for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
         if (s->aborts_by[i] > 0)
-            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->aborts_by[i]);
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
+                    s->aborts_by[i]);
     fprintf(out, "\nends:");
     for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
         if (s->ends[i] > 0)

@@ -46,6 +46,7 @@ enum sim_fault {
     FAULT_NOTICE_TOOL,
     FAULT_OPERATOR_SAVE,
     FAULT_WALL_JUMP,
+    FAULT_TWIN, /* a second process comes for a rank whose first one still lives */
     FAULT_COUNT
 };
 const char *sim_fault_name(unsigned fault);
@@ -53,20 +54,23 @@ const char *sim_fault_name(unsigned fault);
 /* Must-fail controls: what the driver or the training loop does wrong on purpose. */
 enum sim_mutation {
     MUTANT_NONE,
-    MUTANT_NO_GUARD,             /* the slow path forgets its begun < S test */
-    MUTANT_PUBLISH_FIRST,        /* sends go out before the transaction */
-    MUTANT_SILENT_HEAD,          /* heartbeat replies without seq, no unicast repeats */
-    MUTANT_TORN_BATCH,           /* a crash may leave half a transaction */
-    MUTANT_SAVES_LATE,           /* the training loop saves a step later than told */
+    MUTANT_NO_GUARD,           /* the slow path forgets its begun < S test */
+    MUTANT_PUBLISH_FIRST,      /* sends go out before the transaction */
+    MUTANT_SILENT_HEAD,        /* heartbeat replies without seq, no unicast repeats */
+    MUTANT_TORN_BATCH,         /* a crash may leave half a transaction */
+    MUTANT_SAVES_LATE,         /* the training loop saves a step later than told */
+    MUTANT_SAVES_LATE_SAYS_SO, /* ... and SAVED tells that step: the broker must not take it */
+    MUTANT_NO_DEDUPLICATION,   /* a repeated request is taken as a new one */
     MUTANT_COUNT
 };
 
 struct sim_options {
     uint64_t seed;
-    bool healthy;  /* no faults but notices and saves that are asked for */
-    unsigned nodes; /* 0 = the seed decides */
+    bool sqlite;             /* broker/store is the disk; no reboots */
+    bool healthy;            /* no faults but notices and saves that are asked for */
+    unsigned nodes;          /* 0 = the seed decides */
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
-    int async;     /* -1 = the seed decides */
+    int async;               /* -1 = the seed decides */
     enum sim_mutation mutation;
     FILE *story; /* one line an event; NULL = none */
 };

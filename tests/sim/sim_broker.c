@@ -65,7 +65,8 @@ static void transmit(struct sim *sim, uint64_t route, const char *topic, struct 
     check_sent(sim, message, route && route <= sim->last_route ? sim->routes[route] : NULL);
     size = wire_encode(message, sim->buffer, sizeof sim->buffer);
     if (size == 0) {
-        sim_broken(sim, "wire", "a %s of the broker cannot be encoded", wire_type_name(message->type));
+        sim_broken(sim, "wire", "a %s of the broker cannot be encoded",
+                   wire_type_name(message->type));
         return;
     }
     sim->stats->messages[message->type]++;
@@ -73,6 +74,41 @@ static void transmit(struct sim *sim, uint64_t route, const char *topic, struct 
         net_publish(sim, topic, sim->buffer, size);
     else
         net_down(sim, route, sim->buffer, size);
+}
+
+struct stored {
+    struct sim *sim;
+    const struct action *action;
+};
+
+static void note_lacking(struct sim *sim, const struct action *action)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (!b->blocked && b->lacking_count < 64)
+        b->lacking[b->lacking_count++] = (struct sim_event){
+            .stamp = action->route, .data = (uint8_t *)(uintptr_t)sim_word(sim, action->job)};
+}
+
+static void send_stored_event(void *arg, const struct wire_event *event)
+{
+    const struct stored *to = arg;
+    struct wire_msg message = {.type = WIRE_EVENT};
+
+    core_fill_down(to->sim->broker.core, to->action->job, &message.down);
+    if (to->sim->broker.blocked)
+        lower_head(to->sim, &message.down);
+    message.u.event = *event;
+    transmit(to->sim, to->action->route, NULL, &message);
+}
+
+/* From broker/store instead. */
+static void send_stored(struct sim *sim, const struct action *action)
+{
+    struct stored to = {sim, action};
+
+    if (sim_store_events(sim, action, send_stored_event, &to) == MUSTER_E_NOT_FOUND)
+        note_lacking(sim, action);
 }
 
 static void send_events(struct sim *sim, const struct action *action)
@@ -83,14 +119,16 @@ static void send_events(struct sim *sim, const struct action *action)
 
     if (sim->options.mutation == MUTANT_SILENT_HEAD)
         return;
-    if (disk_event(sim, action->job, action->number) == NULL) {
-        if (!b->blocked && b->lacking_count < 64)
-            b->lacking[b->lacking_count++] = (struct sim_event){
-                .stamp = action->route,
-                .data = (uint8_t *)(uintptr_t)sim_word(sim, action->job)};
+    if (sim->store != NULL) {
+        send_stored(sim, action);
         return;
     }
-    for (uint64_t seq = action->number; seq <= last && seq < action->number + action->count; seq++) {
+    if (disk_event(sim, action->job, action->number) == NULL) {
+        note_lacking(sim, action);
+        return;
+    }
+    for (uint64_t seq = action->number; seq <= last && seq < action->number + action->count;
+         seq++) {
         const struct sim_row *row = disk_event(sim, action->job, seq);
         struct wire_msg message;
         struct muster_error err;
@@ -118,10 +156,19 @@ static void send_manifest(struct sim *sim, const struct action *action)
     size_t total = 0, size;
     struct wire_msg message = {.type = WIRE_MANIFEST_CHUNK};
 
+    if (sim->store != NULL) {
+        core_fill_down(sim->broker.core, action->job, &message.down);
+        if (sim->broker.blocked)
+            lower_head(sim, &message.down);
+        if (sim_store_manifest(sim, action, &message.u.manifest_chunk))
+            transmit(sim, action->route, NULL, &message);
+        return;
+    }
     if (row == NULL || row->state != CHECKPOINT_COMMITTED)
         return;
     bytes = malloc(MANIFEST_CHUNK_MAX);
-    size = fs_manifest_bytes(action->number, bytes, (size_t)action->count, MANIFEST_CHUNK_MAX, &total);
+    size =
+        fs_manifest_bytes(action->number, bytes, (size_t)action->count, MANIFEST_CHUNK_MAX, &total);
     core_fill_down(sim->broker.core, action->job, &message.down);
     if (sim->broker.blocked)
         lower_head(sim, &message.down);
@@ -196,12 +243,28 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
         return;
     core_fill_down(sim->broker.core, "", &answer.down);
     if (message->type == WIRE_HELLO)
-        answer.u.refused = (struct wire_refused){
-            .nonce = message->u.hello.nonce, .code = MUSTER_E_STORAGE, .text = "disk full", .retry = true};
+        answer.u.refused = (struct wire_refused){.nonce = message->u.hello.nonce,
+                                                 .code = MUSTER_E_STORAGE,
+                                                 .text = "disk full",
+                                                 .retry = true};
     else
         answer.u.ack = (struct wire_ack){
             .request = message->up.request, .code = MUSTER_E_STORAGE, .text = "disk full"};
     transmit(sim, route, NULL, &answer);
+}
+
+/* MUTANT_NO_DEDUPLICATION: what a core would see that takes every request as a new one. */
+static void renumber(struct sim *sim, uint64_t route, struct wire_msg *message)
+{
+    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
+
+    if (sim->options.mutation != MUTANT_NO_DEDUPLICATION || proc == NULL ||
+        message->up.request == 0)
+        return;
+    if (message->up.request <= proc->taken)
+        message->up.request = proc->taken + 1;
+    if (message->up.request == proc->taken + 1)
+        proc->taken++;
 }
 
 static void take_frame(struct sim *sim, const struct sim_event *frame)
@@ -216,8 +279,9 @@ static void take_frame(struct sim *sim, const struct sim_event *frame)
         sim_broken(sim, "wire", "a node's frame cannot be decoded: %s", err.text);
         return;
     }
-    SIM_TELL(sim, "broker <- %s from %s/%llu request %llu applied %llu", wire_type_name(message.type),
-             message.up.job, (unsigned long long)message.up.rank,
+    renumber(sim, frame->stamp, &message);
+    SIM_TELL(sim, "broker <- %s from %s/%llu request %llu applied %llu",
+             wire_type_name(message.type), message.up.job, (unsigned long long)message.up.rank,
              (unsigned long long)message.up.request, (unsigned long long)message.up.applied_seq);
     if (!b->blocked)
         core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->batch);
@@ -231,7 +295,7 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
 {
     struct sim_broker *b = &sim->broker;
 
-    if (b->crash_at != where || b->crash_after-- > 0)
+    if (b->crash_at != where || (b->crash_picky && !b->journals) || b->crash_after-- > 0)
         return false;
     b->crash_at = FAULT_NONE;
     sim->stats->faults[where]++;
@@ -279,7 +343,7 @@ static void commit(struct sim *sim, struct sim_event *event)
     }
     if (b->crash_at == FAULT_BROKER_BEFORE_COMMIT && b->crash_after == 0 &&
         sim->options.mutation == MUTANT_TORN_BATCH)
-        disk_apply_some(sim, &b->batch, b->batch.count / 2);
+        disk_apply_some(sim, &b->batch, (size_t)sim_range(sim, 0, (int64_t)b->batch.count));
     if (crash_now(sim, FAULT_BROKER_BEFORE_COMMIT))
         return;
     b->busy = false;
@@ -319,6 +383,10 @@ static void write_batch(struct sim *sim)
     int64_t takes = has_rows(&b->batch) ? sim_range(sim, 50, sim->fsync_max_us) : 1;
 
     b->busy = true;
+    b->journals = false;
+    for (size_t i = 0; i < b->batch.count; i++)
+        b->journals |= b->batch.items[i].kind == ACTION_PERSIST &&
+                       b->batch.items[i].record.kind == RECORD_EVENT;
     sim_after(sim, takes, commit, NULL)->stamp = b->stamp;
 }
 
@@ -350,8 +418,8 @@ static void take_inbox(struct sim *sim)
     b->inbox_count = 0;
     count = b->blocked ? 0 : b->lacking_count;
     for (size_t i = 0; i < count; i++)
-        core_input(sim, INPUT_NO_EVENTS, b->lacking[i].stamp, NULL, (const char *)b->lacking[i].data,
-                   &b->batch);
+        core_input(sim, INPUT_NO_EVENTS, b->lacking[i].stamp, NULL,
+                   (const char *)b->lacking[i].data, &b->batch);
     if (count > 0)
         b->lacking_count = 0;
 }
@@ -363,6 +431,7 @@ static void pass(struct sim *sim, struct sim_event *event)
     if (event->stamp != b->pass_stamp || !b->alive || b->frozen || b->busy)
         return;
     b->pass_at_us = NEVER;
+    b->journals = true; /* idle crashes are not picky */
     if (crash_now(sim, FAULT_BROKER_IDLE) || crash_now(sim, FAULT_BROKER_REBOOT))
         return;
     take_inbox(sim);
@@ -445,7 +514,7 @@ void broker_crash(struct sim *sim, const char *how)
     actions_clear(&b->free_outputs);
     forget_inbox(b);
     net_broker_gone(sim);
-    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0) {
+    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0 && sim->store == NULL) {
         b->boot++;
         b->boot_offset_ms = sim_range(sim, 5000, 60000) - sim->now_us / 1000;
     }

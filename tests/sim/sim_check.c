@@ -33,6 +33,19 @@ static void check_job(struct sim *sim, const struct record_job *row)
                    U(old->seq), U(row->seq), U(old->round), U(row->round));
 }
 
+/* How far the furthest process was beyond what the next generation begins from. */
+static void count_lost_steps(struct sim *sim, const struct record_generation *row)
+{
+    const struct sim_job *job = job_of(sim, row->job);
+    int64_t furthest = row->resume_step;
+
+    for (size_t i = 0; job != NULL && i < sim->procs_count; i++)
+        if (sim->procs[i]->job == job->index &&
+            sim->procs[i]->view.generation == row->generation - 1 && sim->procs[i]->done > furthest)
+            furthest = sim->procs[i]->done;
+    sim->stats->steps_lost += (uint64_t)(furthest - row->resume_step);
+}
+
 /* I9: the newest committed checkpoint that is not superseded. */
 static void check_generation(struct sim *sim, const struct record_generation *row)
 {
@@ -41,8 +54,8 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
 
     if (old != NULL) {
         if (old->state > row->state)
-            sim_broken(sim, "I6", "generation %llu of %s goes back from %s to %s", U(row->generation),
-                       row->job, wire_generation_state_name(old->state),
+            sim_broken(sim, "I6", "generation %llu of %s goes back from %s to %s",
+                       U(row->generation), row->job, wire_generation_state_name(old->state),
                        wire_generation_state_name(row->state));
         if (old->resume_checkpoint != row->resume_checkpoint && old->state != GENERATION_JOINING)
             sim_broken(sim, "I9", "generation %llu of %s changes its resume choice while %s",
@@ -50,12 +63,15 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
         return;
     }
     sim->stats->generations++;
+    count_lost_steps(sim, row);
     if (row->resume_checkpoint != (newest ? newest->round : 0) ||
         row->resume_step != (newest ? newest->step : 0))
-        sim_broken(sim, "I9", "generation %llu of %s resumes from %llu (step %lld), the newest is %llu "
-                              "(step %lld)",
-                   U(row->generation), row->job, U(row->resume_checkpoint), (long long)row->resume_step,
-                   U(newest ? newest->round : 0), (long long)(newest ? newest->step : 0));
+        sim_broken(sim, "I9",
+                   "generation %llu of %s resumes from %llu (step %lld), the newest is %llu "
+                   "(step %lld)",
+                   U(row->generation), row->job, U(row->resume_checkpoint),
+                   (long long)row->resume_step, U(newest ? newest->round : 0),
+                   (long long)(newest ? newest->step : 0));
 }
 
 static void count_event(struct sim *sim, const struct wire_event *event)
@@ -101,7 +117,8 @@ static void check_event(struct sim *sim, const struct record_event *row)
             const struct record_event *other = &events->rows[i].record.u.event;
             if (other->body.kind == EVENT_DECISION && other->body.round == row->body.round &&
                 strcmp(other->job, row->job) == 0)
-                sim_broken(sim, "I4", "round %llu of %s is decided twice", U(row->body.round), row->job);
+                sim_broken(sim, "I4", "round %llu of %s is decided twice", U(row->body.round),
+                           row->job);
         }
     }
     count_event(sim, &row->body);
@@ -155,16 +172,38 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
 
 static void check_shard(struct sim *sim, const struct record_shard *row)
 {
-    const struct record_participant *part = disk_member(sim, row->job, row->round, row->incarnation);
+    const struct record_participant *part =
+        disk_member(sim, row->job, row->round, row->incarnation);
     const struct record_round *round = disk_round(sim, row->job, row->round);
     const struct record_job *job = disk_job(sim, row->job);
 
     if (part == NULL || part->rank != row->rank)
-        sim_broken(sim, "I1", "a shard of rank %llu is taken into round %llu from a process that was not "
-                              "decided",
+        sim_broken(sim, "I1",
+                   "a shard of rank %llu is taken into round %llu from a process that was not "
+                   "decided",
                    U(row->rank), U(row->round));
     if (round == NULL || job == NULL || round->generation != job->generation)
-        sim_broken(sim, "I6", "a shard of an old generation is taken into round %llu", U(row->round));
+        sim_broken(sim, "I6", "a shard of an old generation is taken into round %llu",
+                   U(row->round));
+}
+
+/* Requests are taken once each, in order: never more than were made. */
+static void check_node(struct sim *sim, const struct record_node *row)
+{
+    const struct record_node *old = disk_node(sim, row->incarnation);
+
+    if (old != NULL && row->generation > old->generation)
+        old = NULL; /* its WELCOME was lost, and a later generation let it in */
+    if (old != NULL && (row->last_request < old->last_request || row->state < old->state))
+        if (row->last_request < old->last_request || old->state != NODE_RESTORED)
+            sim_broken(sim, "I12", "rank %llu's row goes back: request %llu to %llu, %s to %s",
+                       U(row->rank), U(old->last_request), U(row->last_request),
+                       wire_node_state_name(old->state), wire_node_state_name(row->state));
+    for (size_t i = sim->procs_count; i-- > 0;)
+        if (sim->procs[i]->incarnation == row->incarnation &&
+            row->last_request > sim->procs[i]->request_said)
+            sim_broken(sim, "I12", "request %llu of rank %llu is taken, it made %llu",
+                       U(row->last_request), U(row->rank), U(sim->procs[i]->request_said));
 }
 
 void check_row(struct sim *sim, const struct record *r)
@@ -181,6 +220,9 @@ void check_row(struct sim *sim, const struct record *r)
         break;
     case RECORD_GENERATION:
         check_generation(sim, &r->u.generation);
+        break;
+    case RECORD_NODE:
+        check_node(sim, &r->u.node);
         break;
     case RECORD_EVENT:
         check_event(sim, &r->u.event);
@@ -202,16 +244,19 @@ void check_row(struct sim *sim, const struct record *r)
 /* --- after a transaction --------------------------------------------------------------------------------- */
 
 static void check_shard_of(struct sim *sim, const struct sim_job *job,
-                           const struct record_checkpoint *row, const struct record_participant *part)
+                           const struct record_checkpoint *row,
+                           const struct record_participant *part)
 {
-    const struct sim_shard *shard = fs_shard(sim, job->index, row->generation, row->round, part->rank);
+    const struct sim_shard *shard =
+        fs_shard(sim, job->index, row->generation, row->round, part->rank);
 
     if (shard == NULL || !shard->complete || shard->deleted)
         sim_broken(sim, "I1", "checkpoint %llu is committed, rank %llu's shard is not there whole",
                    U(row->round), U(part->rank));
     else if (shard->incarnation != part->incarnation || shard->done != row->step ||
              shard->begun != row->step)
-        sim_broken(sim, "I1", "checkpoint %llu of step %lld has rank %llu's shard of step %lld (begun %lld)",
+        sim_broken(sim, "I1",
+                   "checkpoint %llu of step %lld has rank %llu's shard of step %lld (begun %lld)",
                    U(row->round), (long long)row->step, U(part->rank), (long long)shard->done,
                    (long long)shard->begun);
 }
@@ -249,7 +294,8 @@ void check_batch(struct sim *sim)
                       round->state == ROUND_WRITING;
         }
         if (open > 1 || active > ROUNDS_ACTIVE_MAX)
-            sim_broken(sim, "I7", "%u rounds of %s are open, %u active", open, sim->jobs[j].name, active);
+            sim_broken(sim, "I7", "%u rounds of %s are open, %u active", open, sim->jobs[j].name,
+                       active);
     }
     for (size_t i = 0; i < checkpoints->count; i++)
         if (checkpoints->rows[i].record.u.checkpoint.state == CHECKPOINT_COMMITTED)
@@ -264,7 +310,8 @@ static void check_sent_event(struct sim *sim, const struct wire_msg *message)
     const struct sim_row *row = disk_event(sim, message->down.job, event->seq);
 
     if (row == NULL || row->record.u.event.body.kind != event->kind ||
-        row->record.u.event.body.round != event->round || row->record.u.event.body.step != event->step)
+        row->record.u.event.body.round != event->round ||
+        row->record.u.event.body.step != event->step)
         sim_broken(sim, "I3", "event %llu (%s) is sent and is not in the database", U(event->seq),
                    wire_event_kind_name((unsigned)event->kind));
 }
@@ -273,7 +320,8 @@ static void check_sent_event(struct sim *sim, const struct wire_msg *message)
 static void check_ack(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
 {
     const struct record_node *row = disk_node(sim, to->incarnation);
-    bool known = row != NULL && (row->last_request >= message->u.ack.request || row->state == NODE_LEFT);
+    bool known =
+        row != NULL && (row->last_request >= message->u.ack.request || row->state == NODE_LEFT);
 
     if (message->u.ack.code == MUSTER_OK && message->u.ack.request > 0 && !known)
         sim_broken(sim, "I12", "request %llu of rank %u is answered and not written",
@@ -294,6 +342,10 @@ void check_sent(struct sim *sim, const struct wire_msg *message, const struct si
         check_sent_event(sim, message);
     if (message->type == WIRE_SNAPSHOT)
         sim->stats->snapshots++;
+    if (message->type == WIRE_ACK &&
+        (message->u.ack.code == MUSTER_E_PROTOCOL || message->u.ack.code == MUSTER_E_ARGUMENT))
+        sim_broken(sim, "answers", "a faithful node's request %llu is answered: %s",
+                   U(message->u.ack.request), message->u.ack.text);
     if (message->type == WIRE_ACK && to != NULL && to->alive)
         check_ack(sim, message, to);
     if (message->type == WIRE_WELCOME && to != NULL && disk_node(sim, to->incarnation) == NULL)
@@ -313,10 +365,11 @@ static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
     const struct record_round *round = disk_round(sim, sim->jobs[proc->job].name, number);
 
     if (proc->captured_round == number || proc->captured_said == number)
-        sim_broken(sim, "I2", "rank %u captured round %llu and answers PAST", proc->rank, U(number));
+        sim_broken(sim, "I2", "rank %u captured round %llu and answers PAST", proc->rank,
+                   U(number));
     if (round == NULL || (round->step >= 0 && proc->begun <= round->step))
-        sim_broken(sim, "I2", "rank %u answers PAST to round %llu and has begun %lld", proc->rank, U(number),
-                   (long long)proc->begun);
+        sim_broken(sim, "I2", "rank %u answers PAST to round %llu and has begun %lld", proc->rank,
+                   U(number), (long long)proc->begun);
     proc->past_said = number;
 }
 
@@ -326,7 +379,8 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
     uint64_t applied = message->up.applied_seq;
 
     if (applied < proc->applied_said || applied > proc->heard_contiguous)
-        sim_broken(sim, "I8", "rank %u says it applied %llu; it said %llu, and heard all up to %llu",
+        sim_broken(sim, "I8",
+                   "rank %u says it applied %llu; it said %llu, and heard all up to %llu",
                    proc->rank, U(applied), U(proc->applied_said), U(proc->heard_contiguous));
     proc->applied_said = applied;
     if (message->up.request > 0 && message->up.request <= proc->request_said)
@@ -338,9 +392,11 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
         sim_broken(sim, "I2", "rank %u reports begun %lld, it is at %lld", proc->rank,
                    (long long)message->u.report.begun, (long long)proc->begun);
     if (message->type == WIRE_AT_STEP) {
-        if (!stood_at(proc, message->u.at_step.step)) /* perhaps some time ago: no broker was there */
-            sim_broken(sim, "I2", "rank %u says that it is at step %lld: begun %lld, done %lld", proc->rank,
-                       (long long)message->u.at_step.step, (long long)proc->begun, (long long)proc->done);
+        if (!stood_at(proc,
+                      message->u.at_step.step)) /* perhaps some time ago: no broker was there */
+            sim_broken(sim, "I2", "rank %u says that it is at step %lld: begun %lld, done %lld",
+                       proc->rank, (long long)message->u.at_step.step, (long long)proc->begun,
+                       (long long)proc->done);
         if (message->u.at_step.captured)
             proc->captured_said = message->u.at_step.round;
     }
@@ -401,7 +457,8 @@ static const struct record_round *round_naming(struct sim *sim, const struct sim
 }
 
 /* Who writes nothing has captured by standing at S. */
-static bool has_captured(struct sim *sim, const struct sim_proc *proc, const struct record_round *round)
+static bool has_captured(struct sim *sim, const struct sim_proc *proc,
+                         const struct record_round *round)
 {
     const struct record_participant *part =
         disk_member(sim, sim->jobs[proc->job].name, round->round, proc->incarnation);
@@ -419,18 +476,32 @@ void check_begin(struct sim *sim, struct sim_proc *proc)
     const struct record_round *round = round_naming(sim, proc);
 
     if (proc->begun != proc->done + 1)
-        sim_broken(sim, "I2", "rank %u begins step %lld after %lld", proc->rank, (long long)proc->begun,
-                   (long long)proc->done);
+        sim_broken(sim, "I2", "rank %u begins step %lld after %lld", proc->rank,
+                   (long long)proc->begun, (long long)proc->done);
     if (proc->view.mode == VIEW_END || (proc->closed && proc->view.mode != VIEW_STEP_TO) ||
         (proc->closed && proc->begun > proc->view.step))
         sim_broken(sim, "I2", "rank %u begins step %lld with its gate closed (round %llu, S %lld)",
-                   proc->rank, (long long)proc->begun, U(proc->view.round), (long long)proc->view.step);
+                   proc->rank, (long long)proc->begun, U(proc->view.round),
+                   (long long)proc->view.step);
     if (!proc->view.started)
         sim_broken(sim, "I9", "rank %u begins a step before all have restored", proc->rank);
     if (round == NULL || round->state != ROUND_DECIDED || proc->begun <= round->step ||
         has_captured(sim, proc, round))
         return;
     proc->beyond_round = round->round;
+}
+
+/* Without faults no boundary between two steps waits long: agreeing, a save, and no timeout. */
+void check_waited(struct sim *sim, struct sim_proc *proc)
+{
+    int64_t waited = sim->now_us - proc->since_us;
+    const struct sim_job *job = &sim->jobs[proc->job];
+
+    if (sim->options.healthy && proc->state == THREAD_WAITING && proc->begun > proc->first_step &&
+        waited > 1000000 + 2 * job->save_us + job->step_us)
+        sim_broken(sim, "healthy",
+                   "rank %u waited %lld ms at a boundary without any fault (done %lld)", proc->rank,
+                   (long long)(waited / 1000), (long long)proc->done);
 }
 
 /* The gate is opened: is there a round that has a claim on this process? It thaws after 4 s (2 s when its
@@ -443,7 +514,8 @@ void check_open(struct sim *sim, struct sim_proc *proc)
     if (round == NULL || has_captured(sim, proc, round) || proc->past_said == round->round)
         return;
     sim->stats->thaws++;
-    if (proc->view.round != round->round && proc->applied_said < disk_job(sim, sim->jobs[proc->job].name)->seq)
+    if (proc->view.round != round->round &&
+        proc->applied_said < disk_job(sim, sim->jobs[proc->job].name)->seq)
         return; /* it has not heard of it yet: what it opens for is over */
     const struct record_participant *part =
         disk_member(sim, sim->jobs[proc->job].name, round->round, proc->incarnation);
@@ -464,8 +536,9 @@ void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
     if (row == NULL || checkpoint != row->resume_checkpoint)
         return; /* a fallback is on its way to it */
     if ((shard ? shard->done : 0) != row->resume_step)
-        sim_broken(sim, "I9", "rank %u restored step %lld, generation %llu resumes from %lld", proc->rank,
-                   (long long)(shard ? shard->done : 0), U(row->generation), (long long)row->resume_step);
+        sim_broken(sim, "I9", "rank %u restored step %lld, generation %llu resumes from %lld",
+                   proc->rank, (long long)(shard ? shard->done : 0), U(row->generation),
+                   (long long)row->resume_step);
 }
 
 /* I10: whoever ends for another's error names the first. */
@@ -477,8 +550,9 @@ void check_end(struct sim *sim, struct sim_proc *proc)
 
     if (view->mode == VIEW_END && view->end.status == MUSTER_E_PEER &&
         (row == NULL || row->error_rank != view->end.rank))
-        sim_broken(sim, "I10", "rank %u ends for an error of rank %d, the first was rank %lld's (%s)",
-                   proc->rank, view->end.rank, (long long)(row ? row->error_rank : -1), view->end.text);
+        sim_broken(
+            sim, "I10", "rank %u ends for an error of rank %d, the first was rank %lld's (%s)",
+            proc->rank, view->end.rank, (long long)(row ? row->error_rank : -1), view->end.text);
     if (view->mode == VIEW_END && view->end.status == MUSTER_OK)
         sim_broken(sim, "I10", "rank %u ends without a status", proc->rank);
 }
@@ -493,12 +567,13 @@ static void check_waits(struct sim *sim, const struct sim_proc *proc)
 
     if (!proc->alive || proc->state == THREAD_STEP || sim->now_us - from < WAIT_LIMIT_US)
         return;
-    sim_broken(sim, "I5", "rank %u %s for %lld s (view %d, round %llu, step %lld, begun %lld, done %lld; job "
-                          "generation %llu is %s)",
-               proc->rank, thread_state_name(proc->state), (long long)((sim->now_us - from) / 1000000),
-               (int)view->mode, U(view->round), (long long)view->step, (long long)proc->begun,
-               (long long)proc->done, U(job ? job->generation : 0),
-               job ? wire_generation_state_name(job->state) : "?");
+    sim_broken(sim, "I5",
+               "rank %u %s for %lld s (view %d, round %llu, step %lld, begun %lld, done %lld; job "
+               "generation %llu is %s)",
+               proc->rank, thread_state_name(proc->state),
+               (long long)((sim->now_us - from) / 1000000), (int)view->mode, U(view->round),
+               (long long)view->step, (long long)proc->begun, (long long)proc->done,
+               U(job ? job->generation : 0), job ? wire_generation_state_name(job->state) : "?");
 }
 
 void check_second(struct sim *sim, struct sim_event *event)
@@ -512,8 +587,9 @@ void check_second(struct sim *sim, struct sim_event *event)
             if (!sim->jobs[i].finished)
                 job = &sim->jobs[i];
         const struct sim_proc *proc = job->procs[0];
-        sim_broken(sim, "liveness", "%s has not finished %lld s after the faults stopped (rank 0 %s, done %lld "
-                                    "of %lld, launch %llu)",
+        sim_broken(sim, "liveness",
+                   "%s has not finished %lld s after the faults stopped (rank 0 %s, done %lld "
+                   "of %lld, launch %llu)",
                    job->name, (long long)((sim->now_us - sim->calm_us) / 1000000),
                    proc ? thread_state_name(proc->state) : "was never started",
                    (long long)(proc ? proc->done : -1), (long long)job->total[0], U(job->launch));
@@ -529,9 +605,14 @@ void check_over(struct sim *sim)
         sim_broken(sim, "liveness", "nothing is left to happen and the jobs have not finished");
     for (size_t i = 0; i < rounds->count; i++) {
         const struct record_round *round = &rounds->rows[i].record.u.round;
+        const struct record_job *job = disk_job(sim, round->job);
+        if (round->state < ROUND_COMMITTED &&
+            (job->state == GENERATION_ENDED || job->generation != round->generation))
+            sim_broken(sim, "I5", "round %llu is %s though generation %llu is over",
+                       U(round->round), wire_round_state_name(round->state), U(round->generation));
         if (sim->options.healthy && round->state == ROUND_ABORTED)
-            sim_broken(sim, "healthy", "round %llu (%s) was aborted without any fault: %s", U(round->round),
-                       wire_cause_name(round->cause), round->reason);
+            sim_broken(sim, "healthy", "round %llu (%s) was aborted without any fault: %s",
+                       U(round->round), wire_cause_name(round->cause), round->reason);
     }
     if (sim->options.healthy && sim->stats->not_saved > 0)
         sim_broken(sim, "healthy", "a termination was not saved without any fault");

@@ -72,9 +72,9 @@ static struct sim_row *find(const struct sim_table *table, const struct record *
 
 /* --- lookups for the checker ------------------------------------------------------------------------- */
 
-#define LOOKUP(KIND, member, ...)                                                                  \
-    struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};                                 \
-    const struct sim_row *row = find(&sim->disk.tables[KIND], &key);                               \
+#define LOOKUP(KIND, member, ...)                                    \
+    struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};   \
+    const struct sim_row *row = find(&sim->disk.tables[KIND], &key); \
     return row ? &row->record.u.member : NULL
 
 const struct record_job *disk_job(const struct sim *sim, const char *job)
@@ -304,7 +304,7 @@ static void prune_journal(struct sim *sim)
 {
     struct sim_table *table = &sim->disk.tables[RECORD_EVENT];
 
-    if (sim->journal_max == 0 || table->count <= 2 * sim->journal_max)
+    if (sim->store != NULL || sim->journal_max == 0 || table->count <= 2 * sim->journal_max)
         return;
     size_t drop = table->count - (size_t)sim->journal_max;
     memmove(table->rows, table->rows + drop, (table->count - drop) * sizeof *table->rows);
@@ -315,6 +315,7 @@ void disk_apply(struct sim *sim, const struct actions *batch)
 {
     prune_journal(sim);
     disk_apply_some(sim, batch, batch->count);
+    sim_store_apply(sim, batch);
     check_batch(sim);
 }
 
@@ -361,7 +362,12 @@ static bool wanted(const struct sim *sim, const struct record *r, const char *jo
     }
 }
 
-static void load_row(struct sim *sim, struct core *core, const struct sim_row *row)
+struct sink { /* of rows */
+    sim_row_fn *fn;
+    void *arg;
+};
+
+static void load_row(struct sim *sim, const struct sink *sink, const struct sim_row *row)
 {
     struct record record = row->record;
     bool other = row->boot != sim->broker.boot;
@@ -374,21 +380,22 @@ static void load_row(struct sim *sim, struct core *core, const struct sim_row *r
         record.u.round.deadline_boot_ms = 0;
         record.u.round.other_boot = true;
     }
-    core_load(core, &record);
+    sink->fn(sink->arg, &record);
 }
 
-static void load_kind(struct sim *sim, struct core *core, enum record_kind kind,
+static void load_kind(struct sim *sim, const struct sink *sink, enum record_kind kind,
                       const struct record_job *job)
 {
     const struct sim_table *table = &sim->disk.tables[kind];
 
     for (size_t i = 0; i < table->count; i++)
         if (wanted(sim, &table->rows[i].record, job->job, job->generation))
-            load_row(sim, core, &table->rows[i]);
+            load_row(sim, sink, &table->rows[i]);
 }
 
 /* Ascending rank whatever the order of writing. */
-static void load_participants(struct sim *sim, struct core *core, const struct record_job *job)
+static void load_participants(struct sim *sim, const struct sink *sink,
+                              const struct record_job *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_PARTICIPANT];
 
@@ -396,10 +403,10 @@ static void load_participants(struct sim *sim, struct core *core, const struct r
         for (size_t i = 0; i < table->count; i++)
             if (table->rows[i].record.u.participant.rank == rank &&
                 wanted(sim, &table->rows[i].record, job->job, job->generation))
-                load_row(sim, core, &table->rows[i]);
+                load_row(sim, sink, &table->rows[i]);
 }
 
-static void load_rounds(struct sim *sim, struct core *core, const struct record_job *job)
+static void load_rounds(struct sim *sim, const struct sink *sink, const struct record_job *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_ROUND];
     size_t ended = 0;
@@ -416,34 +423,49 @@ static void load_rounds(struct sim *sim, struct core *core, const struct record_
             if (skip > 0)
                 skip--;
             else
-                load_row(sim, core, &table->rows[i]);
+                load_row(sim, sink, &table->rows[i]);
         }
     }
 }
 
-void disk_load(struct sim *sim, struct core *core)
+/* Hands out what core_load wants, in its order. */
+void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
 {
-    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE, RECORD_PROGRESS,
-                                                     RECORD_NOTICE};
+    const struct sink to = {fn, arg}, *sink = &to;
+    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE,
+                                                     RECORD_PROGRESS, RECORD_NOTICE};
     const struct sim_table *jobs = &sim->disk.tables[RECORD_JOB];
     struct record none = {.kind = RECORD_BROKER};
 
     sim->disk.held.count = 0;
     if (sim->disk.tables[RECORD_BROKER].count > 0)
         none = sim->disk.tables[RECORD_BROKER].rows[0].record;
-    core_load(core, &none);
+    fn(arg, &none);
     for (size_t i = 0; i < jobs->count; i++)
-        load_row(sim, core, &jobs->rows[i]);
+        load_row(sim, sink, &jobs->rows[i]);
     for (size_t i = 0; i < jobs->count; i++) {
         const struct record_job *job = &jobs->rows[i].record.u.job;
         for (size_t k = 0; k < sizeof before_rounds / sizeof before_rounds[0]; k++)
-            load_kind(sim, core, before_rounds[k], job);
-        load_rounds(sim, core, job);
-        load_participants(sim, core, job);
-        load_kind(sim, core, RECORD_SHARD, job);
-        load_kind(sim, core, RECORD_FILE, job);
-        load_kind(sim, core, RECORD_CHECKPOINT, job);
+            load_kind(sim, sink, before_rounds[k], job);
+        load_rounds(sim, sink, job);
+        load_participants(sim, sink, job);
+        load_kind(sim, sink, RECORD_SHARD, job);
+        load_kind(sim, sink, RECORD_FILE, job);
+        load_kind(sim, sink, RECORD_CHECKPOINT, job);
     }
+}
+
+static void give_to_core(void *arg, const struct record *row)
+{
+    core_load(arg, row);
+}
+
+void disk_load(struct sim *sim, struct core *core)
+{
+    if (sim->store != NULL)
+        sim_store_load(sim, core);
+    else
+        disk_rows(sim, give_to_core, core);
 }
 
 void disk_free(struct sim *sim)

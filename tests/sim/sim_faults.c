@@ -19,7 +19,6 @@ static void deadline(struct sim *sim, struct sim_event *event)
     proc_end(sim, event->proc, END_KILLED, "the deadline of its notice");
 }
 
-
 static void withdraw(struct sim *sim, struct sim_event *event)
 {
     struct member_input input = {.kind = MEMBER_NOTICE_CANCELLED, .id = (const char *)event->data};
@@ -63,9 +62,10 @@ void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool
 static void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
 {
     const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
-    struct wire_msg message = {.type = plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE,
-                               .up = {.request = ++sim->tool_request, .job = job->name, .role = ROLE_TOOL,
-                                      .incarnation = 1}};
+    struct wire_msg message = {
+        .type = plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE,
+        .up = {
+            .request = ++sim->tool_request, .job = job->name, .role = ROLE_TOOL, .incarnation = 1}};
     char id[32];
     size_t size;
 
@@ -75,7 +75,9 @@ static void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
     if (plan->kind == FAULT_OPERATOR_SAVE)
         message.u.save_now.id = id;
     else
-        message.u.notice = (struct wire_notice){.id = id, .kind = NOTICE_PREEMPT, .source = "tool",
+        message.u.notice = (struct wire_notice){.id = id,
+                                                .kind = NOTICE_PREEMPT,
+                                                .source = "tool",
                                                 .left_ms = plan->for_us / 1000 + 5000,
                                                 .rank = (int64_t)((plan->target / 7) % job->nodes)};
     size = wire_encode(&message, sim->buffer, sizeof sim->buffer);
@@ -160,12 +162,29 @@ static void undo(struct sim *sim, struct sim_event *event)
     SIM_TELL(sim, "OVER: %s", sim_fault_name((unsigned)event->number));
 }
 
-static void undo_later(struct sim *sim, const struct sim_fault_plan *plan, const struct sim_proc *proc)
+static void undo_later(struct sim *sim, const struct sim_fault_plan *plan,
+                       const struct sim_proc *proc)
 {
     struct sim_event *event = sim_after(sim, plan->for_us, undo, NULL);
 
     event->number = plan->kind;
     event->stamp = proc ? proc->index : UINT64_MAX;
+}
+
+/* The platform believes that a process is gone and starts another for its rank. */
+static void twin(struct sim *sim, struct sim_proc *proc, int64_t for_us)
+{
+    struct sim_fault_plan plan = {.kind = FAULT_CUT_NODE, .for_us = for_us};
+
+    if (sim_chance(sim, 40)) {
+        plan.kind = FAULT_NODE_FREEZE;
+        proc_freeze(sim, proc, true);
+        undo_later(sim, &plan, proc);
+    } else if (sim_chance(sim, 60)) {
+        net_cut(sim, proc, true);
+        undo_later(sim, &plan, proc);
+    }
+    proc_start(sim, &sim->jobs[proc->job], proc->rank);
 }
 
 static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc)
@@ -180,6 +199,9 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
     case FAULT_THREAD_STUCK:
         proc->stuck = true;
         break;
+    case FAULT_TWIN:
+        twin(sim, proc, plan->for_us);
+        return;
     case FAULT_CUT_NODE:
         net_cut(sim, proc, true);
         break;
@@ -203,9 +225,13 @@ static void crash_broker(struct sim *sim, const struct sim_fault_plan *plan)
     struct sim_broker *b = &sim->broker;
 
     b->crash_at = plan->kind;
-    b->crash_after = (unsigned)sim_range(sim, 0, plan->kind == FAULT_BROKER_BETWEEN_SENDS ? 60 : 12);
+    b->crash_after =
+        (unsigned)sim_range(sim, 0, plan->kind == FAULT_BROKER_BETWEEN_SENDS ? 60 : 12);
     if (sim_chance(sim, 40))
         b->crash_after = 0;
+    b->crash_picky = sim_chance(sim, 70);
+    if (b->crash_picky)
+        b->crash_after %= plan->kind == FAULT_BROKER_BETWEEN_SENDS ? 24 : 4;
     b->down_us = plan->for_us;
 }
 
@@ -274,8 +300,8 @@ static void happen(struct sim *sim, struct sim_event *event)
     if (plan.kind == FAULT_NOTICE_RANK_0)
         plan.target = (unsigned)(plan.target % sim->jobs_count); /* rank 0 */
     proc = target_of(sim, &plan);
-    SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind), proc ? (int)proc->rank : -1,
-             (long long)(plan.for_us / 1000));
+    SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind),
+             proc ? (int)proc->rank : -1, (long long)(plan.for_us / 1000));
     if (!is_crash_of_broker(plan.kind))
         sim->stats->faults[plan.kind]++; /* those of the broker are counted when they hit */
     if (is_notice(plan.kind))
@@ -335,9 +361,13 @@ static int64_t longest_work_us(const struct sim *sim)
 
 static enum sim_fault pick_fault(struct sim *sim)
 {
-    static const enum sim_fault often[] = {FAULT_NOTICE, FAULT_NOTICE, FAULT_NOTICE_RANK_0,
-                                           FAULT_OPERATOR_SAVE, FAULT_BROKER_AFTER_COMMIT,
-                                           FAULT_BROKER_BETWEEN_SENDS, FAULT_PUB_DROPS_ALL,
+    static const enum sim_fault often[] = {FAULT_NOTICE,
+                                           FAULT_NOTICE,
+                                           FAULT_NOTICE_RANK_0,
+                                           FAULT_OPERATOR_SAVE,
+                                           FAULT_BROKER_AFTER_COMMIT,
+                                           FAULT_BROKER_BETWEEN_SENDS,
+                                           FAULT_PUB_DROPS_ALL,
                                            FAULT_NODE_FREEZE};
 
     if (sim_chance(sim, 35))
@@ -347,9 +377,9 @@ static enum sim_fault pick_fault(struct sim *sim)
 
 static enum sim_fault pick_healthy(struct sim *sim)
 {
-    static const enum sim_fault kinds[] = {FAULT_NOTICE, FAULT_NOTICE_ALL, FAULT_NOTICE_RANK_0,
-                                           FAULT_NOTICE_TOOL, FAULT_OPERATOR_SAVE,
-                                           FAULT_NOTICE_WITHDRAWN};
+    static const enum sim_fault kinds[] = {FAULT_NOTICE,        FAULT_NOTICE_ALL,
+                                           FAULT_NOTICE_RANK_0, FAULT_NOTICE_TOOL,
+                                           FAULT_OPERATOR_SAVE, FAULT_NOTICE_WITHDRAWN};
 
     return kinds[sim_random(sim) % (sizeof kinds / sizeof kinds[0])];
 }
@@ -357,7 +387,8 @@ static enum sim_fault pick_healthy(struct sim *sim)
 void faults_plan(struct sim *sim)
 {
     int64_t work = longest_work_us(sim), window = work + 5000000;
-    size_t count = sim->options.healthy ? 2 : (size_t)sim_range(sim, 2, sim_chance(sim, 80) ? 12 : 30);
+    size_t count =
+        sim->options.healthy ? 2 : (size_t)sim_range(sim, 2, sim_chance(sim, 80) ? 12 : 30);
     bool clustered = sim_chance(sim, 40);
     int64_t centre = sim_range(sim, 0, window), last = 0;
 

@@ -58,12 +58,15 @@ static void plan_job(struct sim *sim)
 
 void job_plan(struct sim *sim)
 {
-    static const int64_t delays_us[] = {200, 1000, 5000, 30000};
+    static const int64_t delays_us[] = {200, 200, 1000, 5000, 5000, 30000, 300000};
 
     sim->delay_min_us = 20;
-    sim->delay_max_us = pick(sim, delays_us, 4);
+    sim->delay_max_us = pick(sim, delays_us, sim->options.healthy ? 6 : 7);
     sim->post_max_us = sim_chance(sim, 50) ? 20 : 2000;
     sim->fsync_max_us = sim_chance(sim, 70) ? 3000 : 60000;
+    if (sim->options.healthy &&
+        sim_chance(sim, 40)) /* what PUB loses is no fault: it is repeated */
+        sim->pub_loss_percent = sim_chance(sim, 50) ? 100 : 20;
     if (!sim->options.healthy) {
         sim->pub_loss_percent = sim_chance(sim, 25) ? (unsigned)sim_range(sim, 1, 30) : 0;
         sim->journal_max = sim_chance(sim, 25) ? (uint64_t)sim_range(sim, 4, 40) : 0;
@@ -73,15 +76,38 @@ void job_plan(struct sim *sim)
         plan_job(sim);
 }
 
+struct sim_proc *job_peer(const struct sim_job *job, unsigned rank, uint64_t generation)
+{
+    struct sim_proc *found = NULL;
+
+    for (struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older) {
+        if (proc->view.generation != generation)
+            continue;
+        if (proc->alive && proc->view.mode != VIEW_END)
+            return proc;
+        if (found == NULL || proc->done > found->done)
+            found = proc;
+    }
+    return found;
+}
+
+bool job_rank_lives(const struct sim_job *job, unsigned rank)
+{
+    const struct sim_proc *proc = job->procs[rank];
+
+    while (proc != NULL && !proc->alive)
+        proc = proc->older;
+    return proc != NULL;
+}
+
 /* --- the supervisor --------------------------------------------------------------------------------- */
 
 static void start_rank(struct sim *sim, struct sim_event *event)
 {
     struct sim_job *job = &sim->jobs[event->stamp];
     unsigned rank = (unsigned)event->number;
-    const struct sim_proc *proc = job->procs[rank];
 
-    if (!job->finished && (proc == NULL || !proc->alive))
+    if (!job->finished && !job_rank_lives(job, rank))
         proc_start(sim, job, rank);
 }
 
@@ -109,7 +135,7 @@ static void launch_again(struct sim *sim, struct sim_event *event)
     struct sim_job *job = &sim->jobs[event->stamp];
 
     for (unsigned rank = 0; rank < job->nodes; rank++)
-        if (job->procs[rank] != NULL && job->procs[rank]->alive)
+        if (job_rank_lives(job, rank))
             return;
     if (!job->finished && event->number == (int64_t)job->launch)
         job_launch(sim, job);
@@ -119,9 +145,9 @@ static bool all_ended(const struct sim_job *job, bool *ret_finished)
 {
     *ret_finished = true;
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        if (job->procs[rank] == NULL || job->procs[rank]->alive)
+        if (job->procs[rank] == NULL || job_rank_lives(job, rank))
             return false;
-        *ret_finished &= job->procs[rank]->end == END_FINISHED;
+        *ret_finished &= job->ended[rank] == END_FINISHED;
     }
     return true;
 }
@@ -131,9 +157,9 @@ static void kill_gang(struct sim *sim, struct sim_event *event)
     struct sim_job *job = &sim->jobs[event->stamp];
 
     for (unsigned rank = 0; rank < job->nodes && event->number == (int64_t)job->launch; rank++)
-        if (job->procs[rank] != NULL && job->procs[rank]->alive &&
-            job->procs[rank]->launch == job->launch)
-            proc_end(sim, job->procs[rank], END_KILLED, "killed with its launch");
+        for (struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older)
+            if (proc->alive && proc->launch == job->launch)
+                proc_end(sim, proc, END_KILLED, "killed with its launch");
 }
 
 static void watch_gang(struct sim *sim, struct sim_job *job, const struct sim_proc *proc)
@@ -149,11 +175,10 @@ static void watch_gang(struct sim *sim, struct sim_job *job, const struct sim_pr
 /* Each rank by itself, as a pod: finished ones come back only because another does. */
 static void restart_alone(struct sim *sim, struct sim_job *job, const struct sim_proc *proc)
 {
-    if (proc->end == END_FINISHED)
+    if (proc->end == END_FINISHED || job_rank_lives(job, proc->rank))
         return;
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        const struct sim_proc *other = job->procs[rank];
-        if (other == proc || (other != NULL && !other->alive && other->end == END_FINISHED))
+        if (rank == proc->rank || (!job_rank_lives(job, rank) && job->ended[rank] == END_FINISHED))
             start_later(sim, job, rank, sim_range(sim, 300000, 3000000));
     }
 }
@@ -161,9 +186,10 @@ static void restart_alone(struct sim *sim, struct sim_job *job, const struct sim
 void job_proc_ended(struct sim *sim, struct sim_proc *proc)
 {
     struct sim_job *job = &sim->jobs[proc->job];
-    bool finished, ended = all_ended(job, &finished);
+    bool finished, ended;
 
     job->ended[proc->rank] = proc->end;
+    ended = all_ended(job, &finished);
     if (ended && finished) {
         job->finished = true;
         SIM_TELL(sim, "JOB %s has finished", job->name);

@@ -52,7 +52,8 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
         broker_receive(sim, event->stamp, event->data, event->size);
 }
 
-static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data, size_t size)
+static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
+                    size_t size)
 {
     struct sim_event *event = sim_at(sim, arrival(sim, &proc->up_last_us, 0), arrive_up, NULL);
 

@@ -19,8 +19,30 @@ static void look(struct sim *sim, struct sim_event *event)
 
 /* --- actions ------------------------------------------------------------------------------------------ */
 
-static void send_frame(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
+/* MUTANT_SAVES_LATE_SAYS_SO: the step that the shard really holds. */
+static struct wire_msg tell_truth(struct sim *sim, const struct sim_proc *proc,
+                                  const struct wire_msg *message)
 {
+    struct wire_msg copy = *message;
+    bool files = message->type == WIRE_FILES;
+    uint64_t round = files ? message->u.files.round : message->u.saved.round;
+    const struct sim_shard *shard;
+
+    if (sim->options.mutation != MUTANT_SAVES_LATE_SAYS_SO ||
+        (!files && message->type != WIRE_SAVED))
+        return copy;
+    shard = fs_shard(sim, proc->job, proc->view.generation, round, proc->rank);
+    if (shard != NULL && files)
+        copy.u.files.step = shard->done;
+    else if (shard != NULL)
+        copy.u.saved.step = shard->done;
+    return copy;
+}
+
+static void send_frame(struct sim *sim, struct sim_proc *proc, const struct wire_msg *original)
+{
+    struct wire_msg copy = tell_truth(sim, proc, original);
+    const struct wire_msg *message = &copy;
     size_t size = wire_encode(message, sim->buffer, sizeof sim->buffer);
 
     if (size == 0) {
@@ -46,8 +68,8 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
     SIM_TELL(sim, "%s/%u view %s round %llu step %lld%s%s%s%s (begun %lld done %lld) %s",
              sim->jobs[proc->job].name, proc->rank, modes[view->mode],
              (unsigned long long)view->round, (long long)view->step, view->writer ? " writer" : "",
-             view->joined ? " joined" : "", view->started ? " started" : "", view->left ? " left" : "",
-             (long long)proc->begun, (long long)proc->done,
+             view->joined ? " joined" : "", view->started ? " started" : "",
+             view->left ? " left" : "", (long long)proc->begun, (long long)proc->done,
              view->mode == VIEW_END ? view->end.text : "");
     if (view->mode == VIEW_OPEN && proc->closed) {
         if (former != VIEW_OPEN) /* else the thread closed it itself, and waits */
@@ -253,6 +275,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank)
     proc->view = *member_get_view(proc->member);
     sim->procs = realloc(sim->procs, (sim->procs_count + 1) * sizeof(struct sim_proc *));
     sim->procs[sim->procs_count++] = proc;
+    proc->older = job->procs[rank];
     job->procs[rank] = proc;
     job->ended[rank] = END_NONE;
     SIM_TELL(sim, "PROCESS %s/%u starts (launch %llu, process %u)", job->name, rank,

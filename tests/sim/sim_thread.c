@@ -16,8 +16,14 @@ static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why wh
 
 const char *thread_state_name(enum sim_thread_state state)
 {
-    static const char *const names[] = {"joining", "waits for its checkpoint", "restoring", "posted",
-                                        "waits at a boundary", "in a step", "saving", "leaving",
+    static const char *const names[] = {"joining",
+                                        "waits for its checkpoint",
+                                        "restoring",
+                                        "posted",
+                                        "waits at a boundary",
+                                        "in a step",
+                                        "saving",
+                                        "leaving",
                                         "gone"};
 
     return names[state];
@@ -141,16 +147,16 @@ static void release(struct sim *sim, struct sim_proc *proc)
     int64_t step = proc->begun;
 
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        const struct sim_proc *peer = job->procs[rank];
+        const struct sim_proc *peer = job_peer(job, rank, proc->view.generation);
         if (job->total[rank] < step)
             continue; /* its loop is shorter */
-        if (peer == NULL || peer->view.generation != proc->view.generation)
+        if (peer == NULL)
             return;
         if (!(peer->alive && peer->begun >= step) && peer->done < step)
             return;
     }
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        struct sim_proc *peer = job->procs[rank];
+        struct sim_proc *peer = job_peer(job, rank, proc->view.generation);
         if (peer != NULL && peer->alive && peer->state == THREAD_STEP && !peer->released &&
             peer->begun == step)
             run_step(sim, peer);
@@ -159,6 +165,7 @@ static void release(struct sim *sim, struct sim_proc *proc)
 
 static void begin(struct sim *sim, struct sim_proc *proc)
 {
+    check_waited(sim, proc);
     proc->begun++;
     proc->released = false;
     proc->stuck_at_end = false;
@@ -189,9 +196,10 @@ static const struct wire_file *job_files(struct sim *sim, struct sim_job *job)
         return job->files;
     job->files = arena_alloc(&sim->arena, FILES * sizeof *job->files);
     for (int i = 0; i < FILES; i++)
-        job->files[i] = (struct wire_file){.path = arena_printf(&sim->arena, "f%03d.safetensors", i),
-                                           .bytes = 1000,
-                                           .checksum = "xxh3-128:00112233445566778899aabbccddeeff"};
+        job->files[i] =
+            (struct wire_file){.path = arena_printf(&sim->arena, "f%03d.safetensors", i),
+                               .bytes = 1000,
+                               .checksum = "xxh3-128:00112233445566778899aabbccddeeff"};
     return job->files;
 }
 
@@ -206,8 +214,12 @@ static void save_end(struct sim *sim, struct sim_event *event)
     struct sim_shard *shard = fs_shard(sim, proc->job, (uint64_t)event->number, round, proc->rank);
     bool fails = sim->fail_saves > 0;
     int64_t took_ms = (sim->now_us - proc->save_begun_us) / 1000;
-    struct member_input input = {.kind = MEMBER_SAVED, .round = round, .step = proc->done,
-                                 .epoch = 1, .step_in_epoch = proc->done, .data_position = proc->done};
+    struct member_input input = {.kind = MEMBER_SAVED,
+                                 .round = round,
+                                 .step = proc->done,
+                                 .epoch = 1,
+                                 .step_in_epoch = proc->done,
+                                 .data_position = proc->done};
 
     if (fails) {
         sim->fail_saves--;
@@ -240,7 +252,8 @@ static void capture(struct sim *sim, struct sim_proc *proc)
 
     proc->captured_round = view->round;
     if (proc->begun != proc->done || proc->done != view->step)
-        sim_broken(sim, "I1", "rank %u is to capture round %llu at step %lld, but begun %lld done %lld",
+        sim_broken(sim, "I1",
+                   "rank %u is to capture round %llu at step %lld, but begun %lld done %lld",
                    proc->rank, (unsigned long long)view->round, (long long)view->step,
                    (long long)proc->begun, (long long)proc->done);
     if (!view->writer) {
@@ -252,7 +265,9 @@ static void capture(struct sim *sim, struct sim_proc *proc)
     proc->saving_round = view->round;
     proc->save_begun_us = sim->now_us;
     struct sim_shard *shard = fs_shard_add(sim, proc, view->generation, view->round);
-    if (sim->options.mutation == MUTANT_SAVES_LATE && sim_chance(sim, 20))
+    bool late = sim->options.mutation == MUTANT_SAVES_LATE ||
+                sim->options.mutation == MUTANT_SAVES_LATE_SAYS_SO;
+    if (late && !sim_is_calm(sim) && sim_chance(sim, 20))
         shard->begun = ++shard->done;
     set_state(sim, proc, THREAD_SAVING);
     struct sim_event *event = sim_after(sim, takes, save_end, proc);
@@ -262,13 +277,14 @@ static void capture(struct sim *sim, struct sim_proc *proc)
 
 /* --- the slow path ------------------------------------------------------------------------------------ */
 
-static void end_loop(struct sim *sim, struct sim_proc *proc, enum muster_status status, bool restart)
+static void end_loop(struct sim *sim, struct sim_proc *proc, enum muster_status status,
+                     bool restart)
 {
     sim->stats->ends[status]++;
     leave(sim, proc,
-          restart                    ? LEAVE_PREEMPTED
-          : status == MUSTER_E_STEP  ? LEAVE_FAILED
-                                     : LEAVE_ERROR,
+          restart                   ? LEAVE_PREEMPTED
+          : status == MUSTER_E_STEP ? LEAVE_FAILED
+                                    : LEAVE_ERROR,
           status == MUSTER_E_STEP ? 7 : 1);
 }
 
@@ -276,8 +292,8 @@ static bool must_arrive(struct sim_proc *proc)
 {
     const struct member_view *view = &proc->view;
 
-    if (proc->arrived && (view->mode == VIEW_CAPTURE || (proc->arrived_mode == view->mode &&
-                                                         proc->arrived_round == view->round)))
+    if (proc->arrived && (view->mode == VIEW_CAPTURE ||
+                          (proc->arrived_mode == view->mode && proc->arrived_round == view->round)))
         return false;
     proc->arrived = true;
     proc->arrived_mode = view->mode;
@@ -434,7 +450,8 @@ static void restored(struct sim *sim, struct sim_event *event)
         shard = fs_restore(sim, job, (const char *)event->data, checkpoint, proc->rank);
     if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
         if (shard == NULL)
-            sim_broken(sim, "I9", "rank %u is told to restore %llu at '%s', which is not there whole",
+            sim_broken(sim, "I9",
+                       "rank %u is told to restore %llu at '%s', which is not there whole",
                        proc->rank, (unsigned long long)checkpoint, (const char *)event->data);
         sim->fail_restores -= sim->fail_restores > 0;
         input.kind = MEMBER_RESTORE_FAILED;
@@ -446,6 +463,7 @@ static void restored(struct sim *sim, struct sim_event *event)
     }
     check_restored(sim, proc, checkpoint, shard);
     proc->begun = proc->done = input.step = shard ? shard->done : 0;
+    proc->first_step = proc->done;
     proc->restored_checkpoint = checkpoint;
     proc->arrived = false;
     plan_next_save(sim, proc);

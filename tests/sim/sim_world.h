@@ -11,8 +11,10 @@
 #define NEVER INT64_MAX
 
 struct sim;
+struct sim_store;
 struct sim_proc;
 struct sim_event;
+typedef void sim_row_fn(void *arg, const struct record *row);
 typedef void sim_event_fn(struct sim *sim, struct sim_event *event);
 
 struct sim_event {
@@ -60,7 +62,7 @@ enum sim_thread_state {
     THREAD_JOINING,
     THREAD_RESUME, /* waits for what to restore */
     THREAD_RESTORING,
-    THREAD_POSTED, /* an input of its own waits for the agent thread */
+    THREAD_POSTED,  /* an input of its own waits for the agent thread */
     THREAD_WAITING, /* at a closed boundary */
     THREAD_STEP,
     THREAD_SAVING,
@@ -76,7 +78,7 @@ struct sim_frames { /* owned */
 };
 
 struct sim_proc {
-    struct sim *sim;
+    struct sim_proc *older; /* of the same rank, before this one; may live still */
     unsigned index, job, rank;
     uint64_t launch, incarnation;
     bool alive, frozen;
@@ -95,8 +97,10 @@ struct sim_proc {
     enum sim_thread_state after_post;
     uint64_t thread_stamp; /* of the event that it waits for */
     uint64_t frames_heard;
-    int64_t since_us;      /* in this state */
+    uint64_t taken;   /* requests, for MUTANT_NO_DEDUPLICATION */
+    int64_t since_us; /* in this state */
     int64_t total, policy_due;
+    int64_t first_step; /* restored */
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
@@ -125,7 +129,7 @@ struct sim_proc {
     size_t heard_count;
     uint64_t applied_said;
     uint64_t request_said;
-    uint64_t beyond_round;   /* began a step beyond this round's S */
+    uint64_t beyond_round; /* began a step beyond this round's S */
     uint64_t past_said;
     int64_t arrivals[32]; /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
@@ -146,7 +150,7 @@ struct sim_job {
     int64_t save_us;
     int64_t policy_every;
     struct sim_proc *procs[SIM_NODES_MAX]; /* the newest of each rank */
-    enum sim_end ended[SIM_NODES_MAX];
+    enum sim_end ended[SIM_NODES_MAX];     /* of each rank, the process that ended last */
     uint64_t launch;
     bool finished;
     int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
@@ -166,17 +170,19 @@ struct sim_broker {
     int64_t boot_offset_ms;
     uint64_t stamp; /* events of a former life are dropped */
     struct actions batch, free_outputs;
-    bool starting;        /* the batch of its start is not written */
-    bool busy;            /* a batch is being written */
-    bool blocked;         /* a batch could not be written */
-    int64_t pass_at_us;   /* NEVER = none is due */
+    bool starting;      /* the batch of its start is not written */
+    bool busy;          /* a batch is being written */
+    bool blocked;       /* a batch could not be written */
+    int64_t pass_at_us; /* NEVER = none is due */
     uint64_t pass_stamp;
     struct sim_event *inbox;
     size_t inbox_count, inbox_capacity;
     struct sim_event lacking[64];
     size_t lacking_count;
     enum sim_fault crash_at;
-    unsigned crash_after; /* passes, sends */
+    unsigned crash_after; /* batches, sends */
+    bool crash_picky;     /* only in batches that journal something */
+    bool journals;        /* the batch does */
     int64_t down_us;
 };
 
@@ -197,6 +203,7 @@ struct sim {
     uint8_t buffer[WIRE_FRAME_MAX];
 
     struct sim_broker broker;
+    struct sim_store *store; /* NULL: rows in memory alone */
     struct sim_disk disk;
     struct sim_shard *shards;
     size_t shards_count;
@@ -238,10 +245,10 @@ struct sim_event *sim_after(struct sim *sim, int64_t delay_us, sim_event_fn *fn,
 void sim_tell(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-#define SIM_TELL(sim, ...)                                                                         \
-    do {                                                                                           \
-        if ((sim)->options.story != NULL)                                                          \
-            sim_tell((sim), __VA_ARGS__);                                                          \
+#define SIM_TELL(sim, ...)                \
+    do {                                  \
+        if ((sim)->options.story != NULL) \
+            sim_tell((sim), __VA_ARGS__); \
     } while (0)
 bool sim_is_calm(const struct sim *sim);
 
@@ -249,6 +256,7 @@ bool sim_is_calm(const struct sim *sim);
 void disk_apply(struct sim *sim, const struct actions *batch);
 void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count);
 void disk_load(struct sim *sim, struct core *core);
+void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg);
 void disk_free(struct sim *sim);
 const struct record_job *disk_job(const struct sim *sim, const char *job);
 const struct record_generation *disk_generation(const struct sim *sim, const char *job,
@@ -261,6 +269,17 @@ const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const cha
                                                 uint64_t round);
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job);
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);
+
+/* sim_store.c */
+typedef void sim_store_event_fn(void *arg, const struct wire_event *event);
+void sim_store_open(struct sim *sim);
+void sim_store_apply(struct sim *sim, const struct actions *batch);
+void sim_store_load(struct sim *sim, struct core *core);
+enum muster_status sim_store_events(struct sim *sim, const struct action *action,
+                                    sim_store_event_fn *fn, void *arg);
+bool sim_store_manifest(struct sim *sim, const struct action *action,
+                        struct wire_manifest_chunk *ret_chunk);
+void sim_store_free(struct sim *sim);
 
 /* sim_broker.c */
 void broker_start(struct sim *sim);
@@ -317,12 +336,16 @@ const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, c
 /* sim_job.c */
 void job_plan(struct sim *sim);
 void job_launch(struct sim *sim, struct sim_job *job);
+/* The process of a rank in a generation: the one that lives, else the one that came furthest. */
+struct sim_proc *job_peer(const struct sim_job *job, unsigned rank, uint64_t generation);
+bool job_rank_lives(const struct sim_job *job, unsigned rank);
 void job_proc_ended(struct sim *sim, struct sim_proc *proc);
 
 /* sim_faults.c */
 void faults_plan(struct sim *sim);
 void faults_stop(struct sim *sim);
-void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told, int64_t withdraw_us);
+void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told,
+                   int64_t withdraw_us);
 
 /* sim_check.c */
 void check_row(struct sim *sim, const struct record *record); /* before it is put into its table */
@@ -331,6 +354,7 @@ void check_sent(struct sim *sim, const struct wire_msg *message, const struct si
 void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
 void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
 void check_begin(struct sim *sim, struct sim_proc *proc);
+void check_waited(struct sim *sim, struct sim_proc *proc);
 void check_open(struct sim *sim, struct sim_proc *proc);
 void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
                     const struct sim_shard *shard);

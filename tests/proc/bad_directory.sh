@@ -1,0 +1,26 @@
+#!/bin/bash
+# A checkpoint directory that cannot be written, or is another job's.
+. "$(dirname "$0")/lib.sh"
+
+broker_start
+world=1
+touch "$dir/a file"
+for checkpoints in "$dir/a file/checkpoints" /proc/muster/checkpoints; do
+    launch=$((launch + 1)) pids=()
+    rank_start 0
+    ranks_end 1
+    says "$(error_of 0)" "status=MUSTER_E_IO " "cannot (look at|create the directory) (/proc/muster|$dir/a file)" "correct the path"
+    say "$(error_of 0)"
+done
+checkpoints="$dir/shared checkpoints"
+ranks_start 1 --steps 50 --save-every 20
+ranks_end 0
+files=$(cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum)
+job=other
+ranks_start 1 --steps 50 --save-every 20
+ranks_end 1
+says "$(error_of 0)" 'status=MUSTER_E_JOB ' 'job' other "$checkpoints"
+say "$(error_of 0)"
+same "files of the first job" "$(cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum)" "$files"
+same "jobs that the broker knows" "$(query 'SELECT job FROM job')" job
+finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path; nothing was touched"

@@ -1,0 +1,28 @@
+#!/bin/bash
+# The file system of the checkpoints is really full, and has room again later.
+. "$(dirname "$0")/lib.sh"
+
+checkpoints="$dir/small disk"
+needs_tmpfs "$checkpoints" 4m
+broker_start
+ranks_start 2 --steps 100000 --barrier 1 --cells 8192 --say-every 10
+await "step 10" rank_said 0 'at step 10$'
+"$muster" save --wait --broker "$broker" --job "$job" >/dev/null
+first=$(committed)
+dd if=/dev/zero of="$checkpoints/ballast" bs=4k 2>/dev/null || true
+code=0
+answer=$("$muster" save --wait --broker "$broker" --job "$job" 2>&1) || code=$?
+same "exit code of muster save on a full disk" "$code" 1
+says "$answer" aborted 'rank 0' 'No space left'
+say "$answer"
+same "committed" "$(committed)" "$first"
+same_why
+says "$story" 'rank 0' 'No space left'
+rm "$checkpoints/ballast"
+"$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "no save with room on the disk"
+committed_whole "$(committed | cut -d' ' -f2)"
+kill -TERM "${pids[1]}"
+all_preempted
+committed_whole "$saved"
+same "checkpoints" "$(committed | wc -w)" 3
+finish "a full disk for shards: aborted, rank and reason named, training goes on; with room again the next save commits"

@@ -1,0 +1,35 @@
+#!/bin/bash
+# The broker is killed for good: nodes train on, finish, and a noticed one leaves by its own deadline.
+. "$(dirname "$0")/lib.sh"
+
+broker_start
+options=(--say-every 10)
+job=together && ranks_start 3 --steps 300 --barrier 1 && keep
+job=apart && ranks_start 3 --steps 400 --grace-ms 2000 && keep
+job=last && ranks_start 1 --steps 150 --grace-ms 2500 && keep
+for job in together apart last; do
+    recall "$job"
+    for rank in "${!pids[@]}"; do
+        await "step 10" rank_said "$rank" 'at step 10$'
+    done
+done
+broker_kill
+kill -TERM "${pids[0]}" # of the job that is done before its margin, and closes during it
+recall apart
+kill -TERM "${pids[1]}"
+ranks_end 42 1
+says "$(error_of 1)" MUSTER_PREEMPTED 'no checkpoint was committed'
+ranks_end 0 0 2
+each_has done 400 0 2
+recall last
+ranks_end 0
+each_has done 150
+each_has status MUSTER_OK
+recall together
+ranks_end 0
+each_has done 300
+sums_right
+broker_start # what was recorded is there, and the next broker finds the nodes gone
+same "jobs in the database" "$(query 'SELECT count(*) FROM job')" 3
+finish "broker killed for good: all train on and finish; a noticed rank leaves with the restart code at its own deadline" \
+    "a rank that finishes before that has finished"

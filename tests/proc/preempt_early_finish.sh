@@ -1,0 +1,32 @@
+#!/bin/bash
+# A rank has finished before the notice: replicated saves without it; sharded cannot, and says why.
+. "$(dirname "$0")/lib.sh"
+
+broker_start
+options=(--early-rank 2 --early-steps 20 --signal-rank 0 --signal-step 60)
+job=replicated
+ranks_start 3 --steps 120
+ranks_end 0 2
+ranks_end 42 0 1
+saved=$(field 0 done)
+each_has done "$saved" 0 1
+each_has done 20 2
+sums_right
+committed_whole "$saved"
+ranks_start 3 --steps 120
+ranks_end 0
+each_has resumed "$saved"
+each_has done 120 0 1
+sums_right
+
+job=sharded
+options+=(--sharded 1 --grace-ms 3000)
+ranks_start 3 --steps 1000
+ranks_end 0 2
+ranks_end 42 0 1
+same "checkpoints" "$(committed)" ''
+same "culprit" "$(query "SELECT DISTINCT culprit_rank FROM round WHERE job = '$job' AND state = 'aborted'")" 2
+says "$(error_of 0)" MUSTER_PREEMPTED 'no checkpoint was committed' 'rank 2 finished'
+same_why
+says "$story" 'rank 2' finished
+finish "a rank that finished early: replicated saves without it, sharded names it and leaves with the restart code"

@@ -1,0 +1,30 @@
+/* Must-fail control: a broker whose commit rule forgets the equal-step test (the mutated save.c stands
+ * in for the one of the archive) commits a checkpoint of two steps, and the checker sees it. */
+#define MUSTER_MUTANT_UNEQUAL 1
+#include "broker/core/save.c" /* NOLINT(bugprone-suspicious-include) */
+
+#include "tests/sim/sim_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void a_commit_without_the_equal_step_test_is_seen(void **state)
+{
+    struct sim_failure failure;
+
+    (void)state;
+    assert_true(sim_find_failure(MUTANT_SAVES_LATE_SAYS_SO, 40, &failure));
+    assert_string_equal(failure.invariant, "I1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_commit_without_the_equal_step_test_is_seen),
+    };
+
+    sim_guard_aborts();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
