@@ -357,6 +357,16 @@ static void assert_shard_same(const struct record *a, const struct record *b)
     NUMBER(shard, saved_unix_ms);
 }
 
+static void assert_file_same(const struct record *a, const struct record *b)
+{
+    TEXT(file, job);
+    NUMBER(file, round);
+    NUMBER(file, rank);
+    TEXT(file, path);
+    NUMBER(file, bytes);
+    TEXT(file, checksum);
+}
+
 void assert_record_same(const struct record *a, const struct record *b)
 {
     assert_int_equal(a->kind, b->kind);
@@ -390,6 +400,9 @@ void assert_record_same(const struct record *a, const struct record *b)
         return;
     case RECORD_SHARD:
         assert_shard_same(a, b);
+        return;
+    case RECORD_FILE:
+        assert_file_same(a, b);
         return;
     default:
         fail_msg("rows of kind %d are not compared here", (int)a->kind);
