@@ -118,6 +118,7 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
     uint64_t failed = UINT64_MAX;
     struct agent_resume resume;
     struct muster_error why = {.status = MUSTER_OK};
+    bool settled = true; /* with fallback: nobody needs an older one any more */
 
     for (;;) {
         enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
@@ -132,6 +133,12 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
                      : read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &why);
         if (status == MUSTER_OK) {
             status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
+            if (status == MUSTER_OK && node->options.restore_fallback)
+                status = agent_wait_started(node->agent, resume.checkpoint, &settled, err);
+            if (status == MUSTER_OK && !settled) {
+                failed = resume.checkpoint; /* another rank could not: all take an older one */
+                continue;
+            }
             if (status == MUSTER_OK)
                 resumed(node, resume.step, resume.path);
             return status;

@@ -58,6 +58,10 @@ struct agent_resume {
  * failed, UINT64_MAX: none did. Bounded by the core's join timeout. */
 enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoint,
                                      struct agent_resume *ret_resume, struct muster_error *err);
+/* After agent_restored: waits until all ranks have restored, or another checkpoint is to be restored
+ * (*ret_started false), or the end. */
+enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
+                                      struct muster_error *err);
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err);

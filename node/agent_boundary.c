@@ -10,6 +10,7 @@
 /* What one boundary call did so far. */
 struct visit {
     bool begin;
+    bool failed; /* the step that ends here failed: no other can be begun, only a round be served */
     bool leaving; /* CLOSE was fed: it is an arrival */
     bool arrived; /* for this mode and round */
     enum view_mode mode;
@@ -186,7 +187,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
                    ? MUSTER_OK
                    : error_set(err, MUSTER_E_FAULT, "an open gate refused a step; report it");
     }
-    if (view->mode == VIEW_STEP_TO && gate_done(agent->gate) < view->step) {
+    if (view->mode == VIEW_STEP_TO && gate_done(agent->gate) < view->step && !visit->failed) {
         if (save_is_due(agent)) /* the open round saves a later step */
             plan_next_save(agent);
         if (visit->begin)
@@ -205,19 +206,25 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
-enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
-                                  struct muster_error *err)
+static enum muster_status stay(struct agent *agent, struct visit *visit, struct muster_error *err)
 {
-    struct visit visit = {.begin = begin, .call_arg = call_arg};
     enum muster_status status;
     bool leave = false;
 
     pthread_mutex_lock(&agent->mutex);
     status = agent_wait_fed(agent, err); /* what another thread said before comes first */
     while (status == MUSTER_OK && !leave)
-        status = obey(agent, &visit, &leave, err);
+        status = obey(agent, visit, &leave, err);
     pthread_mutex_unlock(&agent->mutex);
     return status;
+}
+
+enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_arg,
+                                  struct muster_error *err)
+{
+    struct visit visit = {.begin = begin, .call_arg = call_arg};
+
+    return stay(agent, &visit, err);
 }
 
 static struct post *failure_post(int code, int64_t step, const char *text)
@@ -234,8 +241,9 @@ static struct post *failure_post(int code, int64_t step, const char *text)
 
 enum muster_status agent_step_failed(struct agent *agent, int code, struct muster_error *err)
 {
-    char text[96];
+    struct visit visit = {.failed = true};
     enum muster_status status;
+    char text[96];
 
     pthread_mutex_lock(&agent->mutex);
     gate_close(agent->gate);
@@ -244,8 +252,7 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
     status = post_put(agent, failure_post(code, gate_done(agent->gate) + 1, text), err);
     pthread_mutex_unlock(&agent->mutex);
     if (status == MUSTER_OK)
-        status =
-            agent_boundary(agent, false, NULL, err); /* serves a round; ends with the verdict */
+        status = stay(agent, &visit, err); /* serves a round; ends with the verdict */
     if (status == MUSTER_OK)
         return error_set_code(err, MUSTER_E_STEP, code, "%s", text);
     if (status == MUSTER_E_STEP && err != NULL)
@@ -399,6 +406,25 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
         ret_resume->step = view->resume_step;
         memcpy(ret_resume->path, view->resume_path, sizeof ret_resume->path);
     }
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
+                                      struct muster_error *err)
+{
+    struct agent_patience patience = {0};
+    const struct member_view *view = &agent->view;
+    enum muster_status status = MUSTER_OK;
+
+    pthread_mutex_lock(&agent->mutex);
+    while (status == MUSTER_OK && view->mode != VIEW_END && !view->started &&
+           view->resume_checkpoint == checkpoint)
+        status = agent_wait(agent, &patience, INT64_MAX, err);
+    if (status == MUSTER_OK && view->mode == VIEW_END)
+        status = ended(agent, err);
+    if (status == MUSTER_OK)
+        *ret_started = view->resume_checkpoint == checkpoint;
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }

@@ -138,6 +138,11 @@ bool role_is_trainer(enum wire_role role)
     return role == ROLE_CHIEF || role == ROLE_WORKER;
 }
 
+bool step_ok(int64_t step)
+{
+    return step >= 0 && step < STEP_MAX;
+}
+
 void job_timer(struct job *job, int64_t at_boot_ms)
 {
     if (at_boot_ms < job->timer_boot_ms)

@@ -47,25 +47,30 @@ static void close_old_rounds(struct core *core, struct job *job)
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
-                        "the next generation was opened before it was committed", ABORT_LATER);
+                        "the next generation was opened before it was committed", ABORT_OVER);
+}
+
+static void fence_old(struct core *core, struct job *job)
+{
+    close_old_rounds(core, job);
+    if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
+        return;
+    for (size_t i = 0; i < job->peers_count; i++) {
+        if (!peer_is_live(job->peers[i]))
+            continue;
+        job->peers[i]->state = NODE_FENCED;
+        persist_peer(core, job->peers[i]);
+    }
+    job->gen.state = GENERATION_ENDED;
+    job->gen.ended_unix_ms = core->now_unix;
+    persist_generation(core, job);
 }
 
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello)
 {
     uint64_t number = job->gen.generation + 1;
 
-    close_old_rounds(core, job);
-    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED) {
-        for (size_t i = 0; i < job->peers_count; i++) {
-            if (!peer_is_live(job->peers[i]))
-                continue;
-            job->peers[i]->state = NODE_FENCED;
-            persist_peer(core, job->peers[i]);
-        }
-        job->gen.state = GENERATION_ENDED;
-        job->gen.ended_unix_ms = core->now_unix;
-        persist_generation(core, job);
-    }
+    fence_old(core, job);
     reset(core, job);
     set_facts(core, job, number, hello);
     if (job->trainers == NULL)
@@ -91,7 +96,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello)
 {
-    close_old_rounds(core, job);
+    fence_old(core, job);
     reset(core, job);
     set_facts(core, job, generation, hello);
     if (job->trainers == NULL)
@@ -152,7 +157,7 @@ void generation_check_ended(struct core *core, struct job *job)
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
-                        "all its processes left before it was committed", ABORT_LATER);
+                        "all its processes left before it was committed", ABORT_OVER);
     job->want = CAUSE_NONE;
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;

@@ -132,9 +132,10 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
 {
     struct notice *notice = find(job, m->id);
 
-    if (m->id[0] == '\0' || m->left_ms < -1)
-        return (struct answer){MUSTER_E_ARGUMENT,
-                               "a notice needs an id, and time left >= 0 or -1 (unknown)", 0};
+    if (m->id[0] == '\0' || m->left_ms < -1 || m->left_ms > LEFT_MAX_MS)
+        return (struct answer){
+            MUSTER_E_ARGUMENT,
+            "a notice needs an id, and time left from 0 ms to ten years, or -1 (unknown)", 0};
     if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
         return (struct answer){MUSTER_E_NOT_FOUND, "the job has no running generation", 0};
     if (incarnation == 0 && (rank < 0 || (uint64_t)rank >= job->gen.world_size))
@@ -192,7 +193,8 @@ void notice_facts(struct core *core, struct peer *peer, const struct wire_hello 
         struct notice *known = find(peer->job, fact->id);
         if (known == NULL) {
             notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);
-        } else if (known->deadline_boot_ms == 0 && fact->left_ms >= 0) {
+        } else if (known->deadline_boot_ms == 0 && fact->left_ms >= 0 &&
+                   fact->left_ms <= LEFT_MAX_MS) {
             known->deadline_boot_ms = core->now + fact->left_ms;
             persist_notice(core, peer->job, known);
         }

@@ -142,6 +142,7 @@ static bool fall_back(struct core *core, struct job *job, uint64_t from)
     job->gen.resume_step = keep;
     job->gen.resume_ready = false;
     registry_forget_beyond(job, keep);
+    persist_generation(core, job); /* also when it is announced only after its repair */
     for (size_t i = 0; i < job->peers_count; i++) {
         if (job->peers[i]->state != NODE_RESTORED)
             continue;

@@ -333,6 +333,16 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     notice_facts(core, peer, &m->u.hello);
 }
 
+/* A live process that this broker start has heard. Rows alone, read from a copy of the database, are
+ * no proof that a launch which a newer one replaced still runs. */
+static bool somebody_speaks(const struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i]->mapped && peer_is_live(job->peers[i]))
+            return true;
+    return false;
+}
+
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
  * is lost. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
@@ -345,7 +355,13 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
         bool newer = m->up.generation > job->gen.generation;
         bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
         bool held = !newer && holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL;
-        if (newer && generation_live_count(job) == 0)
+        if (newer && !role_is_trainer((enum wire_role)m->up.role)) {
+            refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
+            return; /* its world is told by those who train */
+        }
+        if (!newer && running && !held && !facts_agree(core, in, job))
+            return;
+        if (newer && !somebody_speaks(job))
             generation_adopt(core, job, m->up.generation, &m->u.hello);
         if ((newer && job->gen.generation == m->up.generation) || (!newer && running && !held)) {
             peer = join(core, in, job);
@@ -366,7 +382,10 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
                           (unsigned long long)job->gen.generation));
         return;
     }
-    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq;
+    uint64_t named = m->u.hello.round;
+    bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
+    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown ||
+                  asked_to_repair(peer);
     jump_above(core, job, m);
     take_facts(core, in, peer);
     persist_peer(core, peer);
@@ -381,7 +400,8 @@ static bool numbers_ok(const struct wire_msg *m)
     const uint64_t max = (uint64_t)1 << 62;
 
     return m->up.applied_seq < max && m->up.broker_epoch < max && m->up.generation < max &&
-           m->u.hello.round < max && m->u.hello.saved_round < max;
+           m->u.hello.round < max && m->u.hello.saved_round < max && step_ok(m->u.hello.begun) &&
+           step_ok(m->u.hello.done);
 }
 
 void roster_hello(struct core *core, const struct input *in)
@@ -390,7 +410,7 @@ void roster_hello(struct core *core, const struct input *in)
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
 
     if (!numbers_ok(m)) {
-        refuse(core, in, MUSTER_E_ARGUMENT, false, "a number of HELLO is beyond 2^62");
+        refuse(core, in, MUSTER_E_ARGUMENT, false, "a number of HELLO is negative or beyond 2^62");
         return;
     }
     if (!wire_job_name_ok(m->up.job) || m->up.role == ROLE_NONE || m->up.role >= ROLE_TOOL ||
@@ -433,6 +453,9 @@ void roster_hello(struct core *core, const struct input *in)
 
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)
 {
+    send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
+    if (!step_ok(beat->begun) || !step_ok(beat->done))
+        return;
     if (beat->begun != peer->begun || beat->done != peer->done) {
         peer->advanced_boot_ms = core->now;
         peer->stuck_said = false;
@@ -446,13 +469,13 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
         if (until > round->way_until_boot_ms)
             round->way_until_boot_ms = until;
     }
+    peer->named_round = beat->round;
     peer->phase = (unsigned)beat->phase;
     peer->phase_ms = beat->phase_ms;
     peer->step_p95_ms = beat->step_p95_ms;
     peer->progress_dirty = true;
     if (peer->job->timer_boot_ms > core->now + PROGRESS_MS)
         job_timer(peer->job, core->now + PROGRESS_MS);
-    send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
 }
 
 static void gone(struct core *core, struct peer *peer, enum wire_node_state state)
@@ -504,10 +527,13 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     struct job *job = peer->job;
     bool running = job->gen.state == GENERATION_RUNNING;
 
-    peer->done = leave->done;
-    peer->begun = leave->done;
+    if (step_ok(leave->done))
+        peer->begun = peer->done = leave->done;
     peer->leave_why = leave->why < LEAVE_WHY_COUNT ? (enum wire_leave_why)leave->why : LEAVE_ERROR;
     peer->exit_code = leave->code;
+    /* the noticed rank's own clock may be first to reach the margin; it is the same one for all */
+    if (running && role_is_trainer(peer->role) && leave->why == LEAVE_PREEMPTED)
+        round_margin_reached(core, job);
     gone(core, peer, NODE_LEFT);
     persist_peer(core, peer);
     persist_progress(core, peer);
@@ -664,7 +690,6 @@ static void judge_stuck(struct core *core, struct peer *peer)
 void roster_tick(struct core *core, struct job *job)
 {
     size_t live = 0;
-    bool behind = false;
 
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
@@ -676,8 +701,9 @@ void roster_tick(struct core *core, struct job *job)
         live++;
         judge_stuck(core, peer);
         repeat_events(core, peer);
-        behind |= peer->mapped && peer->applied_seq < job->seq;
+        if (peer->mapped && peer->applied_seq < job->seq)
+            job_timer(job, peer->repeat_boot_ms);
     }
     if (live > 0)
-        job_timer(job, core->now + (behind ? REPEAT_MIN_MS / 2 : HEARTBEAT_MS / 2));
+        job_timer(job, core->now + HEARTBEAT_MS / 2);
 }

@@ -357,6 +357,8 @@ static void set_writers(const struct job *job, struct round *round)
             sharded || i == 0; /* parts are by rank: the lowest that reported */
 }
 
+#define WAY_MAX_MS ((int64_t)30 * 24 * 3600 * 1000) /* no sum of it overflows */
+
 /* How long the slowest member may take to S from where it stands; again and again while it advances. */
 int64_t round_way_ms(const struct round *round)
 {
@@ -366,9 +368,10 @@ int64_t round_way_ms(const struct round *round)
         const struct peer *peer = round->parts[i].peer;
         if (peer == NULL || peer->done >= round->step)
             continue;
-        int64_t needs = (round->step - peer->done + 1) * 3 * (int64_t)peer->step_p95_ms;
-        if (peer->step_p95_ms == 0) /* the deadline alone; without one still a bound */
-            needs = WAY_UNMEASURED_MS;
+        int64_t steps = round->step - peer->done + 1, each = 3 * (int64_t)peer->step_p95_ms;
+        int64_t needs = WAY_UNMEASURED_MS; /* the deadline alone; without one still a bound */
+        if (each > 0)
+            needs = steps > WAY_MAX_MS / each ? WAY_MAX_MS : steps * each;
         if (needs > way)
             way = needs;
     }
@@ -448,7 +451,7 @@ struct answer round_report(struct core *core, struct peer *peer, const struct wi
 
     if (part == NULL || round->state != ROUND_FREEZING || part->reported_ms >= 0)
         return ok; /* of a round that went on without it, or a repeat */
-    if (m->done < 0 || m->begun < m->done || m->begun > m->done + 1)
+    if (!step_ok(m->done) || m->begun < m->done || m->begun > m->done + 1)
         return (struct answer){MUSTER_E_PROTOCOL,
                                "begun and done of the report do not fit together", 0};
     part->begun = peer->begun = m->begun;
@@ -534,6 +537,8 @@ struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
     struct job *job = peer->job;
     struct round *round = round_open_one(job);
 
+    if (!step_ok(step))
+        return (struct answer){MUSTER_E_ARGUMENT, "there is no such step", 0};
     if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
         return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
     if (step <= job->policy_step) {
@@ -600,19 +605,14 @@ static int64_t laggard(const struct job *job, const struct round *round)
     return -1;
 }
 
-/* deadline - margin without a commit: everybody leaves with what was committed before. */
-static void margin_over(struct core *core, struct job *job)
+/* Everybody leaves with what was committed before. */
+void round_margin_reached(struct core *core, struct job *job)
 {
     struct round *round = round_open_one(job);
-    int64_t deadline = notice_deadline(job);
     char text[256];
 
-    if (deadline == 0 || !notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
+    if (!notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
         return;
-    if (core->now < deadline - MARGIN_MS) {
-        job_timer(job, deadline - MARGIN_MS);
-        return;
-    }
     for (size_t i = 0; round == NULL && i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
             round = &job->rounds[i];
@@ -625,6 +625,19 @@ static void margin_over(struct core *core, struct job *job)
         round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
     else
         round_not_saved(core, job, 0, -1, MUSTER_E_NOT_SAVED, text);
+}
+
+/* deadline - margin without a commit. */
+static void margin_over(struct core *core, struct job *job)
+{
+    int64_t deadline = notice_deadline(job);
+
+    if (deadline == 0 || !notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
+        return;
+    if (core->now < deadline - MARGIN_MS)
+        job_timer(job, deadline - MARGIN_MS);
+    else
+        round_margin_reached(core, job);
 }
 
 void round_tick(struct core *core, struct job *job)
@@ -645,4 +658,8 @@ void round_tick(struct core *core, struct job *job)
     margin_over(core, job);
     round_try_open(core, job);
     round_policy_pending(core, job);
+    /* the round that an error waited for came to nothing */
+    if (job->gen.state == GENERATION_RUNNING && job->gen.error_rank >= 0 &&
+        job->want == CAUSE_NONE && round_open_one(job) == NULL)
+        generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
 }

@@ -79,7 +79,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     enum wire_cause cause = round->cause;
     bool wanted = cause != CAUSE_POLICY && cause != CAUSE_PERIOD;
     bool again = retry == ABORT_LATER ||
-                 (retry != ABORT_FINAL && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
+                 (retry > ABORT_LATER && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
                   time_fits(core, round) && job->gen.state == GENERATION_RUNNING);
     uint64_t number = round->round;
     char why[sizeof round->reason];
@@ -100,7 +100,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
         job->want_abort = retry == ABORT_RETRY_ABORTED_STEPS;
     }
     finish(job, round);
-    if (retry == ABORT_LATER)
+    if (retry == ABORT_LATER || retry == ABORT_OVER)
         return false;
     if (!again && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);

@@ -26,7 +26,10 @@
     } while (0)
 
 #define BOOT_UNKNOWN INT64_MIN
-#define OUTCOMES_MAX CORE_OUTCOMES_MAX /* rounds whose outcome a returning node can be told without the database */
+#define STEP_MAX ((int64_t)1 << 62) /* sums and differences of two steps stay inside 64 bits */
+#define LEFT_MAX_MS ((int64_t)3650 * 24 * 3600 * 1000) /* ten years: a notice's time left */
+#define OUTCOMES_MAX \
+    CORE_OUTCOMES_MAX /* rounds whose outcome a returning node can be told without the database */
 
 struct job;
 
@@ -116,7 +119,7 @@ struct round {
     char reason[512];
     bool final;
     int64_t deadline_boot_ms; /* 0 = none */
-    int64_t opened_boot_ms; /* BOOT_UNKNOWN between load and start: of another boot */
+    int64_t opened_boot_ms;   /* BOOT_UNKNOWN between load and start: of another boot */
     int64_t opened_unix_ms;
     int64_t decided_unix_ms;
     int64_t captured_unix_ms;
@@ -247,6 +250,7 @@ struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnatio
 void peers_forget(struct core *core, struct job *job);
 bool peer_is_live(const struct peer *peer); /* joined and neither left nor lost */
 bool role_is_trainer(enum wire_role role);
+bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 void job_tick(struct core *core, struct job *job);
 
@@ -313,6 +317,7 @@ struct answer round_report(struct core *core, struct peer *peer, const struct wi
 struct answer round_save_at(struct core *core, struct peer *peer, int64_t step);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
+void round_margin_reached(struct core *core, struct job *job);
 void round_tick(struct core *core, struct job *job);
 void round_policy_pending(struct core *core, struct job *job);
 void round_move(struct round *round, enum wire_round_state to);
@@ -331,6 +336,7 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
 struct answer save_past(struct core *core, struct peer *peer, const struct wire_past *m);
 enum abort_retry {
     ABORT_FINAL,
+    ABORT_OVER,  /* its generation is over: nothing follows, and nobody is left to be told more */
     ABORT_LATER, /* the caller wants the cause again; nothing is opened now */
     ABORT_RETRY,
     ABORT_RETRY_ABORTED_STEPS, /* the next freeze breaks off steps: a member is gone */

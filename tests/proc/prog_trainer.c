@@ -37,7 +37,7 @@ struct trainer {
     int64_t steps, step_ms, slow_rank, slow_step, slow_ms, barrier, mode, sharded, cells;
     int64_t save_fn, save_every, save_fails_rank, save_late_rank, save_late_ms;
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
-    int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, grace_ms;
+    int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
     int64_t connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler, say_every;
     const char *watch_file;
     /* the life */
@@ -98,6 +98,7 @@ static const struct {
     {"--signal-step", &trainer.signal_step},
     {"--signal-again-step", &trainer.signal_again_step},
     {"--exit-policy", &trainer.exit_policy}, /* 0 return, 1 exit */
+    {"--fallback", &trainer.fallback},
     {"--offline", &trainer.offline},
     {"--grace-ms", &trainer.grace_ms},
     {"--connect-ms", &trainer.connect_ms},
@@ -335,6 +336,7 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
     }
     options.save_every_steps = t->save_every;
     options.offline_ok = t->offline != 0;
+    options.restore_fallback = t->fallback != 0;
     options.connect_timeout_ms = t->connect_ms;
     options.open_timeout_ms = t->open_ms;
     options.join_timeout_ms = t->join_ms;

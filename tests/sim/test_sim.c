@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIXED_SEEDS 250
-#define SQLITE_SEEDS 25
-#define FRESH_S 5.0
+#define FIXED_SEEDS 180
+#define SQLITE_SEEDS 20
+#define FRESH_S 4.0
 
 static double now_s(void)
 {

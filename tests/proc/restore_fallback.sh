@@ -1,0 +1,29 @@
+#!/bin/bash
+# One rank's shard of the newest checkpoint is damaged: with restore_fallback all ranks take the next older
+# one, also those that had restored the newest already; without it the launch ends and says which file.
+. "$(dirname "$0")/lib.sh"
+
+broker_start
+job=sharded
+options=(--sharded 1 --save-every 25 --barrier 1)
+ranks_start 3 --steps 60
+saved=0
+all_finished 60
+committed_whole 50
+shard=$(find "$dir/checkpoints-$job/50" -name 'shard-00001-*' -type f)
+printf 'X' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 3)) conv=notrunc status=none
+
+ranks_start 3 --steps 80 --barrier 0 # a barrier would wait for the rank that leaves
+ranks_end 1
+error=$(error_of 1)
+says "$error" MUSTER_E_RESTORE "$(basename "$shard")"
+for rank in 0 2; do
+    says "$(error_of $rank)" MUSTER_E_RESTORE
+done
+
+ranks_start 3 --steps 80 --fallback 1
+saved=25
+all_finished 80
+same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" 50
+finish "a damaged shard ends the launch at every rank and is named" \
+    "with restore_fallback every rank resumes from the next older checkpoint, with the right sums"
