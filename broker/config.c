@@ -4,6 +4,7 @@
 #include "broker/bus.h"
 #include "schema/error.h"
 #include "schema/limits.h"
+#include "schema/paths.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -318,56 +319,37 @@ static enum muster_status take_flags(int argc, char *const *argv, struct config 
 
 /* --- defaults --------------------------------------------------------------------------------------- */
 
-static const char *directory_from(const char *variable)
+enum muster_status config_default_db(unsigned uid, char **ret_path, struct muster_error *err)
 {
-    const char *value = getenv(variable);
+    char path[PATH_BYTES_MAX + 1];
 
-    return value != NULL && value[0] == '/' ? value : NULL; /* XDG: a relative one is ignored */
-}
-
-enum muster_status config_default_db(bool root, char **ret_path, struct muster_error *err)
-{
-    const char *state = directory_from("XDG_STATE_HOME");
-    const char *home = directory_from("HOME");
-    char path[PATH_MAX];
-
-    if (root)
-        return set_text(ret_path, "/var/lib/muster/muster.db", err);
-    if (state != NULL)
-        snprintf(path, sizeof path, "%s/muster/muster.db", state);
-    else if (home != NULL)
-        snprintf(path, sizeof path, "%s/.local/state/muster/muster.db", home);
-    else
+    if (!paths_default_db(uid, getenv("XDG_STATE_HOME"), getenv("HOME"), path))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "neither XDG_STATE_HOME nor HOME says where the database should be; name "
                          "it with --db PATH");
     return set_text(ret_path, path, err);
 }
 
-enum muster_status config_default_listen(bool root, char **ret_endpoint, struct muster_error *err)
+enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
+                                         struct muster_error *err)
 {
-    const char *runtime = directory_from("XDG_RUNTIME_DIR");
-    char endpoint[PATH_MAX];
+    char endpoint[ENDPOINT_MAX + 1];
 
-    if (root)
-        snprintf(endpoint, sizeof endpoint, "ipc:///run/muster/broker.sock");
-    else if (runtime != NULL)
-        snprintf(endpoint, sizeof endpoint, "ipc://%s/muster/broker.sock", runtime);
-    else
-        snprintf(endpoint, sizeof endpoint, "ipc:///tmp/muster-%u/broker.sock",
-                 (unsigned)geteuid());
+    if (!paths_default_endpoint(uid, getenv("XDG_RUNTIME_DIR"), endpoint))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "XDG_RUNTIME_DIR is too long for a socket; name one with --listen");
     return set_text(ret_endpoint, endpoint, err);
 }
 
 static enum muster_status fill_defaults(struct config *config, struct muster_error *err)
 {
-    const bool root = geteuid() == 0;
+    const unsigned uid = (unsigned)geteuid();
     enum muster_status status = MUSTER_OK;
 
     if (config->db == NULL)
-        status = config_default_db(root, &config->db, err);
+        status = config_default_db(uid, &config->db, err);
     if (status == MUSTER_OK && config->listen == NULL)
-        status = config_default_listen(root, &config->listen, err);
+        status = config_default_listen(uid, &config->listen, err);
     if (status == MUSTER_OK)
         status = bus_check_listen(config->listen, config->insecure, err);
     return status;

@@ -34,7 +34,8 @@ const char *config_help(void);
 
 /* Defaults: root has /var/lib/muster and /run/muster, others what XDG says. MUSTER_E_ARGUMENT: the
  * environment names no place for a database. Returns owned strings, free with free(). */
-enum muster_status config_default_db(bool root, char **ret_path, struct muster_error *err);
-enum muster_status config_default_listen(bool root, char **ret_endpoint, struct muster_error *err);
+enum muster_status config_default_db(unsigned uid, char **ret_path, struct muster_error *err);
+enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
+                                         struct muster_error *err);
 
 #endif

@@ -3,6 +3,11 @@
 
 #include <stdio.h>
 
+static bool is_absolute(const char *directory)
+{
+    return directory != NULL && directory[0] == '/'; /* XDG: a relative one is ignored */
+}
+
 bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
                             char ret_endpoint[ENDPOINT_MAX + 1])
 {
@@ -11,7 +16,7 @@ bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
 
     if (uid == 0)
         size = snprintf(endpoint, sizeof endpoint, "ipc:///run/muster/broker.sock");
-    else if (xdg_runtime_dir != NULL && xdg_runtime_dir[0] == '/')
+    else if (is_absolute(xdg_runtime_dir))
         size = snprintf(endpoint, sizeof endpoint, "ipc://%s/muster/broker.sock", xdg_runtime_dir);
     else
         size = snprintf(endpoint, sizeof endpoint, "ipc:///tmp/muster-%u/broker.sock", uid);
@@ -19,5 +24,26 @@ bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
         return false;
     for (int i = 0; i <= size; i++)
         ret_endpoint[i] = endpoint[i];
+    return true;
+}
+
+bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home,
+                      char ret_path[PATH_BYTES_MAX + 1])
+{
+    char path[PATH_BYTES_MAX + 1];
+    int size;
+
+    if (uid == 0)
+        size = snprintf(path, sizeof path, "/var/lib/muster/muster.db");
+    else if (is_absolute(xdg_state_home))
+        size = snprintf(path, sizeof path, "%s/muster/muster.db", xdg_state_home);
+    else if (is_absolute(home))
+        size = snprintf(path, sizeof path, "%s/.local/state/muster/muster.db", home);
+    else
+        return false;
+    if (size < 0 || size > PATH_BYTES_MAX)
+        return false;
+    for (int i = 0; i <= size; i++)
+        ret_path[i] = path[i];
     return true;
 }

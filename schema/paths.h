@@ -13,4 +13,11 @@
 bool paths_default_endpoint(unsigned uid, const char *xdg_runtime_dir,
                             char ret_endpoint[ENDPOINT_MAX + 1]);
 
+/* The database of a musterd without options, which tools without options read: root
+ * "/var/lib/muster/muster.db"; else "$XDG_STATE_HOME/muster/muster.db", without that variable (NULL, or
+ * not an absolute path) "$HOME/.local/state/muster/muster.db". False: no variable says, or it does
+ * not fit. */
+bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home,
+                      char ret_path[PATH_BYTES_MAX + 1]);
+
 #endif

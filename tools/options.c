@@ -1,6 +1,8 @@
 /* options - the words behind a verb, the place that answers, the job that is meant. */
 #include "tools/tool.h"
 
+#include "schema/paths.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -153,55 +155,56 @@ int tool_seconds_ms(const char *text, const char *what, int64_t *ret_ms)
 
 /* --- the place that answers ---------------------------------------------------------------------- */
 
-/* Where a musterd that was started without options listens and keeps its state. */
-static void default_places(char *socket, size_t socket_size, char *db, size_t db_size)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
+#define SOCKET_SCHEME "ipc://"
 
-    if (geteuid() == 0) {
-        snprintf(socket, socket_size, "/run/muster/broker.sock");
-        snprintf(db, db_size, "/var/lib/muster/muster.db");
-        return;
-    }
-    if (runtime != NULL && runtime[0] == '/')
-        snprintf(socket, socket_size, "%s/muster/broker.sock", runtime);
-    else
-        snprintf(socket, socket_size, "/tmp/muster-%u/broker.sock", (unsigned)geteuid());
-    if (state != NULL && state[0] == '/')
-        snprintf(db, db_size, "%s/muster/muster.db", state);
-    else
-        snprintf(db, db_size, "%s/.local/state/muster/muster.db", home == NULL ? "" : home);
+/* Where a musterd that was started without options listens and keeps its state; "" = nowhere. */
+static void default_places(char endpoint[ENDPOINT_MAX + 1], char db[PATH_BYTES_MAX + 1])
+{
+    unsigned uid = (unsigned)geteuid();
+
+    if (!paths_default_endpoint(uid, getenv("XDG_RUNTIME_DIR"), endpoint))
+        endpoint[0] = '\0';
+    if (!paths_default_db(uid, getenv("XDG_STATE_HOME"), getenv("HOME"), db))
+        db[0] = '\0';
+}
+
+static const char *socket_of(const char *endpoint)
+{
+    return endpoint[0] != '\0' ? endpoint + strlen(SOCKET_SCHEME) : "";
+}
+
+static bool socket_is_there(const char *endpoint)
+{
+    return access(socket_of(endpoint), F_OK) == 0;
 }
 
 /* The default broker if it is there, else the default database: it can be read while no broker runs. */
 static int choose_default(struct tool *tool)
 {
-    char socket[512];
-    char db[512];
+    char endpoint[ENDPOINT_MAX + 1];
+    char db[PATH_BYTES_MAX + 1];
 
-    default_places(socket, sizeof socket, db, sizeof db);
-    if (access(socket, F_OK) == 0)
-        snprintf(tool->address, sizeof tool->address, "ipc://%s", socket);
+    default_places(endpoint, db);
+    if (socket_is_there(endpoint))
+        snprintf(tool->address, sizeof tool->address, "%s", endpoint);
     else if (access(db, F_OK) == 0)
         snprintf(tool->address, sizeof tool->address, "%s", db);
     else
         return tool_fail(TOOL_UNREACHABLE,
                          "no broker runs here (no socket %s) and there is no database %s: start "
                          "`musterd`, or name another place with --broker ADDRESS or --db PATH",
-                         socket, db);
+                         socket_of(endpoint), db);
     return TOOL_DONE;
 }
 
 bool tool_default_broker(char *address, size_t size)
 {
-    char socket[512];
-    char db[512];
+    char endpoint[ENDPOINT_MAX + 1];
+    char db[PATH_BYTES_MAX + 1];
 
-    default_places(socket, sizeof socket, db, sizeof db);
-    snprintf(address, size, "ipc://%s", socket);
-    return access(socket, F_OK) == 0;
+    default_places(endpoint, db);
+    snprintf(address, size, "%s", endpoint);
+    return socket_is_there(endpoint);
 }
 
 int tool_connect(struct tool *tool)

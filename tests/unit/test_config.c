@@ -207,28 +207,28 @@ static void defaults_follow_xdg_and_root_has_its_own(void **state)
     struct muster_error err;
 
     (void)state;
-    assert_int_equal(config_default_db(true, &text, &err), MUSTER_OK);
+    assert_int_equal(config_default_db(0, &text, &err), MUSTER_OK);
     assert_string_equal(text, "/var/lib/muster/muster.db");
-    assert_int_equal(config_default_listen(true, &text, &err), MUSTER_OK);
+    assert_int_equal(config_default_listen(0, &text, &err), MUSTER_OK);
     assert_string_equal(text, "ipc:///run/muster/broker.sock");
 
     setenv("XDG_STATE_HOME", "/state", 1);
     setenv("XDG_RUNTIME_DIR", "/runtime", 1);
     setenv("HOME", "/home/u", 1);
-    assert_int_equal(config_default_db(false, &text, &err), MUSTER_OK);
+    assert_int_equal(config_default_db(1000, &text, &err), MUSTER_OK);
     assert_string_equal(text, "/state/muster/muster.db");
-    assert_int_equal(config_default_listen(false, &text, &err), MUSTER_OK);
+    assert_int_equal(config_default_listen(1000, &text, &err), MUSTER_OK);
     assert_string_equal(text, "ipc:///runtime/muster/broker.sock");
 
     setenv("XDG_STATE_HOME", "relative", 1);
     unsetenv("XDG_RUNTIME_DIR");
-    assert_int_equal(config_default_db(false, &text, &err), MUSTER_OK);
+    assert_int_equal(config_default_db(1000, &text, &err), MUSTER_OK);
     assert_string_equal(text, "/home/u/.local/state/muster/muster.db");
-    assert_int_equal(config_default_listen(false, &text, &err), MUSTER_OK);
-    assert_non_null(strstr(text, "ipc:///tmp/muster-"));
+    assert_int_equal(config_default_listen(1000, &text, &err), MUSTER_OK);
+    assert_string_equal(text, "ipc:///tmp/muster-1000/broker.sock");
 
     unsetenv("HOME");
-    assert_int_equal(config_default_db(false, &text, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(config_default_db(1000, &text, &err), MUSTER_E_ARGUMENT);
     assert_non_null(strstr(err.text, "--db"));
     free(text);
 }
