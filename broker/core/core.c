@@ -411,11 +411,13 @@ static void restart_rounds(struct core *core, struct job *job)
         if (round->state == ROUND_FREEZING) {
             enum wire_cause cause = round->cause;
             uint64_t attempt = round->attempt;
+            bool broken_off = round->aborted_steps;
             job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
             round_abort(core, job, round, -1, MUSTER_E_ABORTED,
                         "the broker was restarted before a step was decided", ABORT_LATER);
             job->want = cause;
             job->want_attempt = attempt; /* not the cause's fault */
+            job->want_abort = broken_off;
         }
     }
 }
@@ -435,6 +437,10 @@ static void on_start(struct core *core)
             job->peers[i]->heard_boot_ms = core->now;
             job->peers[i]->advanced_boot_ms = core->now;
         }
+        /* whoever failed first is known by the error's row: it takes part in no round */
+        if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
+            job->trainers[job->gen.error_rank] != NULL)
+            job->trainers[job->gen.error_rank]->failed = true;
         restart_rounds(core, job);
         if (job->want == CAUSE_NONE && job->gen.state == GENERATION_RUNNING &&
             notice_any_active(job) && round_open_one(job) == NULL)

@@ -384,8 +384,8 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown ||
-                  asked_to_repair(peer);
+    bool jumped =
+        m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked_to_repair(peer);
     jump_above(core, job, m);
     take_facts(core, in, peer);
     persist_peer(core, peer);
@@ -508,6 +508,19 @@ static bool round_without(struct core *core, struct job *job, const struct peer 
     return round_abort(core, job, round, (int64_t)peer->rank, code, why_text, retry);
 }
 
+/* A write behind whose writer is gone never ends. */
+static void writes_without(struct core *core, struct job *job, const struct peer *peer,
+                           unsigned code, const char *why_text)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        const struct participant *part = round->used ? round_part(round, peer) : NULL;
+        if (part != NULL && round->state == ROUND_WRITING && save_is_needed(job, round, part))
+            round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
+                        round->cause == CAUSE_TERMINATION ? ABORT_RETRY : ABORT_FINAL);
+    }
+}
+
 /* Without it the others cannot go on together, and nobody told them yet. */
 static void left_early(struct core *core, struct peer *peer)
 {
@@ -549,6 +562,7 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
         bool finished = leave->why == LEAVE_FINISHED;
         snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
                  finished ? "finished" : "left");
+        writes_without(core, job, peer, MUSTER_E_ABORTED, text);
         round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
         if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
             generation_live_count(job) > 0)
@@ -619,6 +633,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         event_emit(core, job, event, 0);
         char reason[256];
         snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
+        writes_without(core, job, peer, MUSTER_E_PEER, reason);
         if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true))
             generation_ending(core, job, MUSTER_E_PEER, text);
     }

@@ -489,6 +489,15 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
         skip_policy(core, job, step, text);
         return;
     }
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        const struct peer *peer = job->trainers[rank];
+        if (peer == NULL || peer->done <= step)
+            continue; /* it waited for another round: that one took all beyond this step */
+        snprintf(text, sizeof text, "rank %llu is past this step already",
+                 (unsigned long long)rank);
+        skip_policy(core, job, step, text);
+        return;
+    }
     round = round_new(core, job, CAUSE_POLICY, 1);
     if (round == NULL || !add_members(job, round) || round->count == 0) {
         if (round != NULL) {

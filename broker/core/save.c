@@ -78,9 +78,11 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
 {
     enum wire_cause cause = round->cause;
     bool wanted = cause != CAUSE_POLICY && cause != CAUSE_PERIOD;
-    bool again = retry == ABORT_LATER ||
-                 (retry > ABORT_LATER && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
-                  time_fits(core, round) && job->gen.state == GENERATION_RUNNING);
+    bool outranked = job->want == CAUSE_TERMINATION && cause != CAUSE_TERMINATION;
+    bool may = !outranked && (retry == ABORT_RETRY || retry == ABORT_RETRY_ABORTED_STEPS);
+    bool again =
+        retry == ABORT_LATER || (may && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
+                                 time_fits(core, round) && job->gen.state == GENERATION_RUNNING);
     uint64_t number = round->round;
     char why[sizeof round->reason];
 

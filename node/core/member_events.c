@@ -125,7 +125,8 @@ void events_apply(struct member *m, const struct wire_event *event)
             m->manifest_until = m->now;
         break;
     case EVENT_ABORT:
-        round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0);
+        round_aborted(m, event->round, event->generation, (event->flags & EVENT_FLAG_RETRY) != 0,
+                      true);
         break;
     case EVENT_UNCHANGED:
         part_unchanged(m, event->round, (enum wire_cause)event->cause, event->step);
@@ -174,7 +175,8 @@ static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
         round_committed(m, m->round, (enum wire_cause)s->named_cause, false);
         break;
     case ROUND_ABORTED:
-        round_aborted(m, m->round, m->round_generation, s->round > 0);
+        /* without a cause it is unknown there: its shards are kept */
+        round_aborted(m, m->round, m->round_generation, s->round > 0, s->named_cause != CAUSE_NONE);
         break;
     case ROUND_UNCHANGED:
         part_unchanged(m, m->round, (enum wire_cause)s->named_cause, s->named_step);

@@ -448,8 +448,10 @@ void link_tick(struct member *m)
             link_rehello(m);
         return;
     }
-    if (m->probe_nonce != 0 && m->now >= m->probe_until)
-        m->probe_nonce = 0;
+    if (m->probe_nonce != 0 && m->now >= m->probe_until) {
+        m->probe_nonce = 0; /* no echo: what WELCOME knew of is asked for all the same */
+        watch_gap(m);
+    }
     if (m->now >= m->heartbeat_at)
         heartbeat(m);
     if (m->pending_count > 0 && m->now >= m->resend_at) {
@@ -485,6 +487,8 @@ int64_t link_wakeup(const struct member *m)
     if (m->link == LINK_SNAPSHOT)
         return m->snapshot_until;
     at = earlier(at, m->heartbeat_at);
+    if (m->probe_nonce != 0)
+        at = earlier(at, m->probe_until);
     if (m->pending_count > 0)
         at = earlier(at, m->resend_at);
     if (m->gap_since != NEVER)
@@ -535,6 +539,8 @@ void notice_put(struct member *m, const struct member_input *in)
     notice->termination = is_termination(in->notice_kind);
     if (left < 0)
         left = m->options.grace_period_ms >= 0 ? m->options.grace_period_ms : GRACE_DEFAULT_MS;
+    if (left > INT32_MAX) /* 24 days: as good as for ever */
+        left = INT32_MAX;
     notice->deadline_boot_ms = m->now + left;
     if (notice->termination) {
         m->view.termination_seen = true;

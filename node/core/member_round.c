@@ -78,11 +78,15 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
     view_set(m, VIEW_WAIT);
 }
 
+#define STEPS_AHEAD_MAX ((int64_t)1 << 20) /* no product of it overflows */
+
 /* The thread is not held on its way, so this is generous; it begins anew with every step. */
 static int64_t way_ms(const struct member *m)
 {
-    int64_t p95 = (int64_t)link_step_p95(m);
-    int64_t way = p95 > 0 ? (m->step - m->done + 1) * 3 * p95 : WAY_UNMEASURED_MS;
+    int64_t p95 =
+        link_step_p95(m) > WAY_UNMEASURED_MS ? WAY_UNMEASURED_MS : (int64_t)link_step_p95(m);
+    int64_t steps = m->step - m->done < STEPS_AHEAD_MAX ? m->step - m->done + 1 : STEPS_AHEAD_MAX;
+    int64_t way = p95 > 0 ? steps * 3 * p95 : WAY_UNMEASURED_MS;
 
     return GIVE_UP_MS + (way > WAY_MIN_MS ? way - WAY_MIN_MS : 0);
 }
@@ -310,16 +314,18 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     }
 }
 
-void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again)
+void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again,
+                   bool journaled)
 {
-    if (round == m->round ? m->writer : round == m->saved_round) {
+    if (journaled && (round == m->round ? m->writer : round == m->saved_round)) {
         struct member_action *action = member_add(m, MEMBER_DISCARD_ROUND);
         action->generation = generation;
         action->round = round;
     }
     if (round != m->round || m->part == PART_NONE || m->view.mode == VIEW_END)
         return;
-    if (again) { /* the next freeze is the next event; its bound is the same as after a freeze */
+    if (again && m->view.mode != VIEW_OPEN) { /* the next freeze is the next event; its bound is the
+                                                 same as after a freeze */
         m->part = PART_FROZEN;
         m->reported = true; /* nothing to report for this one */
         m->give_up_at = NEVER;
@@ -364,6 +370,7 @@ void manifest_begin(struct member *m, uint64_t checkpoint)
     m->manifest = checkpoint;
     m->manifest_total = m->manifest_have = 0;
     m->manifest_writing = false;
+    m->manifest_late = m->now + ENDING_MS;
     manifest_ask(m);
 }
 
@@ -421,7 +428,7 @@ void manifest_done(struct member *m, const struct member_input *in, bool written
     if (written) {
         message.u.manifest_done =
             (struct wire_manifest_done){.checkpoint = in->checkpoint, .path = in->text};
-    } else if (!m->view.resume_known) { /* repairing the choice before the first step */
+    } else if (!m->view.started) { /* repairing the choice before the first step */
         message = message_make(WIRE_RESTORE_FAILED);
         message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
                                                                 .step = m->manifest_step,
@@ -454,8 +461,9 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
     if (m->begun > m->done)
         arm_exit(m, false);
     if (round_follows) {
-        m->error_until = m->now + (m->part == PART_NONE ? THAW_MS : GIVE_UP_MS);
-        if (m->part == PART_NONE) {
+        bool idle = m->part == PART_NONE || m->part == PART_THAWED;
+        m->error_until = m->now + (idle ? THAW_MS : GIVE_UP_MS);
+        if (idle || m->view.mode == VIEW_OPEN) { /* captured already: no further step */
             close_gate(m, GATE_NO_USE);
             view_set(m, VIEW_WAIT);
         }
@@ -486,8 +494,10 @@ void step_failed(struct member *m, const struct member_input *in)
 
 static bool something_keeps_it(const struct member *m)
 {
+    bool manifest = m->manifest != 0 && m->now < m->manifest_late;
+
     if (m->view.mode == VIEW_END)
-        return m->manifest != 0 && m->now < m->left_until;
+        return manifest;
     switch (m->part) {
     case PART_FROZEN:
     case PART_CAPTURING:
@@ -500,7 +510,7 @@ static bool something_keeps_it(const struct member *m)
     default:
         break;
     }
-    return m->manifest != 0 || (m->error.status != MUSTER_OK && m->error_until != NEVER);
+    return manifest || (m->error.status != MUSTER_OK && m->error_until != NEVER);
 }
 
 void member_leave(struct member *m)
@@ -516,7 +526,8 @@ void member_leave(struct member *m)
         m->left_until = m->now + LEAVE_MS;
     }
     bool unreachable = m->link != LINK_JOINED && m->left_until == NEVER &&
-                       (m->view.mode == VIEW_END || m->part == PART_NONE || m->part == PART_THAWED);
+                       (m->view.mode == VIEW_END || m->part == PART_NONE ||
+                        m->part == PART_THAWED || !something_keeps_it(m));
     if (unreachable)
         m->left_until = m->now + LEAVE_MS; /* the broker is away: it will find out by silence */
     bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
@@ -600,7 +611,8 @@ void part_tick(struct member *m)
     }
     if (m->error_until != NEVER && m->now >= m->error_until) {
         m->error_until = NEVER;
-        if (m->part == PART_NONE || m->part == PART_THAWED)
+        bool held = m->part == PART_CAPTURED && m->give_up_at == NEVER; /* only by the error */
+        if (m->part == PART_NONE || m->part == PART_THAWED || held)
             view_open_or_end(m);
     }
 }
@@ -616,7 +628,11 @@ int64_t round_wakeup(const struct member *m)
                        m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,
                        m->error_until,
-                       m->closing && !m->view.left ? m->left_until : NEVER};
+                       m->closing && !m->view.left ? m->left_until : NEVER,
+                       m->closing && m->leave_request == 0 && m->manifest != 0 &&
+                               m->now < m->manifest_late
+                           ? m->manifest_late
+                           : NEVER};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)

@@ -115,6 +115,7 @@ struct member {
     /* manifest */
     uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
     bool manifest_writing;
+    int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifest_generation;
     int64_t manifest_step;
     uint8_t *manifest_bytes;
@@ -186,7 +187,8 @@ void round_saved(struct member *m, const struct member_input *in);
 void round_save_failed(struct member *m, const struct member_input *in);
 void round_policy(struct member *m, int64_t step);
 void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest);
-void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again);
+void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again,
+                   bool journaled);
 void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step);
 void round_over_for_me(struct member *m);
 void part_tick(struct member *m);

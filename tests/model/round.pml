@@ -25,7 +25,7 @@
  *   - Steps are collective (LOCKSTEP): one ends when all have begun it. The loop is looked at for MAXS steps.
  *   - A lost node lives on unknowing (it may be dead: then it just does nothing more) until it is told, or ends.
  *     Takeover: a restarted rank ends the generation; the next one begins with new incarnations from the newest
- *     checkpoint, and what the old ones had under way still arrives (xk, xr, xv).
+ *     checkpoint, and what the old ones had under way still arrives (old_k, old_r, old_v).
  * Left out: saves that go on behind training, failing steps and saves, joining, manifests, snapshots, all clocks.
  *
  * Broken on purpose, each must fail: GUARD=0 the slow path admits steps without looking at begun < S; EQUAL=0 node and
@@ -81,6 +81,9 @@
 #ifndef GUARD
 #define GUARD 1
 #endif
+#ifndef LOOK_I2
+#define LOOK_I2 1 /* 0: look past a broken I2, for what comes of it */
+#endif
 #ifndef EQUAL
 #define EQUAL 1
 #endif
@@ -97,9 +100,15 @@
 #define BELL 1
 #endif
 
+#ifndef WITNESS
+#define WITNESS 0 /* the number of a seen(): a search that ends there shows that the place is reached at all */
+#endif
+
 #define BIT(n) (1 << (n))
 #define ALL ((1 << NN) - 1)
-#define QUEUE 9 /* a full queue in a d_step is an error that spin reports: nothing is cut off silently */
+#define QUEUE 14 /* a full queue in a d_step is an error that spin reports: nothing is cut off silently */
+
+mtype = { SKIPS, GIVES_UP, SERVES_THE_ERROR, THAWS_OUT }; /* words for the story of a trail */
 
 /* events: kind, round, value, members + flags */
 #define EV_FREEZE 1
@@ -155,7 +164,8 @@ bit dead;            /* for good */
 #define P_THAWED 3
 #define P_TO_STEP 4
 #define P_CAPTURING 5
-#define P_CAPTURED 6
+#define P_CAPTURED 6 /* and trains on */
+#define P_HELD 7     /* captured; a termination waits for its verdict */
 byte done[NN];
 bit stepping[NN];    /* begun = done + stepping */
 bit open[NN];        /* gate, and view: VIEW_OPEN */
@@ -167,11 +177,12 @@ bit brk[NN];         /* on_error was called: the step in flight may come back un
 bit ask[NN], refused[NN]; /* policy save: waits; the answer is no */
 byte due[NN];
 byte sa[NN];         /* SAVE_AT{step} on its way */
+bit sa_last[NN];     /* said after what mk holds: requests are taken in order */
 bit fin[NN];         /* VIEW_END */
 byte mk[NN], mr[NN], mv[NN];
 chan q[NN] = [QUEUE] of { byte, byte, byte, byte };
 #if TAKES
-byte xk[NN], xr[NN], xv[NN]; /* of the incarnation before */
+byte old_k[NN], old_r[NN], old_v[NN]; /* of the incarnation before */
 #endif
 #if MAYSAVE
 byte fresh, decided_fresh; /* ranks taken over: now, and at the decision */
@@ -184,10 +195,12 @@ byte ops = OPS, notices = NOTICES;
 bit bad_shard;       /* accepted from another step or incarnation than decided */
 bit decided_once;
 bit disturbed;       /* since the present round was opened */
-hidden byte I1, I2, I4, CALM, OVER;
+hidden byte I1, I2, I4, CALM, OVER, NEVER;
 hidden byte i, k, er, ev, ex;
 hidden byte again, is_needed;
 
+#define FAULTLESS (crashes == CRASHES && deaths == DEATHS && losses == LOSSES && takes == TAKES && thaws == THAWS && \
+                   hastes == HASTES)
 #define BEGUN(n) (done[n] + stepping[n])
 #define WRITERS (REPL -> (mem & (-mem)) : mem)
 #define NEEDED(n) (st == FREEZING || (!(cap & BIT(n)) && \
@@ -198,7 +211,11 @@ hidden byte again, is_needed;
 #define EACH(p) (p(0) && p(1) && p(2))
 #endif
 
+inline seen(what) {
+    NEVER = (what != WITNESS || !WITNESS); assert(NEVER)
+}
 inline emit(kind, round, value, flags) {
+    printf("broker: publishes EV_%d, round %d, value %d, flags %d\n", kind, round, value, flags);
     i = 0;
     do
     :: i < NN ->
@@ -245,7 +262,7 @@ inline abort(how) {
 }
 /* Nothing disturbed it, so it had to come to an end by itself. */
 inline calm() {
-    CALM = disturbed || cause == POLICY || known_error || gst != RUNNING; assert(CALM)
+    CALM = disturbed || known_error || gst != RUNNING; assert(CALM)
 }
 inline decide(step) {
     I4 = !decided_once; assert(I4);
@@ -259,7 +276,7 @@ inline decide_from_reports() {
     if
     :: brk_steps && nearest != furthest -> abort(FINAL)
     :: !(brk_steps && nearest != furthest) && furthest == newest ->
-        emit(EV_UNCHANGED, rnd, 0, (cause == TERM -> F_TERM : 0));
+        seen(7); emit(EV_UNCHANGED, rnd, 0, (cause == TERM -> F_TERM : 0));
         if
         :: cause == TERM -> served(); generation_ending()
         :: else
@@ -271,6 +288,8 @@ inline decide_from_reports() {
 inline commit() {
     I1 = !bad_shard; assert(I1);
     newest = S;
+    seen((gen -> 3 : (brk_steps -> 4 : (cause == TERM -> 1 : (cause == POLICY -> 2 : 0)))));
+    seen((cause == TERM && crashes < CRASHES && !disturbed -> 5 : 0));
     emit(EV_COMMIT, rnd, S, (cause == TERM -> F_TERM : 0));
     if
     :: cause == TERM -> served(); generation_ending()
@@ -283,10 +302,11 @@ inline policy_open(step) {
     pol_step = step;
     if
     :: step == newest || (!REPL && gone) || (ALL & ~gone & ~(REPL -> lout : 0)) == 0 ->
-        pol_skipped = 1; emit(EV_SKIPPED, 0, step, 0)
+        pol_skipped = 1; seen(8); emit(EV_SKIPPED, 0, step, 0)
     :: else ->
         pol_skipped = 0; pol_decided = step;
         rnd++; cause = POLICY; att = 1; mem = ALL & ~gone & ~(REPL -> lout : 0); lout = 0;
+        disturbed = !FAULTLESS; /* who skipped the save may be past it, or have asked for it long ago */
         decide(step)
     fi
 }
@@ -313,6 +333,7 @@ inline check_ended() {
     fi
 }
 inline peer_is_lost(n) {
+    printf("broker: gives rank %d up\n", n);
     is_needed = st != NONE && (mem & BIT(n)) && NEEDED(n);
     gone = gone | BIT(n); known_error = 1;
     emit(EV_LOST, 0, (st != NONE && (!is_needed || (cause == TERM && REPL))), 0);
@@ -344,6 +365,7 @@ inline peer_left(n) {
 }
 /* One message of rank n; x: of the incarnation before. accept() of save.c, report and past of round.c. */
 inline take(n, kind, round, value, x) {
+    printf("broker: takes M_%d of round %d, value %d, from rank %d\n", kind, round, value, n);
     if
     :: (x && !MAYSAVE) || (gone & BIT(n)) || !(mem & BIT(n)) || round != rnd -> skip /* stale, or of no use now */
     :: else ->
@@ -367,15 +389,16 @@ inline take(n, kind, round, value, x) {
             :: (cap & WRITERS) == WRITERS -> commit()
             :: else
             fi
-        :: kind == M_PAST && st == DECIDED && NEEDED(n) -> calm(); abort(RETRY)
+        :: kind == M_PAST && st == DECIDED && NEEDED(n) -> seen(6); calm(); abort(RETRY)
         :: else
         fi
     fi
 }
 inline save_at(n, step) {
+    printf("broker: takes SAVE_AT{%d} from rank %d\n", step, n);
     if
-    :: gst != RUNNING || (gone & BIT(n)) || step < pol_step
-       || (step == pol_step && (pol_skipped || st != DECIDED || S != step)) -> refused[n] = ask[n]
+    :: gst != RUNNING || (gone & BIT(n)) || step < pol_step ||
+       (step == pol_step && (pol_skipped || st != DECIDED || S != step)) -> refused[n] = ask[n]
     :: else ->
         if
         :: step == pol_step -> skip
@@ -403,6 +426,7 @@ inline open_round() {
 }
 /* core_load() and on_start() */
 inline restart() {
+    printf("broker: crashes and starts again\n");
     want = 0; want_att = 0; want_brk = 0; pend = 0; lout = 0; pol_skipped = 0; pol_step = pol_decided;
     disturbed = 1;
 #if FORGET
@@ -423,21 +447,22 @@ inline restart() {
     fi
 }
 /* The next generation: old rounds are closed, old incarnations are fenced, all begin at the newest checkpoint. */
-inline relaunch() {
 #if TAKES
+inline relaunch() {
+    printf("broker: opens the next generation\n");
     gen++; gst = RUNNING; known_error = 0; gone = 0; lout = 0; notice = 0; want = 0; pend = 0;
     pol_step = 0; pol_decided = 0; pol_skipped = 0;
     i = 0;
     do
     :: i < NN ->
-        xk[i] = mk[i]; xr[i] = mr[i]; xv[i] = mv[i];
+        old_k[i] = mk[i]; old_r[i] = mr[i]; old_v[i] = mv[i];
         fresh_node(i);
         i++
     :: else -> break
     od;
     round_over()
-#endif
 }
+#endif
 inline drain(n) {
     do
     :: len(q[n]) > 0 -> q[n]?k, er, ev, ex
@@ -449,11 +474,19 @@ inline fresh_node(n) {
     done[n] = newest; stepping[n] = 0; open[n] = 1; part[n] = P_NONE; r[n] = 0; aim[n] = 0;
     term[n] = 0; writer[n] = 0; saving[n] = 0; err[n] = 0; err_wait[n] = 0; brk[n] = 0; ask[n] = 0; refused[n] = 0;
     due[n] = (EVERY -> (newest / (EVERY + !EVERY) + 1) * EVERY : 0);
-    sa[n] = 0; fin[n] = 0; mk[n] = 0; mr[n] = 0; mv[n] = 0
+    sa[n] = 0; sa_last[n] = 0; fin[n] = 0; mk[n] = 0; mr[n] = 0; mv[n] = 0
 }
+
+/* --- timers: 2 s freeze, 4 s a node's short ones, 60 s way and save, over 120 s a node's patience ----------------- */
 
 #define FREEZE_TIMER (!dead && st == FREEZING)
 #define SAVE_TIMER (!dead && st == DECIDED && PASTRULE)
+#define THAW_TIMER(n) (BELL && (part[n] == P_FROZEN || part[n] == P_QUIET))
+#define GIVE_UP_TIMER(n) (part[n] == P_TO_STEP || part[n] == P_HELD)
+#define ASK_TIMER(n) (ask[n])
+#define ERROR_TIMER(n) (err[n] && err_wait[n] && (part[n] == P_NONE || part[n] == P_THAWED))
+#define NO_SHORT_TIMER(n) (!THAW_TIMER(n) && !ASK_TIMER(n) && !ERROR_TIMER(n))
+#define NO_TIMER(n) (NO_SHORT_TIMER(n) && !GIVE_UP_TIMER(n))
 
 active proctype Broker() {
     byte n;
@@ -490,7 +523,7 @@ active proctype Broker() {
         :: brk_steps -> abort(RETRY_BREAK)
         :: else -> abort(RETRY)
         fi }
-    :: d_step { SAVE_TIMER && (timeout || hastes) ->
+    :: d_step { SAVE_TIMER && ((timeout && EACH(NO_SHORT_TIMER)) || hastes) ->
         if
         :: hastes -> hastes--; disturbed = 1
         :: else
@@ -514,18 +547,20 @@ active proctype Broker() {
     od
 }
 
+#define MK_FIRST(n) (!sa[n] || sa_last[n])
 /* The broker's ear for rank n: what it takes from it, and what becomes of it. */
 proctype Ear(byte n) {
     do
-    :: d_step { !dead && mk[n] -> take(n, mk[n], mr[n], mv[n], 0); mk[n] = 0; mr[n] = 0; mv[n] = 0 }
+    :: d_step { !dead && mk[n] && MK_FIRST(n) ->
+        take(n, mk[n], mr[n], mv[n], 0); mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0 }
 #if DUPS
-    :: d_step { !dead && mk[n] && dups -> dups--; take(n, mk[n], mr[n], mv[n], 0) }
+    :: d_step { !dead && mk[n] && MK_FIRST(n) && dups -> dups--; take(n, mk[n], mr[n], mv[n], 0) }
 #endif
 #if TAKES
-    :: d_step { !dead && xk[n] -> take(n, xk[n], xr[n], xv[n], 1); xk[n] = 0; xr[n] = 0; xv[n] = 0 }
+    :: d_step { !dead && old_k[n] -> take(n, old_k[n], old_r[n], old_v[n], 1); old_k[n] = 0; old_r[n] = 0; old_v[n] = 0 }
 #endif
 #if EVERY
-    :: d_step { !dead && sa[n] -> ev = sa[n]; sa[n] = 0; save_at(n, ev) }
+    :: d_step { !dead && sa[n] && !sa_last[n] -> ev = sa[n]; sa[n] = 0; save_at(n, ev) }
 #endif
     :: d_step { !dead && fin[n] && !(gone & BIT(n)) && !mk[n] && !sa[n] -> peer_left(n) }
 #if LOSSES
@@ -534,8 +569,8 @@ proctype Ear(byte n) {
 #endif
     /* a rank whose process is lost comes again */
 #if MAYSAVE
-    :: d_step { !dead && takes && (gone & BIT(n)) && gst == RUNNING && st == DECIDED ->
-        takes--; gone = gone & ~BIT(n); fresh = fresh | BIT(n);
+    :: d_step { !dead && takes && gst == RUNNING && st == DECIDED && !(gone & BIT(n)) ->
+        takes--; fresh = fresh | BIT(n);
         fresh_node(n); q[n]!EV_DECISION, rnd, S, mem + (cause == TERM -> F_TERM : 0) }
 #elif TAKES
     :: d_step { !dead && takes && (gone & BIT(n)) && gst == RUNNING ->
@@ -548,10 +583,10 @@ proctype Ear(byte n) {
 /* --- node --------------------------------------------------------------------------------------------------------- */
 
 inline finish(n) {
+    drain(n);
     fin[n] = 1; open[n] = 0; part[n] = P_NONE; aim[n] = 0; term[n] = 0; writer[n] = 0; saving[n] = 0;
     err[n] = 0; err_wait[n] = 0; brk[n] = 0; ask[n] = 0; refused[n] = 0; due[n] = 0;
-    stepping[n] = 0; /* on_error, and in the end the process is ended */
-    drain(n)
+    stepping[n] = 0 /* on_error, and in the end the process is ended */
 }
 inline open_or_end(n) {
     if
@@ -564,13 +599,14 @@ inline over_for_me(n) {
     open_or_end(n)
 }
 inline say(n, kind, value) {
-    mk[n] = kind; mr[n] = r[n]; mv[n] = value
+    printf("rank %d: says M_%d of round %d, value %d\n", n, kind, r[n], value);
+    mk[n] = kind; mr[n] = r[n]; mv[n] = value; sa_last[n] = 0
 }
 inline on_freeze(n) {
     r[n] = er; term[n] = ((ex & F_TERM) != 0); aim[n] = 0; writer[n] = 0;
     ask[n] = 0; refused[n] = 0; open[n] = 0; err_wait[n] = err[n];
     if
-    :: (ex & F_BREAK) && stepping[n] -> part[n] = P_QUIET; brk[n] = 1; mk[n] = 0; mr[n] = 0; mv[n] = 0
+    :: (ex & F_BREAK) && stepping[n] -> part[n] = P_QUIET; brk[n] = 1; mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0
     :: else -> part[n] = P_FROZEN; say(n, M_REPORT, BEGUN(n))
     fi
 }
@@ -612,6 +648,7 @@ inline on_error(n) {
     fi
 }
 inline apply(n) {
+    printf("rank %d: applies EV_%d of round %d, value %d\n", n, k, er, ev);
     if
     :: k == EV_FREEZE && er > r[n] && (ex & BIT(n)) -> on_freeze(n)
     :: k == EV_DECISION && (ex & BIT(n)) &&
@@ -638,22 +675,16 @@ inline apply(n) {
 }
 /* captured: a termination holds until the verdict */
 inline hold_or_go(n) {
-    part[n] = P_CAPTURED; say(n, M_CAPTURED, done[n]);
+    say(n, M_CAPTURED, done[n]);
     if
-    :: term[n] -> skip
-    :: else -> err_wait[n] = err[n]; open_or_end(n)
+    :: term[n] -> part[n] = P_HELD
+    :: else -> part[n] = P_CAPTURED; err_wait[n] = err[n]; open_or_end(n)
     fi
 }
 
 #define IDLE(n) (!fin[n] && !stepping[n] && !saving[n])
 #define IS_DUE(n) (EVERY && done[n] >= due[n])
 #define NEXT_DUE(n) ((done[n] / (EVERY + !EVERY) + 1) * EVERY)
-#define HELD(n) (part[n] == P_CAPTURED && term[n] && !open[n])
-#define THAW_TIMER(n) (BELL && (part[n] == P_FROZEN || part[n] == P_QUIET))
-#define GIVE_UP_TIMER(n) (part[n] == P_TO_STEP || HELD(n))
-#define ASK_TIMER(n) (ask[n])
-#define ERROR_TIMER(n) (err[n] && err_wait[n] && (part[n] == P_NONE || part[n] == P_THAWED))
-#define NODE_TIMER(n) (THAW_TIMER(n) || GIVE_UP_TIMER(n) || ASK_TIMER(n) || ERROR_TIMER(n))
 #define EARLY (thaws || timeout)
 #if LOCKSTEP
 #define HAS_BEGUN(m) (BEGUN(m) > done[n])
@@ -661,7 +692,8 @@ inline hold_or_go(n) {
 #define HAS_BEGUN(m) (true)
 #endif
 
-inline early() {
+inline early(n, what) {
+    printf("rank %d: %e\n", n, what);
     if
     :: thaws -> thaws--; disturbed = 1
     :: else
@@ -675,13 +707,14 @@ proctype Node(byte n) {
                 ((open[n] && !IS_DUE(n)) || (part[n] == P_TO_STEP && (done[n] < aim[n] || !GUARD))) ->
         I2 = !(st == DECIDED && r[n] == rnd && (mem & BIT(n)) && done[n] >= S &&
                (part[n] == P_FROZEN || part[n] == P_QUIET || part[n] == P_TO_STEP || part[n] == P_CAPTURING));
-        assert(I2);
-        stepping[n] = 1;
+        assert(I2 || !LOOK_I2);
+        stepping[n] = 1; printf("rank %d: begins step %d\n", n, BEGUN(n));
         if
         :: IS_DUE(n) -> due[n] = NEXT_DUE(n)
         :: else
         fi }
-    :: d_step { stepping[n] && EACH(HAS_BEGUN) -> stepping[n] = 0; done[n]++; brk[n] = 0 }
+    :: d_step { stepping[n] && EACH(HAS_BEGUN) -> stepping[n] = 0; done[n]++; brk[n] = 0;
+        printf("rank %d: has done step %d\n", n, done[n]) }
     :: d_step { stepping[n] && brk[n] -> stepping[n] = 0; brk[n] = 0 }
     :: d_step { part[n] == P_QUIET && !stepping[n] -> part[n] = P_FROZEN; say(n, M_REPORT, done[n]) }
     :: d_step { IDLE(n) && part[n] == P_TO_STEP && (done[n] == aim[n] || (!EQUAL && done[n] > aim[n])) ->
@@ -701,8 +734,9 @@ proctype Node(byte n) {
         fi }
 #if EVERY
     :: d_step { IDLE(n) && IS_DUE(n) && open[n] ->
-        due[n] = NEXT_DUE(n); open[n] = 0; ask[n] = 1; refused[n] = 0; sa[n] = done[n] }
-    :: d_step { IDLE(n) && IS_DUE(n) && !open[n] && (part[n] == P_FROZEN || part[n] == P_QUIET || HELD(n)) ->
+        due[n] = NEXT_DUE(n); open[n] = 0; ask[n] = 1; refused[n] = 0; sa[n] = done[n]; sa_last[n] = (mk[n] != 0);
+        printf("rank %d: asks for a save at step %d\n", n, done[n]) }
+    :: d_step { IDLE(n) && IS_DUE(n) && !open[n] && (part[n] == P_FROZEN || part[n] == P_QUIET || part[n] == P_HELD) ->
         due[n] = NEXT_DUE(n) } /* the open round stands for this save */
     :: d_step { refused[n] ->
         refused[n] = 0; ask[n] = 0;
@@ -710,17 +744,17 @@ proctype Node(byte n) {
         :: part[n] == P_NONE || part[n] == P_THAWED -> open_or_end(n)
         :: else
         fi }
-    :: d_step { ASK_TIMER(n) && EARLY -> early(); ask[n] = 0; refused[n] = 0; open_or_end(n) }
-    :: d_step { ASK_TIMER(n) && EARLY && sa[n] -> early(); sa[n] = 0; ask[n] = 0; refused[n] = 0; open_or_end(n) }
+    :: d_step { ASK_TIMER(n) && EARLY -> early(n, SKIPS); ask[n] = 0; refused[n] = 0; open_or_end(n) }
+    :: d_step { ASK_TIMER(n) && EARLY && sa[n] -> early(n, SKIPS); sa[n] = 0; sa_last[n] = 0; ask[n] = 0; refused[n] = 0; open_or_end(n) }
 #endif
     /* the agent */
     :: d_step { len(q[n]) > 0 -> q[n]?k, er, ev, ex; apply(n); k = 0; er = 0; ev = 0; ex = 0 }
     :: d_step { THAW_TIMER(n) && EARLY -> /* what was withdrawn is under way all the same */
-        early(); part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
+        early(n, THAWS_OUT); part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
     :: d_step { THAW_TIMER(n) && EARLY && mk[n] == M_REPORT ->
-        early(); mk[n] = 0; mr[n] = 0; mv[n] = 0; part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
-    :: d_step { GIVE_UP_TIMER(n) && EARLY -> early(); over_for_me(n) }
-    :: d_step { ERROR_TIMER(n) && EARLY -> early(); err_wait[n] = 0; open_or_end(n) }
+        early(n, THAWS_OUT); mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0; part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
+    :: d_step { GIVE_UP_TIMER(n) && (thaws || (timeout && !SAVE_TIMER)) -> early(n, GIVES_UP); over_for_me(n) }
+    :: d_step { ERROR_TIMER(n) && EARLY -> early(n, SERVES_THE_ERROR); err_wait[n] = 0; open_or_end(n) }
 #if LOSSES
     :: d_step { !fin[n] && (gone & BIT(n)) -> finish(n) } /* it hears E_STALE, or died */
 #endif
@@ -729,7 +763,6 @@ proctype Node(byte n) {
 
 /* --- in the end ------------------------------------------------------------------------------------------------------ */
 
-#define NO_TIMER(m) (!NODE_TIMER(m))
 #define AT_PEACE(m) (fin[m] || (open[m] && !stepping[m] && !saving[m]))
 #define AT_EASE(m) (fin[m] || open[m])
 #define IS_OUT(m) (fin[m])
@@ -739,7 +772,10 @@ active proctype Watch() {
         OVER = (dead && EACH(AT_EASE)) ||
                (!dead && st == NONE && want == 0 && pend == 0 && EACH(AT_PEACE) && !(notice == 1 && gst == RUNNING) &&
                 (gst == RUNNING || EACH(IS_OUT)));
-        assert(OVER) }
+        assert(OVER) };
+    do
+    :: true -> progress: skip /* the end repeats itself; any other cycle is one without progress */
+    od
 }
 
 init {

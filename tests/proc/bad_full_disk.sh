@@ -7,9 +7,10 @@ options=(--barrier 1 --sharded 1 --cells 8192 --grace-ms 4000)
 ranks_start 3 --steps 30 --save-every 20
 ranks_end 0
 same "committed" "$(committed)" 20
+ranks_start 3 --steps 100 --signal-rank 0 --signal-step 50 --limit-rank 2 --limit-bytes 16384
+await "rank 0 to resume" rank_said 0 '^opened' # now it has its manifest, whenever the ranks left before
 checkpoint="$dir/checkpoints-$job/20"
 files=$(cd "$checkpoint" && find . -type f | sort | xargs -d '\n' cksum)
-ranks_start 3 --steps 100 --signal-rank 0 --signal-step 50 --limit-rank 2 --limit-bytes 16384
 began_ms=$(now_ms)
 ranks_end 42
 holds "ms to leave" $(($(now_ms) - began_ms)) -lt 8000

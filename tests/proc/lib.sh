@@ -223,13 +223,31 @@ each_has() {
     done
 }
 
-# all_preempted - every rank left with the restart code, with one step done and the right sum; sets $saved to it.
+# all_preempted - every rank left with the restart code and the right sum; sets $saved to the step of all who had to
+# save. In a replicated job the others may be behind it: its round is over as soon as the writer has saved.
 all_preempted() {
-    ranks_end 42
-    saved=$(field 0 done)
+    all_exited
     each_has status MUSTER_PREEMPTED
-    each_has done "$saved"
+}
+
+# all_exited - the same for policy EXIT, which ends the process inside of a call.
+all_exited() {
+    local rank
+
+    ranks_end 42
     sums_right
+    saved=$(field 0 done)
+    for rank in "${!pids[@]}"; do
+        if [ "$(field "$rank" done)" != "$saved" ] && { [ "$(field "$rank" done)" -gt "$saved" ] || has_to_save "$rank"; }; then
+            fail "rank $rank of job $job left at step $(field "$rank" done), rank 0 at $saved"
+        fi
+    done
+}
+
+# has_to_save RANK - is its shard needed for the checkpoint of step $saved?
+has_to_save() {
+    [ 1 = "$(query "SELECT count(*) FROM participant p JOIN round r ON r.job = p.job AND r.round = p.round
+        WHERE r.job = '$job' AND r.step = $saved AND r.state = 'committed' AND p.rank = $1 AND p.writer = 1")" ]
 }
 
 # all_finished STEPS - every rank resumed at $saved, did exactly the rest, and got the sum of an uninterrupted run.

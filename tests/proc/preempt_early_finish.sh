@@ -9,11 +9,17 @@ ranks_start 3 --steps 120
 ranks_end 0 2
 ranks_end 42 0 1
 saved=$(field 0 done)
-each_has done "$saved" 0 1
+holds "steps that rank 1 did" "$(field 1 done)" -le "$saved"
 each_has done 20 2
 sums_right
 committed_whole "$saved"
-ranks_start 3 --steps 120
+# Again, and rank 2 has nothing left to do: it joins and leaves while rank 1 is still missing; nobody waits for it.
+world=3 launch=2 pids=()
+rank_start 0 --steps 120
+await "rank 0 to join" rank_said 0 '^opened'
+rank_start 2 --steps 120
+ranks_end 0 2
+rank_start 1 --steps 120
 ranks_end 0
 each_has resumed "$saved"
 each_has done 120 0 1

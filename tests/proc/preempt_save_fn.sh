@@ -7,10 +7,7 @@ for job in replicated sharded; do
     options=(--steps 120 --barrier 1 --save-fn 1 --exit-policy 1 --signal-rank 0 --signal-step 40)
     [ "$job" = replicated ] || options+=(--sharded 1)
     ranks_start 3
-    ranks_end 42
-    saved=$(field 0 done)
-    each_has done "$saved"
-    sums_right
+    all_exited
     committed_whole "$saved"
     writers=1
     [ "$job" = replicated ] || writers=3

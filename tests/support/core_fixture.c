@@ -1,0 +1,795 @@
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* --- the database ------------------------------------------------------------------------------ */
+
+static const char *kept(struct core_fixture *f, const char *text)
+{
+    char *copy = arena_strdup(&f->rows_arena, text);
+
+    assert_non_null(copy);
+    return copy;
+}
+
+static void own_strings(struct core_fixture *f, struct record *row)
+{
+    switch (row->kind) {
+    case RECORD_JOB:
+        row->u.job.job = kept(f, row->u.job.job);
+        row->u.job.save_now_id = kept(f, row->u.job.save_now_id);
+        break;
+    case RECORD_GENERATION:
+        row->u.generation.job = kept(f, row->u.generation.job);
+        row->u.generation.checkpoint_dir = kept(f, row->u.generation.checkpoint_dir);
+        row->u.generation.end_text = kept(f, row->u.generation.end_text);
+        row->u.generation.error_text = kept(f, row->u.generation.error_text);
+        break;
+    case RECORD_NODE:
+        row->u.node.job = kept(f, row->u.node.job);
+        row->u.node.host = kept(f, row->u.node.host);
+        break;
+    case RECORD_PROGRESS:
+        row->u.progress.job = kept(f, row->u.progress.job);
+        break;
+    case RECORD_NOTICE:
+        row->u.notice.job = kept(f, row->u.notice.job);
+        row->u.notice.id = kept(f, row->u.notice.id);
+        row->u.notice.source = kept(f, row->u.notice.source);
+        row->u.notice.text = kept(f, row->u.notice.text);
+        break;
+    case RECORD_ROUND:
+        row->u.round.job = kept(f, row->u.round.job);
+        row->u.round.reason = kept(f, row->u.round.reason);
+        break;
+    case RECORD_PARTICIPANT:
+        row->u.participant.job = kept(f, row->u.participant.job);
+        break;
+    case RECORD_CHECKPOINT:
+        row->u.checkpoint.job = kept(f, row->u.checkpoint.job);
+        row->u.checkpoint.path = kept(f, row->u.checkpoint.path);
+        row->u.checkpoint.metrics = kept(f, row->u.checkpoint.metrics);
+        break;
+    case RECORD_FILE:
+        row->u.file.job = kept(f, row->u.file.job);
+        row->u.file.path = kept(f, row->u.file.path);
+        break;
+    default:
+        break; /* never loaded */
+    }
+}
+
+/* The part of a row that another row of the same kind replaces. */
+static bool same_key(const struct record *a, const struct record *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case RECORD_GENERATION:
+        return a->u.generation.generation == b->u.generation.generation;
+    case RECORD_NODE:
+        return a->u.node.incarnation == b->u.node.incarnation;
+    case RECORD_PROGRESS:
+        return a->u.progress.incarnation == b->u.progress.incarnation;
+    case RECORD_NOTICE:
+        return a->u.notice.generation == b->u.notice.generation &&
+               strcmp(a->u.notice.id, b->u.notice.id) == 0;
+    case RECORD_ROUND:
+        return a->u.round.round == b->u.round.round;
+    case RECORD_PARTICIPANT:
+        return a->u.participant.round == b->u.participant.round &&
+               a->u.participant.rank == b->u.participant.rank;
+    case RECORD_CHECKPOINT:
+        return a->u.checkpoint.round == b->u.checkpoint.round;
+    case RECORD_FILE:
+        return a->u.file.round == b->u.file.round && a->u.file.rank == b->u.file.rank &&
+               strcmp(a->u.file.path, b->u.file.path) == 0;
+    default:
+        return true; /* broker, and the fixture's one job */
+    }
+}
+
+static void supersede(struct core_fixture *f, int64_t beyond)
+{
+    for (size_t i = 0; i < f->rows_count; i++) {
+        struct record_checkpoint *row = &f->rows[i].u.checkpoint;
+        if (f->rows[i].kind == RECORD_CHECKPOINT && row->state == CHECKPOINT_COMMITTED &&
+            row->step > beyond)
+            row->state = CHECKPOINT_SUPERSEDED;
+    }
+}
+
+static void write_row(struct core_fixture *f, const struct record *row)
+{
+    if (row->kind == RECORD_EVENT || row->kind == RECORD_SHARD)
+        return;
+    if (row->kind == RECORD_SUPERSEDE) {
+        supersede(f, row->u.supersede.beyond_step);
+        return;
+    }
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (same_key(&f->rows[i], row)) {
+            f->rows[i] = *row;
+            own_strings(f, &f->rows[i]);
+            return;
+        }
+    if (f->rows_count == f->rows_capacity) {
+        f->rows_capacity = f->rows_capacity ? f->rows_capacity * 2 : 64;
+        f->rows = realloc(f->rows, f->rows_capacity * sizeof *f->rows);
+        assert_non_null(f->rows);
+    }
+    f->rows[f->rows_count] = *row;
+    own_strings(f, &f->rows[f->rows_count++]);
+}
+
+static bool is_active(enum wire_round_state state)
+{
+    return state == ROUND_FREEZING || state == ROUND_DECIDED || state == ROUND_WRITING;
+}
+
+static bool round_is_active(const struct core_fixture *f, uint64_t round)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_ROUND && f->rows[i].u.round.round == round)
+            return is_active(f->rows[i].u.round.state);
+    return false;
+}
+
+static bool is_loaded(const struct core_fixture *f, const struct record *row, bool active)
+{
+    switch (row->kind) {
+    case RECORD_NOTICE:
+        return row->u.notice.state == RECORD_NOTICE_ACTIVE;
+    case RECORD_ROUND:
+        return is_active(row->u.round.state) == active;
+    case RECORD_PARTICIPANT:
+        return round_is_active(f, row->u.participant.round);
+    case RECORD_FILE:
+        return round_is_active(f, row->u.file.round);
+    case RECORD_CHECKPOINT:
+        return row->u.checkpoint.state == CHECKPOINT_WRITING ||
+               row->u.checkpoint.state == CHECKPOINT_COMMITTED;
+    default:
+        return true;
+    }
+}
+
+static void load(struct core_fixture *f, enum record_kind kind, bool active, bool reboot)
+{
+    for (size_t i = 0; i < f->rows_count; i++) {
+        struct record row = f->rows[i];
+        if (row.kind != kind || !is_loaded(f, &row, active))
+            continue;
+        if (kind == RECORD_NOTICE)
+            row.u.notice.other_boot = reboot;
+        if (kind == RECORD_ROUND)
+            row.u.round.other_boot = reboot;
+        core_load(f->core, &row);
+    }
+}
+
+/* --- the core and its time ---------------------------------------------------------------------- */
+
+/* Contract of core.h: rows stand before what depends on them. */
+static void check_order(const struct core_fixture *f)
+{
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct action *publish = &f->out.items[i];
+        bool found = false;
+        if (publish->kind != ACTION_PUBLISH || publish->message.type != WIRE_EVENT)
+            continue;
+        for (size_t j = 0; j < i; j++)
+            found |= f->out.items[j].kind == ACTION_PERSIST &&
+                     f->out.items[j].record.kind == RECORD_EVENT &&
+                     f->out.items[j].record.u.event.seq == publish->message.u.event.seq;
+        assert_true(found);
+    }
+}
+
+static void step(struct core_fixture *f, const struct input *input)
+{
+    size_t first = f->out.count;
+
+    core_step(f->core, input, &f->out);
+    check_order(f);
+    for (size_t i = first; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PERSIST)
+            write_row(f, &f->out.items[i].record);
+}
+
+static struct input input_of(const struct core_fixture *f, enum input_kind kind)
+{
+    return (struct input){
+        .kind = kind, .now_boot_ms = f->now, .now_unix_ms = 1700000000000 + f->now};
+}
+
+static void start(struct core_fixture *f, bool reboot)
+{
+    struct core_options options = {.start_id = 7000 + ++f->starts, .events_endpoint = "ipc:///e"};
+    static const enum record_kind order[] = {RECORD_BROKER, RECORD_JOB,      RECORD_GENERATION,
+                                             RECORD_NODE,   RECORD_PROGRESS, RECORD_NOTICE};
+    struct input input = input_of(f, INPUT_START);
+
+    f->core = core_create(&options);
+    assert_non_null(f->core);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        load(f, order[i], true, reboot);
+    load(f, RECORD_ROUND, false, reboot);
+    load(f, RECORD_ROUND, true, reboot);
+    load(f, RECORD_PARTICIPANT, true, reboot);
+    load(f, RECORD_FILE, true, reboot);
+    load(f, RECORD_CHECKPOINT, true, reboot);
+    actions_clear(&f->out);
+    step(f, &input);
+}
+
+void core_fixture_open(struct core_fixture *f, uint64_t world_size, enum wire_layout layout)
+{
+    memset(f, 0, sizeof *f);
+    f->job = "train";
+    f->world_size = world_size;
+    f->layout = layout;
+    f->now = CORE_START_MS;
+    actions_init(&f->out);
+    arena_init(&f->rows_arena, 0);
+    for (uint64_t n = 0; n < CORE_NODES; n++)
+        f->nodes[n] = (struct core_node){.role = n == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                         .rank = n,
+                                         .incarnation = 50 + n,
+                                         .route = 100 + n};
+    start(f, false);
+    core_clear(f);
+}
+
+void core_fixture_close(struct core_fixture *f)
+{
+    core_destroy(&f->core);
+    actions_free(&f->out);
+    arena_free(&f->rows_arena);
+    free(f->rows);
+}
+
+void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire_layout layout)
+{
+    core_fixture_open(f, world_size, layout);
+    for (int n = 0; n < (int)world_size; n++)
+        core_hello(f, n);
+    for (int n = 0; n < (int)world_size; n++)
+        core_restored(f, n, 0, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_pass(f, 1000);
+    core_clear(f);
+}
+
+void core_restart(struct core_fixture *f, bool reboot)
+{
+    core_destroy(&f->core);
+    if (reboot)
+        f->now = 5000;
+    start(f, reboot);
+}
+
+void core_clear(struct core_fixture *f)
+{
+    actions_clear(&f->out);
+}
+
+/* --- saying ------------------------------------------------------------------------------------- */
+
+struct wire_msg core_msg(const struct core_fixture *f, int n, enum wire_type type)
+{
+    const struct core_node *node = &f->nodes[n];
+    struct wire_msg message;
+
+    memset(&message, 0, sizeof message);
+    message.type = type;
+    message.up = (struct wire_up){.job = f->job,
+                                  .role = node->role,
+                                  .rank = node->rank,
+                                  .incarnation = node->incarnation,
+                                  .generation = node->generation,
+                                  .broker_epoch = node->epoch,
+                                  .applied_seq = node->applied_seq};
+    return message;
+}
+
+void core_feed(struct core_fixture *f, uint64_t route, const struct wire_msg *message)
+{
+    struct input input = input_of(f, INPUT_MESSAGE);
+
+    input.route = route;
+    input.message = message;
+    core_clear(f);
+    step(f, &input);
+}
+
+void core_say(struct core_fixture *f, int n, struct wire_msg message)
+{
+    if (wire_is_request(message.type))
+        message.up.request = ++f->nodes[n].request;
+    core_feed(f, f->nodes[n].route, &message);
+}
+
+void core_hello(struct core_fixture *f, int n)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_HELLO);
+    struct core_node *node = &f->nodes[n];
+
+    message.u.hello = (struct wire_hello){.nonce = 900 + (uint64_t)n,
+                                          .world_size = f->world_size,
+                                          .host = "host",
+                                          .pid = 4000 + (uint64_t)n,
+                                          .layout = f->layout,
+                                          .checkpoint_dir = "/ckpt",
+                                          .begun = node->begun,
+                                          .done = node->done,
+                                          .round = node->round,
+                                          .restore_fallback = f->fallback};
+    core_feed(f, node->route, &message);
+    const struct wire_msg *welcome = core_sent(f, node->route, WIRE_WELCOME);
+    if (welcome != NULL) {
+        node->generation = welcome->u.welcome.generation;
+        node->request = welcome->u.welcome.last_request;
+        node->epoch = welcome->down.broker_epoch;
+    }
+}
+
+void core_tool(struct core_fixture *f, struct wire_msg message, uint64_t request)
+{
+    message.up = (struct wire_up){.job = f->job, .role = ROLE_TOOL, .request = request};
+    core_feed(f, 500, &message);
+}
+
+static void tick(struct core_fixture *f)
+{
+    struct input input = input_of(f, INPUT_TICK);
+
+    step(f, &input);
+}
+
+void core_tick(struct core_fixture *f)
+{
+    core_clear(f);
+    tick(f);
+}
+
+static void beat(struct core_fixture *f, int n)
+{
+    struct core_node *node = &f->nodes[n];
+    struct wire_msg message = core_msg(f, n, WIRE_HEARTBEAT);
+    struct input input = input_of(f, INPUT_MESSAGE);
+
+    node->applied_seq = message.up.applied_seq = core_last_seq(f->core, f->job);
+    message.u.heartbeat = (struct wire_heartbeat){.begun = node->begun,
+                                                  .done = node->done,
+                                                  .phase = PHASE_STEPPING,
+                                                  .round = node->round,
+                                                  .step_p95_ms = node->p95_ms};
+    input.message = &message;
+    input.route = node->route;
+    step(f, &input);
+}
+
+void core_heartbeat(struct core_fixture *f, int n)
+{
+    core_clear(f);
+    beat(f, n);
+}
+
+void core_pass(struct core_fixture *f, int64_t ms)
+{
+    core_clear(f);
+    while (ms > 0) {
+        int64_t slice = ms < 500 ? ms : 500;
+        f->now += slice;
+        ms -= slice;
+        for (int n = 0; n < CORE_NODES; n++) {
+            struct peer *peer = peer_find(f->core, f->nodes[n].incarnation);
+            if (peer != NULL && peer_is_live(peer) && peer->mapped && !f->nodes[n].silent)
+                beat(f, n);
+        }
+        tick(f);
+    }
+    size_t stay = 0;
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct action *action = &f->out.items[i];
+        if ((action->kind == ACTION_SEND && action->message.type == WIRE_ALIVE) ||
+            (action->kind == ACTION_PERSIST && action->lazy))
+            continue;
+        f->out.items[stay++] = *action;
+    }
+    f->out.count = stay;
+}
+
+void core_restored(struct core_fixture *f, int n, uint64_t checkpoint, int64_t at)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_RESTORED);
+
+    message.u.restored = (struct wire_restored){.checkpoint = checkpoint, .step = at};
+    core_say(f, n, message);
+}
+
+void core_report(struct core_fixture *f, int n, uint64_t round, int64_t begun, int64_t done)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_REPORT);
+
+    message.u.report = (struct wire_report){.round = round, .begun = begun, .done = done};
+    core_say(f, n, message);
+}
+
+void core_report_aborted(struct core_fixture *f, int n, uint64_t round, int64_t done)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_REPORT);
+
+    message.u.report =
+        (struct wire_report){.round = round, .begun = done, .done = done, .aborted = true};
+    core_say(f, n, message);
+}
+
+void core_at_step(struct core_fixture *f, int n, uint64_t round, int64_t at, bool captured)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_AT_STEP);
+
+    message.u.at_step = (struct wire_at_step){.round = round, .step = at, .captured = captured};
+    core_say(f, n, message);
+}
+
+void core_files(struct core_fixture *f, int n, uint64_t round, int64_t at, size_t count)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_FILES);
+    static const struct wire_file files[] = {{"a", 10, "xxh3-128:1"}, {"b", 20, "xxh3-128:2"}};
+
+    message.u.files.round = round;
+    message.u.files.step = at;
+    message.u.files.files.items = files;
+    message.u.files.files.count = count;
+    core_say(f, n, message);
+}
+
+void core_saved(struct core_fixture *f, int n, uint64_t round, int64_t at, size_t files)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_SAVED);
+
+    message.u.saved = (struct wire_saved){
+        .round = round, .step = at, .files_count = files, .bytes = 30, .save_ms = 40, .epoch = 2};
+    core_say(f, n, message);
+}
+
+void core_save(struct core_fixture *f, int n, uint64_t round, int64_t at)
+{
+    core_at_step(f, n, round, at, false);
+    core_files(f, n, round, at, 1);
+    core_saved(f, n, round, at, 1);
+}
+
+void core_save_failed(struct core_fixture *f, int n, uint64_t round, int64_t at, unsigned code)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_SAVE_FAILED);
+
+    message.u.save_failed =
+        (struct wire_save_failed){.round = round, .step = at, .code = code, .text = "no"};
+    core_say(f, n, message);
+}
+
+void core_past(struct core_fixture *f, int n, uint64_t round, int64_t begun)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_PAST);
+
+    message.u.past = (struct wire_past){.round = round, .begun = begun};
+    core_say(f, n, message);
+}
+
+void core_save_at(struct core_fixture *f, int n, int64_t at)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_SAVE_AT);
+
+    message.u.save_at.step = at;
+    core_say(f, n, message);
+}
+
+void core_notice(struct core_fixture *f, int n, const char *id, int64_t left_ms)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_NOTICE);
+
+    message.u.notice = (struct wire_notice){.id = id,
+                                            .kind = NOTICE_PREEMPT,
+                                            .source = "test",
+                                            .left_ms = left_ms,
+                                            .cancellable = true,
+                                            .text = "spot",
+                                            .rank = (int64_t)f->nodes[n].rank};
+    core_say(f, n, message);
+}
+
+void core_cancel(struct core_fixture *f, int n, const char *id)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_CANCEL);
+
+    message.u.cancel.id = id;
+    core_say(f, n, message);
+}
+
+void core_error(struct core_fixture *f, int n, int64_t at, const char *text)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_ERROR);
+
+    message.u.error = (struct wire_error){.code = 3, .step = at, .text = text};
+    core_say(f, n, message);
+}
+
+void core_leave(struct core_fixture *f, int n, enum wire_leave_why why, int64_t code)
+{
+    struct wire_msg message = core_msg(f, n, WIRE_LEAVE);
+
+    message.u.leave = (struct wire_leave){.why = why, .code = code, .done = f->nodes[n].done};
+    core_say(f, n, message);
+}
+
+void core_save_now(struct core_fixture *f, const char *id)
+{
+    struct wire_msg message = {.type = WIRE_SAVE_NOW};
+
+    message.u.save_now.id = id;
+    core_tool(f, message, 1);
+}
+
+void core_commit_at(struct core_fixture *f, int64_t at)
+{
+    char id[32];
+    uint64_t round = core_job(f)->round + 1;
+    bool sharded = f->layout == LAYOUT_SHARDED;
+
+    snprintf(id, sizeof id, "save-%llu", (unsigned long long)round);
+    core_save_now(f, id);
+    for (int n = 0; n < (int)f->world_size; n++)
+        core_report(f, n, round, at, at);
+    for (int n = (int)f->world_size - 1; n >= 0; n--) {
+        if (sharded || n == 0)
+            core_save(f, n, round, at);
+        else
+            core_at_step(f, n, round, at, true);
+    }
+    assert_int_equal(registry_newest(core_job(f))->row.step, at);
+    core_clear(f);
+}
+
+/* --- the actions as text -------------------------------------------------------------------------- */
+
+struct line {
+    char *text;
+    size_t used, size;
+};
+
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct line *line, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
+    va_end(args);
+    assert_true(n >= 0 && (size_t)n < line->size - line->used);
+    line->used += (size_t)n;
+}
+
+static const char *notice_state(enum record_notice_state state)
+{
+    return state == RECORD_NOTICE_ACTIVE      ? "active"
+           : state == RECORD_NOTICE_CANCELLED ? "cancelled"
+                                              : "served";
+}
+
+static void put_event(struct line *line, const struct wire_event *event)
+{
+    put(line, "%s", wire_event_kind_name((unsigned)event->kind));
+    if (event->round > 0)
+        put(line, " r%llu", (unsigned long long)event->round);
+    if (event->cause != CAUSE_NONE)
+        put(line, " %s", wire_cause_name((unsigned)event->cause));
+    if (event->step >= 0)
+        put(line, " S%lld", (long long)event->step);
+    if (event->checkpoint > 0)
+        put(line, " c%llu", (unsigned long long)event->checkpoint);
+    if (event->rank >= 0)
+        put(line, " rank %lld", (long long)event->rank);
+    if (event->code > 0 && event->kind != EVENT_TERMINATION)
+        put(line, " %s", muster_status_name((enum muster_status)event->code));
+    if (event->flags & EVENT_FLAG_ABORT)
+        put(line, " abort");
+    if (event->flags & EVENT_FLAG_RETRY)
+        put(line, " retry");
+    if (event->flags & EVENT_FLAG_ROUND_FOLLOWS)
+        put(line, " follows");
+    for (size_t i = 0; i < event->members.count; i++)
+        put(line, "%s%llu%s", i ? "," : " m", (unsigned long long)event->members.items[i].rank,
+            event->members.items[i].flags & MEMBER_FLAG_WRITER ? "w" : "");
+}
+
+static void put_row(struct line *line, const struct record *row)
+{
+    switch (row->kind) {
+    case RECORD_BROKER:
+        put(line, "+broker %llu", (unsigned long long)row->u.broker.epoch);
+        break;
+    case RECORD_JOB:
+        put(line, "+job");
+        break;
+    case RECORD_GENERATION:
+        put(line, "+generation %s", wire_generation_state_name(row->u.generation.state));
+        break;
+    case RECORD_NODE:
+        put(line, "+node %llu %s #%llu", (unsigned long long)row->u.node.rank,
+            wire_node_state_name(row->u.node.state), (unsigned long long)row->u.node.last_request);
+        break;
+    case RECORD_PROGRESS:
+        put(line, "+progress");
+        break;
+    case RECORD_NOTICE:
+        put(line, "+notice %s %s", row->u.notice.id, notice_state(row->u.notice.state));
+        break;
+    case RECORD_EVENT:
+        put(line, "+event %llu", (unsigned long long)row->u.event.seq);
+        break;
+    case RECORD_ROUND:
+        put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
+            wire_round_state_name(row->u.round.state));
+        break;
+    case RECORD_PARTICIPANT:
+        put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
+            (unsigned long long)row->u.participant.rank);
+        break;
+    case RECORD_CHECKPOINT:
+        put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
+            wire_checkpoint_state_name(row->u.checkpoint.state));
+        break;
+    case RECORD_SUPERSEDE:
+        put(line, "+supersede >%lld", (long long)row->u.supersede.beyond_step);
+        break;
+    case RECORD_SHARD:
+        put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
+            (unsigned long long)row->u.shard.rank);
+        break;
+    case RECORD_FILE:
+        put(line, "+file %s", row->u.file.path);
+        break;
+    default:
+        fail();
+    }
+}
+
+static void put_sent(struct line *line, const struct action *action)
+{
+    const struct wire_msg *message = &action->message;
+
+    if (action->route >= 100 && action->route < 100 + CORE_NODES)
+        put(line, "%llu:", (unsigned long long)action->route - 100);
+    else
+        put(line, "@%llu:", (unsigned long long)action->route);
+    switch (message->type) {
+    case WIRE_ACK:
+        put(line, "ack #%llu %s", (unsigned long long)message->u.ack.request,
+            muster_status_name((enum muster_status)message->u.ack.code));
+        if (message->u.ack.value > 0)
+            put(line, "=%llu", (unsigned long long)message->u.ack.value);
+        break;
+    case WIRE_REFUSED:
+        put(line, "refused %s%s", muster_status_name((enum muster_status)message->u.refused.code),
+            message->u.refused.retry ? " retry" : "");
+        break;
+    case WIRE_WELCOME:
+        put(line, "welcome g%llu", (unsigned long long)message->u.welcome.generation);
+        break;
+    default:
+        put(line, "%s", wire_type_name(message->type));
+    }
+}
+
+static void put_action(struct line *line, const struct action *action, bool numbers)
+{
+    switch (action->kind) {
+    case ACTION_PERSIST:
+        put_row(line, &action->record);
+        break;
+    case ACTION_PUBLISH:
+        if (action->message.type != WIRE_EVENT) {
+            put(line, "!probe");
+            break;
+        }
+        if (numbers)
+            put(line, "!%llu ", (unsigned long long)action->message.u.event.seq);
+        put_event(line, &action->message.u.event);
+        break;
+    case ACTION_HINT:
+        put(line, "hint %s", action->message.u.hint.id);
+        break;
+    case ACTION_SEND:
+        put_sent(line, action);
+        break;
+    case ACTION_SEND_EVENTS:
+        put(line, "%llu:events %llu", (unsigned long long)action->route - 100,
+            (unsigned long long)action->number);
+        break;
+    case ACTION_SEND_MANIFEST:
+        put(line, "%llu:manifest %llu+%llu", (unsigned long long)action->route - 100,
+            (unsigned long long)action->number, (unsigned long long)action->count);
+        break;
+    case ACTION_SEND_ROWS:
+        put(line, "@%llu:rows", (unsigned long long)action->route);
+        break;
+    default:
+        fail();
+    }
+}
+
+enum which { ALL, EVENTS, ANSWERS };
+
+static const char *text_of(struct core_fixture *f, enum which which)
+{
+    struct line line = {f->text, 0, sizeof f->text};
+
+    f->text[0] = '\0';
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct action *action = &f->out.items[i];
+        bool event = action->kind == ACTION_PUBLISH && action->message.type == WIRE_EVENT;
+        bool answer = action->kind != ACTION_PERSIST && action->kind != ACTION_PUBLISH &&
+                      action->kind != ACTION_HINT;
+        if ((which == EVENTS && !event) || (which == ANSWERS && !answer))
+            continue;
+        if (line.used > 0)
+            put(&line, "; ");
+        put_action(&line, action, which == ALL);
+    }
+    return f->text;
+}
+
+const char *core_text(struct core_fixture *f)
+{
+    return text_of(f, ALL);
+}
+
+const char *core_events(struct core_fixture *f)
+{
+    return text_of(f, EVENTS);
+}
+
+const char *core_answers(struct core_fixture *f)
+{
+    return text_of(f, ANSWERS);
+}
+
+const struct wire_msg *core_sent(const struct core_fixture *f, uint64_t route, enum wire_type type)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_SEND && f->out.items[i].route == route &&
+            f->out.items[i].message.type == type)
+            return &f->out.items[i].message;
+    return NULL;
+}
+
+const struct wire_event *core_event(const struct core_fixture *f, enum wire_event_kind kind)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PUBLISH && f->out.items[i].message.type == WIRE_EVENT &&
+            f->out.items[i].message.u.event.kind == kind)
+            return &f->out.items[i].message.u.event;
+    return NULL;
+}
+
+const struct record *core_row(const struct core_fixture *f, enum record_kind kind)
+{
+    const struct record *last = NULL;
+
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PERSIST && f->out.items[i].record.kind == kind)
+            last = &f->out.items[i].record;
+    return last;
+}
+
+struct job *core_job(struct core_fixture *f)
+{
+    return job_find(f->core, f->job);
+}

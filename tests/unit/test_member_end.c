@@ -1,0 +1,567 @@
+/* The node's core: errors, steps that are broken off, deadlines, restoring, leaving. protocol.md section 4, 6
+ * (margins, "a rank finishes early") and 7. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int joining(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_open(&f, 0, LAYOUT_REPLICATED);
+    member_tick_at(&f, f.now);
+    member_welcome(&f, true);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static void anew(struct member_fixture *f)
+{
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+}
+
+enum where { IDLE, FROZEN, THAWED, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
+
+/* Round 1 at step 5, this node the writer. */
+static void bring(struct member_fixture *f, enum where where, enum wire_cause cause)
+{
+    member_stand(f, 5);
+    if (where == IDLE)
+        return;
+    member_freeze(f, 1, cause, false);
+    member_ack_all(f);
+    if (where == THAWED)
+        member_pass(f, THAW_MS, true);
+    if (where < TO_STEP)
+        return;
+    member_decision(f, 1, cause, 5, 2);
+    if (where >= CAPTURING)
+        member_arrive(f);
+    if (where == CAPTURED)
+        member_saved(f, 1, 1);
+    member_ack_all(f);
+}
+
+/* --- errors of others -------------------------------------------------------------------------------------- */
+
+static void an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_peer_error(f, 2, false);
+    assert_member(f, "on_error MUSTER_E_PEER; close; HEARTBEAT; view end MUSTER_E_PEER");
+    const struct muster_error *end = &member_seen(f)->end;
+    assert_int_equal(end->rank, 2);
+    assert_int_equal(end->code, 3); /* the rank's own */
+    assert_int_equal(end->step, 7);
+    assert_string_equal(end->text, "loss is NaN");
+    assert_false(member_seen(f)->leave_restart);
+    member_peer_error(f, 0, false); /* the first one wins */
+    assert_member(f, "HEARTBEAT");
+    assert_int_equal(member_seen(f)->end.rank, 2);
+}
+
+static void a_step_that_does_not_return_after_an_error_ends_the_process(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_peer_error(f, 2, false);
+    member_pass(f, 20000 - 1, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+    member_pass(f, 1, true);
+    assert_false(member_did(f, MEMBER_EXIT_PROCESS)->restart);
+    anew(f);
+    member_in_step(f, 8);
+    member_peer_error(f, 2, false);
+    member_pass(f, 10000, true);
+    member_stand(f, 7); /* it came back */
+    member_pass(f, 30000, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+}
+
+static void an_own_deadline_shortens_that_wait(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 8000);
+    member_in_step(f, 8);
+    member_peer_error(f, 2, false);
+    member_pass(f, 8000 - MARGIN_MS - 1, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+    member_pass(f, 1, true);
+    assert_non_null(member_did(f, MEMBER_EXIT_PROCESS));
+}
+
+struct error_case {
+    const char *what;
+    enum where where;
+    enum view_mode mode; /* after the error with a round that follows */
+    int64_t wait_ms;     /* how long, when nothing more is heard */
+};
+
+static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(void **state)
+{
+    struct member_fixture *f = *state;
+    static const struct error_case table[] = {
+        {"idle", IDLE, VIEW_WAIT, THAW_MS},
+        {"frozen", FROZEN, VIEW_WAIT, THAW_MS},
+        {"thawed", THAWED, VIEW_WAIT, THAW_MS},
+        {"on the way", TO_STEP, VIEW_STEP_TO, GIVE_UP_MS + WAY_UNMEASURED_MS - WAY_MIN_MS},
+        {"captured", CAPTURED, VIEW_WAIT, GIVE_UP_MS},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        bring(f, table[i].where, CAUSE_OPERATOR);
+        member_peer_error(f, 2, true);
+        assert_non_null(member_did(f, MEMBER_ON_ERROR));
+        if (member_seen(f)->mode != table[i].mode)
+            fail_msg("%s: %s", table[i].what, member_text_of(f));
+        member_pass(f, table[i].wait_ms - 1, false);
+        if (member_seen(f)->mode != table[i].mode)
+            fail_msg("%s: too early", table[i].what);
+        member_pass(f, 1, false);
+        if (member_seen(f)->mode != VIEW_END)
+            fail_msg("%s: too late", table[i].what);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+        anew(f);
+    }
+}
+
+static void an_error_while_saving_is_returned_after_the_save(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, CAPTURING, CAUSE_OPERATOR);
+    member_peer_error(f, 2, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+    member_pass(f, 300000, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE); /* the thread is busy with it */
+    member_saved(f, 1, 1);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, false);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+}
+
+static void an_error_before_a_termination_is_overtaken_by_its_commit(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, CAPTURED, CAUSE_TERMINATION);
+    member_peer_error(f, 2, true);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_pass(f, MANIFEST_WAIT_MS, true);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
+    anew(f);
+    bring(f, CAPTURED, CAUSE_TERMINATION);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_peer_error(f, 2, false); /* the others are leaving already */
+    assert_member(f, "HEARTBEAT");
+}
+
+static void a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_freeze(f, 1, CAUSE_TERMINATION, true);
+    assert_member(f, "close; HEARTBEAT; view wait; on_error MUSTER_E_PEER");
+    member_step_failed(f); /* broken off: its begun was taken back */
+    assert_member(f, "REPORT #2 r1 7/7 aborted");
+    member_ack_all(f);
+    member_pass(f, THAW_ABORTED_MS - 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    anew(f);
+    member_stand(f, 7);
+    member_freeze(f, 1, CAUSE_TERMINATION, true);
+    assert_member(f, "close; HEARTBEAT; view wait; REPORT #2 r1 7/7 aborted");
+    anew(f);
+    member_in_step(f, 8);
+    member_freeze(f, 1, CAUSE_TERMINATION, true);
+    member_stand(f, 8); /* it came to its end after all */
+    member_arrive(f);
+    assert_member(f, "REPORT #2 r1 8/8 aborted");
+}
+
+static void a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_freeze(f, 1, CAUSE_TERMINATION, true);
+    member_pass(f, THAW_MS + 20000 - 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
+/* --- own errors ------------------------------------------------------------------------------------------------ */
+
+static void an_own_error_is_told_and_ends_every_boundary(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 7);
+    member_step_failed(f);
+    assert_member(f, "ERROR #2; close; view end MUSTER_E_STEP");
+    assert_int_equal(member_sent(f, WIRE_ERROR)->u.error.step, 7);
+    assert_string_equal(member_sent(f, WIRE_ERROR)->u.error.text, "mine");
+    member_peer_error(f, 1, false); /* its own, back from the broker */
+    assert_member(f, "HEARTBEAT");
+    member_freeze(f, 1, CAUSE_TERMINATION, true);
+    assert_member(f, "HEARTBEAT");
+}
+
+static void a_step_that_fails_after_anothers_error_is_no_error_of_its_own(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_peer_error(f, 2, true);
+    member_step_failed(f);
+    assert_member(f, "");
+    anew(f);
+    member_in_step(f, 8);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_step_failed(f);
+    assert_member(f, "");
+}
+
+/* --- deadlines ---------------------------------------------------------------------------------------------------- */
+
+static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int where = IDLE; where < WHERE_COUNT; where++) {
+        member_notice(f, "n1", 60000);
+        int64_t at = f->now + 60000 - MARGIN_MS;
+        bring(f, (enum where)where, CAUSE_TERMINATION);
+        member_pass(f, at - f->now - 1, true);
+        assert_true(member_seen(f)->mode != VIEW_END);
+        member_pass(f, 1, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
+        assert_int_equal(member_seen(f)->end.code, MUSTER_E_NOT_SAVED);
+        assert_true(member_seen(f)->leave_restart);
+        member_saved(f, 1, 1);
+        assert_int_equal(member_sent_count(f, WIRE_SAVED), 0);
+        anew(f);
+    }
+}
+
+static void at_the_margin_a_running_step_is_not_waited_for(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 5000);
+    member_in_step(f, 8);
+    member_pass(f, 5000 - MARGIN_MS, true);
+    assert_non_null(member_did(f, MEMBER_ON_ERROR));
+    member_pass(f, MARGIN_MS / 2 - 1, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+    member_pass(f, 1, true);
+    assert_true(member_did(f, MEMBER_EXIT_PROCESS)->restart);
+}
+
+static void a_committed_checkpoint_is_not_called_lost_at_the_margin(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 5000);
+    bring(f, CAPTURED, CAUSE_TERMINATION);
+    member_pass(f, 3500, true);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_pass(f, MANIFEST_WAIT_MS, true);
+    assert_int_equal(member_seen(f)->end.code, 0);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
+}
+
+static void a_notice_of_another_rank_is_none_of_this_nodes_clock(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event = member_event(f, EVENT_TERMINATION);
+
+    event.rank = 2;
+    event.text = "n9";
+    event.left_ms = 3000;
+    member_tell(f, event);
+    assert_true(member_seen(f)->termination_seen);
+    member_pass(f, 10000, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
+struct end_case {
+    const char *what;
+    enum wire_event_kind kind;
+    uint64_t flags;
+    enum muster_status status;
+    bool restart;
+};
+
+static void events_that_end_the_generation_end_the_node(void **state)
+{
+    struct member_fixture *f = *state;
+    static const struct end_case table[] = {
+        {"not saved", EVENT_NOT_SAVED, 0, MUSTER_PREEMPTED, true},
+        {"unchanged", EVENT_UNCHANGED, 0, MUSTER_PREEMPTED, true},
+        {"node lost", EVENT_NODE_LOST, 0, MUSTER_E_PEER, false},
+        {"rank restarted", EVENT_RANK_RESTARTED, 0, MUSTER_E_PEER, false},
+        {"join failed", EVENT_JOIN_FAILED, 0, MUSTER_E_JOIN, false},
+        {"restore failed", EVENT_RESTORE_FAILED, 0, MUSTER_E_RESTORE, false},
+        {"an older one follows", EVENT_RESTORE_FAILED, EVENT_FLAG_RETRY, MUSTER_OK, false},
+        {"stuck", EVENT_STUCK, 0, MUSTER_OK, false},
+        {"a kind that is not known here", EVENT_KIND_COUNT, 0, MUSTER_OK, false},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct wire_event event = member_event(f, table[i].kind);
+        event.flags = table[i].flags;
+        event.cause = CAUSE_TERMINATION;
+        event.rank = 2;
+        event.text = "why";
+        member_tell(f, event);
+        bool end = member_seen(f)->mode == VIEW_END;
+        if (end != (table[i].status != MUSTER_OK) ||
+            member_seen(f)->end.status != table[i].status ||
+            member_seen(f)->leave_restart != table[i].restart)
+            fail_msg("%s: %s", table[i].what, member_text_of(f));
+        anew(f);
+    }
+}
+
+/* --- restoring ---------------------------------------------------------------------------------------------------- */
+
+static void joined_to(struct member_fixture *f, bool repair)
+{
+    struct wire_snapshot s = member_snapshot_made(f);
+
+    s.generation_state = GENERATION_JOINING;
+    s.resume_ready = !repair;
+    s.resume_repair = repair;
+    s.resume_checkpoint = 4;
+    s.resume_step = 40;
+    s.resume_path = "/ckpt/step-40";
+    member_snapshot(f, s);
+}
+
+static void an_older_choice_is_restored_instead(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event = member_event(f, EVENT_RESTORE_FAILED);
+
+    joined_to(f, false);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_RESTORE_FAILED, .checkpoint = 4, .step = 40, .text = "torn"});
+    assert_member(f, "RESTORE_FAILED #1");
+    event.flags = EVENT_FLAG_RETRY;
+    event.checkpoint = 4;
+    member_tell(f, event);
+    event = member_event(f, EVENT_RESUME);
+    event.checkpoint = 3;
+    event.step = 30;
+    event.path = "/ckpt/step-30";
+    member_tell(f, event);
+    assert_int_equal(member_seen(f)->resume_checkpoint, 3);
+    assert_string_equal(member_seen(f)->resume_path, "/ckpt/step-30");
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+}
+
+static void a_choice_that_cannot_be_repaired_is_a_failed_restore(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int fallback = 0; fallback < 2; fallback++) {
+        if (fallback == 1)
+            joined_to(f, false); /* a newer choice was announced before, and given up */
+        joined_to(f, true);
+        struct wire_msg message = member_down(f, WIRE_MANIFEST_CHUNK);
+        message.u.manifest_chunk = (struct wire_manifest_chunk){
+            .checkpoint = 4, .round_generation = 1, .step = 40, .total = 2};
+        message.u.manifest_chunk.bytes.data = (const uint8_t *)"{}";
+        message.u.manifest_chunk.bytes.size = 2;
+        member_frame(f, message);
+        assert_int_equal(member_did(f, MEMBER_WRITE_MANIFEST)->round, 4);
+        member_feed(f, (struct member_input){
+                           .kind = MEMBER_MANIFEST_FAILED, .checkpoint = 4, .text = "gone"});
+        assert_non_null(member_sent(f, WIRE_RESTORE_FAILED));
+        assert_int_equal(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.checkpoint, 4);
+        member_fixture_close(f);
+        joining((void **)&f);
+    }
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------------- */
+
+struct close_case {
+    const char *what;
+    enum where where;
+    enum wire_cause cause;
+    int64_t stands, step;
+    bool leaves_at_once;
+};
+
+static void closing_leaves_at_once_unless_a_round_needs_this_node(void **state)
+{
+    struct member_fixture *f = *state;
+    static const struct close_case table[] = {
+        {"idle", IDLE, CAUSE_NONE, 5, 5, true},
+        {"frozen", FROZEN, CAUSE_OPERATOR, 5, 5, false},
+        {"thawed", THAWED, CAUSE_OPERATOR, 5, 5, true},
+        {"before the save step", TO_STEP, CAUSE_TERMINATION, 4, 5, true},
+        {"captured", CAPTURED, CAUSE_OPERATOR, 5, 5, true},
+        {"captured, termination", CAPTURED, CAUSE_TERMINATION, 5, 5, false},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        bring(f, table[i].where, table[i].cause);
+        f->done = f->begun = table[i].stands;
+        member_close(f, LEAVE_FINISHED);
+        if ((member_sent(f, WIRE_LEAVE) != NULL) != table[i].leaves_at_once)
+            fail_msg("%s: %s", table[i].what, member_text_of(f));
+        assert_false(member_seen(f)->left);
+        if (table[i].leaves_at_once) {
+            assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.done, table[i].stands);
+            assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.code, 9);
+            member_ack_all(f);
+            assert_true(member_seen(f)->left);
+        }
+        anew(f);
+    }
+}
+
+static void a_rank_that_finishes_at_the_save_step_saves_before_it_leaves(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, FROZEN, CAUSE_TERMINATION);
+    member_close(f, LEAVE_FINISHED);
+    member_decision(f, 1, CAUSE_TERMINATION, 5, 2);
+    assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
+    member_arrive(f);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+    member_saved(f, 1, 1);
+    assert_null(member_sent(f, WIRE_LEAVE));
+    member_ack_all(f);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_pass(f, MANIFEST_WAIT_MS, true);
+    assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.why, LEAVE_PREEMPTED);
+}
+
+static void closing_at_the_save_step_is_an_arrival(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, TO_STEP, CAUSE_OPERATOR);
+    member_close(f, LEAVE_FINISHED);
+    assert_member(f, "close; AT_STEP #3 r1 S5; view capture 5");
+    member_saved(f, 1, 1);
+    assert_non_null(member_sent(f, WIRE_LEAVE)); /* after SAVED: the numbers keep the order */
+    assert_true(member_sent(f, WIRE_LEAVE)->up.request > member_sent(f, WIRE_SAVED)->up.request);
+}
+
+static void a_leave_without_an_answer_is_waited_for_one_second(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_close(f, LEAVE_FINISHED);
+    assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
+    member_pass(f, LEAVE_MS - 1, false);
+    assert_false(member_seen(f)->left);
+    member_pass(f, 1, false);
+    assert_true(member_seen(f)->left);
+}
+
+static void closing_ends_also_when_the_broker_is_away(void **state)
+{
+    struct member_fixture *f = *state;
+    static const int64_t bounds[WHERE_COUNT] = {
+        [IDLE] = LEAVE_MS,     [FROZEN] = THAW_MS + LEAVE_MS,
+        [THAWED] = LEAVE_MS,   [TO_STEP] = LEAVE_MS, /* at 4, S is 5: it will not be reached */
+        [CAPTURED] = LEAVE_MS,
+    };
+
+    for (int where = IDLE; where < WHERE_COUNT; where++) {
+        if (where == CAPTURING)
+            continue; /* ends with its save */
+        bring(f, (enum where)where, CAUSE_OPERATOR);
+        if (where == TO_STEP)
+            member_stand(f, 4);
+        member_ack(f, 0, MUSTER_E_HELLO); /* the link is down from here on */
+        member_close(f, LEAVE_FINISHED);
+        member_pass(f, bounds[where], false);
+        if (!member_seen(f)->left)
+            fail_msg("state %d does not leave", where);
+        anew(f);
+    }
+}
+
+static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 3000);
+    member_ack_all(f);
+    member_tick_at(f, f->now + 1900);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 500, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    member_ack_all(f);
+    assert_true(member_seen(f)->left);
+}
+
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary, running),
+        T(a_step_that_does_not_return_after_an_error_ends_the_process, running),
+        T(an_own_deadline_shortens_that_wait, running),
+        T(a_round_that_follows_is_served_first_and_waited_for_with_a_bound, running),
+        T(an_error_while_saving_is_returned_after_the_save, running),
+        T(an_error_before_a_termination_is_overtaken_by_its_commit, running),
+        T(a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight, running),
+        T(a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound, running),
+        T(an_own_error_is_told_and_ends_every_boundary, running),
+        T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, running),
+        T(at_its_own_margin_a_node_leaves_with_the_restart_code, running),
+        T(at_the_margin_a_running_step_is_not_waited_for, running),
+        T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
+        T(a_notice_of_another_rank_is_none_of_this_nodes_clock, running),
+        T(events_that_end_the_generation_end_the_node, running),
+        T(an_older_choice_is_restored_instead, joining),
+        T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
+        T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
+        T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
+        T(closing_at_the_save_step_is_an_arrival, running),
+        T(a_leave_without_an_answer_is_waited_for_one_second, running),
+        T(closing_ends_also_when_the_broker_is_away, running),
+        T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, running),
+    };
+
+    return cmocka_run_group_tests_name("member_end", tests, NULL, NULL);
+}
