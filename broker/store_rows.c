@@ -568,8 +568,7 @@ static const struct {
     {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank"},
     {RECORD_PROGRESS, " WHERE job = ?1 AND incarnation IN (SELECT incarnation FROM node"
                       " WHERE job = ?1 AND generation = ?2)"},
-    {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 AND state = 'active'"
-                    " ORDER BY received_unix_ms, id"},
+    {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 ORDER BY received_unix_ms, id"},
     {RECORD_ROUND,
      " WHERE job = ?1 AND round IN (SELECT round FROM round WHERE job = ?1 AND state NOT IN"
      " ('freezing', 'decided', 'writing') ORDER BY round DESC LIMIT " STRING_OF(

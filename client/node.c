@@ -335,10 +335,11 @@ void muster_notify_signal(int signo)
 
 /* --- closing ------------------------------------------------------------------------------------- */
 
-static enum wire_leave_why why_leaving(const struct member_view *view, int code)
+static enum wire_leave_why why_leaving(const struct muster_node *node,
+                                       const struct member_view *view, int code)
 {
-    if (view->mode != VIEW_END)
-        return code == 0 ? LEAVE_FINISHED : LEAVE_FAILED;
+    if (view->mode != VIEW_END) /* who closes inside a scope did not finish it */
+        return code == 0 && !node->scope_open ? LEAVE_FINISHED : LEAVE_FAILED;
     if (view->leave_restart)
         return LEAVE_PREEMPTED;
     return view->end.status == MUSTER_E_STEP ? LEAVE_FAILED : LEAVE_ERROR;
@@ -353,7 +354,7 @@ static enum muster_status close_with_broker(struct muster_node *node, int code,
     agent_view(node->agent, &view);
     if (view.mode == VIEW_END && view.leave_restart)
         code = node->options.termination.restart_code;
-    agent_leave(node->agent, why_leaving(&view, code), code);
+    agent_leave(node->agent, why_leaving(node, &view, code), code);
     agent_view(node->agent, &view);
     if (view.mode != VIEW_END || !view.leave_restart)
         return MUSTER_OK;
@@ -363,11 +364,12 @@ static enum muster_status close_with_broker(struct muster_node *node, int code,
 }
 
 /* A boundary too: with a notice it saves what is newer than the last save. */
-static enum muster_status close_alone(struct muster_node *node, struct muster_error *err)
+static enum muster_status close_alone(struct muster_node *node, int code, struct muster_error *err)
 {
     struct muster_error why;
 
-    if (!node->restored || local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED)
+    if (!node->restored || code != 0 || node->scope_open || /* inside a step: no state to save */
+        local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED)
         return MUSTER_OK;
     if (err != NULL)
         *err = why;
@@ -384,7 +386,8 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     *node = NULL;
     if (gate_forked(n->gate)) /* threads, sockets and locks are the parent's: nothing is freed */
         return forked("muster_node_close", ret_error);
-    status = n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, ret_error);
+    status =
+        n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (status == MUSTER_PREEMPTED)
         leave_process(n);
     agent_destroy(&n->agent);

@@ -314,10 +314,14 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     pthread_mutex_lock(&agent->mutex);
     gate_close(agent->gate);
     agent->gate->due = INT64_MAX;
+    /* A program that finished has ended its last step; one that failed between two boundaries is in
+     * the middle of a step, and its state is that of none. */
+    bool broken = gate_begun(agent->gate) > gate_done(agent->gate) && why == LEAVE_FAILED;
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
     if (post != NULL && !agent->leaving) {
         post->input.why = why;
         post->input.code = code;
+        post->input.broken = broken;
         agent->leaving = true;
         go_on = post_put(agent, post, NULL) == MUSTER_OK;
     } else

@@ -85,6 +85,8 @@ static void publish_view(struct agent *agent)
     atomic_store(&agent->save_step, save_step);
     if (view->mode == VIEW_OPEN)
         gate_open(agent->gate);
+    else
+        gate_close(agent->gate); /* the core closed it before; a view never leaves it open */
     pthread_cond_broadcast(&agent->changed);
 }
 

@@ -442,8 +442,10 @@ static void on_start(struct core *core)
             job->trainers[job->gen.error_rank] != NULL)
             job->trainers[job->gen.error_rank]->failed = true;
         restart_rounds(core, job);
-        if (job->want == CAUSE_NONE && job->gen.state == GENERATION_RUNNING &&
-            notice_any_active(job) && round_open_one(job) == NULL)
+        bool takes_notices =
+            job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
+        if (job->want == CAUSE_NONE && takes_notices && notice_any_active(job) &&
+            round_open_one(job) == NULL)
             round_want(core, job, CAUSE_TERMINATION);
         job_timer(job, core->now);
     }

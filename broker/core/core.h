@@ -87,7 +87,7 @@ struct core *core_create(const struct core_options *options);
 void core_destroy(struct core **core);
 
 /* Before INPUT_START: one row of the database at a time, in this order: broker, jobs, then of each
- * job its newest generation, that generation's nodes, progress, notices (active), the
+ * job its newest generation, that generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
  * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
  * or writing (of any generation), the participants (ascending rank) and shard files of these,
  * checkpoints: every one `writing`, and the CORE_CHECKPOINTS_MAX newest committed. */

@@ -137,6 +137,12 @@ static void jump_above(struct core *core, struct job *job, const struct wire_msg
         persist_job(core, job);
 }
 
+/* A newer node may do what this broker has no word for. */
+static unsigned phase_known(uint64_t phase)
+{
+    return phase < PHASE_COUNT ? (unsigned)phase : PHASE_NONE;
+}
+
 static void take_facts(struct core *core, const struct input *in, struct peer *peer)
 {
     const struct wire_hello *hello = &in->message->u.hello;
@@ -148,7 +154,7 @@ static void take_facts(struct core *core, const struct input *in, struct peer *p
     peer->pinged_boot_ms = 0;
     peer->begun = hello->begun;
     peer->done = hello->done;
-    peer->phase = (unsigned)hello->phase;
+    peer->phase = phase_known(hello->phase);
     peer->named_round = hello->round;
     peer->applied_seq = in->message->up.applied_seq;
     peer->repeat_every_ms = REPEAT_MIN_MS;
@@ -188,6 +194,15 @@ static struct peer *holder_of(const struct job *job, enum wire_role role, uint64
             return peer;
     }
     return NULL;
+}
+
+/* A save that is under way is not given up for a process that came back: it ends by its bounds. */
+static bool saves_are_open(const struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            return true;
+    return false;
 }
 
 static bool rank_was_held(const struct job *job, enum wire_role role, uint64_t rank)
@@ -265,6 +280,13 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     if (holder != NULL && !takeover(core, in, holder))
         return NULL;
     if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
+        rank_was_held(job, role, rank) && saves_are_open(job)) {
+        refuse(core, in, MUSTER_E_ENDING, true,
+               out_printf(core, "job '%s' is saving; rank %llu may come back when that is over",
+                          job->name, (unsigned long long)rank));
+        return NULL;
+    }
+    if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
         rank_was_held(job, role, rank)) {
         struct wire_event event = event_make(job, EVENT_RANK_RESTARTED);
         event.rank = (int64_t)rank;
@@ -287,7 +309,8 @@ static bool ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
-            (generation_live_count(job) == 0 || core->now - job->gen.ending_boot_ms >= ENDING_MS));
+            (generation_live_count(job) == 0 ||
+             (core->now - job->gen.ending_boot_ms >= ENDING_MS && !saves_are_open(job))));
 }
 
 static void hello_new(struct core *core, const struct input *in, struct job *job)
@@ -470,7 +493,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
             round->way_until_boot_ms = until;
     }
     peer->named_round = beat->round;
-    peer->phase = (unsigned)beat->phase;
+    peer->phase = phase_known(beat->phase);
     peer->phase_ms = beat->phase_ms;
     peer->step_p95_ms = beat->step_p95_ms;
     peer->progress_dirty = true;

@@ -307,6 +307,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
 {
     struct round *round;
 
+    /* a resend */
     if (strcmp(job->save_now_id, id) == 0 && id[0] != '\0')
         return (struct answer){MUSTER_OK, "",
                                job->save_now_round ? job->save_now_round : job->round};
@@ -319,14 +320,24 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
                        job->name, (unsigned long long)job->gen.generation,
                        wire_generation_state_name(job->gen.state)),
             0};
-    snprintf(job->save_now_id, sizeof job->save_now_id, "%s", id);
     round = round_open_one(job);
     if (round == NULL) {
+        uint64_t before = job->round;
         round_want(core, job, CAUSE_OPERATOR);
         round = round_open_one(job);
+        if (round == NULL && job->round == before) { /* a promise would die with this broker */
+            if (job->want == CAUSE_OPERATOR)
+                job->want = CAUSE_NONE;
+            return (struct answer){
+                MUSTER_E_BUSY,
+                "no save can begin right now (the broker has just started, or "
+                "earlier saves are still being written); try again in a few seconds",
+                0};
+        }
     }
     /* an open round is an agreed save too: its outcome is the answer */
-    job->save_now_round = round ? round->round : job->round + (job->want != CAUSE_NONE);
+    snprintf(job->save_now_id, sizeof job->save_now_id, "%s", id);
+    job->save_now_round = round ? round->round : job->round;
     persist_job(core, job);
     return (struct answer){MUSTER_OK, "", job->save_now_round};
 }

@@ -173,7 +173,6 @@ void member_end(struct member *m, enum muster_status status, bool restart, int r
     char *fit = member_text(m, text);
     snprintf(m->view.end.text, sizeof m->view.end.text, "%s", fit);
     m->view.leave_restart = restart;
-    break_off_step(m, &m->view.end, restart);
     view_set(m, VIEW_END);
 }
 
@@ -248,6 +247,9 @@ static void on_close(struct member *m, const struct member_input *in)
     m->closing = true;
     m->why = in->why;
     m->exit_code = in->code;
+    m->unfit = in->broken;
+    if (m->part == PART_CAPTURED && m->give_up_at == NEVER)
+        m->give_up_at = m->now + GIVE_UP_MS;
     if (m->view.mode != VIEW_END)
         close_gate(m, GATE_NO_USE);
     round_arrived(m); /* a boundary too: the step that it ends may be the one to save */

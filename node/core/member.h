@@ -89,6 +89,7 @@ struct member_input {
     int64_t step_in_epoch;
     int64_t data_position;
     enum wire_leave_why why;
+    bool broken; /* CLOSE: inside a step that never ended; begun was taken back all the same */
 };
 
 enum view_mode { VIEW_WAIT, VIEW_OPEN, VIEW_STEP_TO, VIEW_CAPTURE, VIEW_END };

@@ -28,17 +28,22 @@ static void arm_exit(struct member *m, bool restart)
 
     if (deadline != NEVER && deadline - MARGIN_MS < at)
         at = deadline - MARGIN_MS;
+    if (at < m->now + MARGIN_MS / 2)
+        at = m->now + MARGIN_MS / 2; /* on_error is given a moment */
     if (at < m->exit_at)
         m->exit_at = at;
     m->exit_restart = restart;
 }
 
-/* A step in flight would wait for ever: its peers leave too. Once an end. */
-void break_off_step(struct member *m, const struct muster_error *why, bool restart)
+/* A step in flight would wait for ever: its peers leave too. Judged by what the gate's closing gave:
+ * a begun that was read earlier may be one behind. */
+static void break_off_step(struct member *m, const struct muster_error *why, bool restart)
 {
-    if (m->begun <= m->done || m->exit_at != NEVER)
+    if (m->begun <= m->done)
         return;
-    ask_on_error(m, why->status, why->rank, why->code, why->step, why->text);
+    if (!m->broken_off)
+        ask_on_error(m, why->status, why->rank, why->code, why->step, why->text);
+    m->broken_off = true;
     arm_exit(m, restart);
 }
 
@@ -113,8 +118,20 @@ void round_gate_closed(struct member *m)
     enum gate_use use = m->gate_use;
 
     m->gate_use = GATE_NO_USE;
-    if (m->view.mode == VIEW_END)
+    if (m->view.mode == VIEW_END) {
+        break_off_step(m, &m->view.end, m->view.leave_restart);
         return;
+    }
+    if (m->part == PART_COMMITTED) {
+        struct muster_error why = {.status = MUSTER_PREEMPTED, .rank = -1, .step = m->step};
+        snprintf(why.text, sizeof why.text,
+                 "the job's checkpoint is committed; it is being terminated");
+        break_off_step(m, &why, true);
+    } else if (m->error.status != MUSTER_OK && !m->abort_mode) {
+        break_off_step(m, &m->error, false);
+    }
+    if (m->unfit)
+        return; /* its state is that of no step: nothing to report, nowhere to go */
     if (use == GATE_DECISION) {
         walk(m);
     } else if (use == GATE_FREEZE && m->part == PART_FROZEN) {
@@ -134,7 +151,7 @@ void round_gate_closed(struct member *m)
 static void report_if_quiet(struct member *m)
 {
     if (m->part == PART_FROZEN && m->abort_mode && !m->reported && m->begun == m->done &&
-        m->gate_use == GATE_NO_USE)
+        m->gate_use == GATE_NO_USE && !m->unfit)
         report(m, m->done, m->done);
 }
 
@@ -154,6 +171,8 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
     m->reported = same && m->reported;
     m->policy_wait = false;
     m->policy_until = NEVER;
+    m->thaw_at = m->give_up_at = NEVER; /* a late decision must not be thawed in its own step */
+    m->part = PART_NONE;                /* until the gate's closing says where this node stands */
     m->error_until = m->error.status != MUSTER_OK ? m->now + GIVE_UP_MS : NEVER;
     close_gate(m, GATE_DECISION);
     view_set(m, VIEW_WAIT);
@@ -163,7 +182,7 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
 
 static void hold_or_go(struct member *m)
 {
-    if (m->cause == CAUSE_TERMINATION) {
+    if (m->cause == CAUSE_TERMINATION || m->closing) {
         m->give_up_at = m->now + GIVE_UP_MS;
         view_set(m, VIEW_WAIT);
     } else {
@@ -176,7 +195,7 @@ static void hold_or_go(struct member *m)
 void round_arrived(struct member *m)
 {
     report_if_quiet(m);
-    if (m->part != PART_TO_STEP || m->begun != m->step || m->done != m->step)
+    if (m->unfit || m->part != PART_TO_STEP || m->begun != m->step || m->done != m->step)
         return;
     struct wire_msg message = message_make(WIRE_AT_STEP);
     message.u.at_step =
@@ -307,11 +326,6 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     m->manifest_until = m->now + (writes_manifest ? ENDING_MS : MANIFEST_WAIT_MS);
     close_gate(m, GATE_NO_USE);
     view_set(m, VIEW_WAIT);
-    if (m->begun > m->done) { /* its peers are leaving: a collective would wait for ever */
-        ask_on_error(m, MUSTER_PREEMPTED, -1, 0, m->step,
-                     "the job's checkpoint is committed; it is being terminated");
-        arm_exit(m, true);
-    }
 }
 
 void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again,
@@ -361,17 +375,28 @@ static void manifest_ask(struct member *m)
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
-void manifest_begin(struct member *m, uint64_t checkpoint)
+static void manifest_start(struct member *m, uint64_t checkpoint)
 {
-    if (m->manifest == checkpoint)
-        return;
-    free(m->manifest_bytes);
-    m->manifest_bytes = NULL;
     m->manifest = checkpoint;
     m->manifest_total = m->manifest_have = 0;
     m->manifest_writing = false;
     m->manifest_late = m->now + ENDING_MS;
     manifest_ask(m);
+}
+
+/* One at a time, each to its end: a checkpoint without its manifest is repaired only if it is the one
+ * that is resumed from. */
+void manifest_begin(struct member *m, uint64_t checkpoint)
+{
+    if (m->manifest == checkpoint)
+        return;
+    for (size_t i = 0; i < m->manifests_waiting_count; i++)
+        if (m->manifests_waiting[i] == checkpoint)
+            return;
+    if (m->manifest == 0)
+        manifest_start(m, checkpoint);
+    else if (m->manifests_waiting_count < ROUNDS_ACTIVE_MAX)
+        m->manifests_waiting[m->manifests_waiting_count++] = checkpoint;
 }
 
 void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
@@ -417,6 +442,13 @@ static void manifest_forget(struct member *m)
     m->manifest = 0;
     m->manifest_writing = false;
     m->manifest_ask_at = NEVER;
+    if (m->manifests_waiting_count == 0)
+        return;
+    uint64_t next = m->manifests_waiting[0];
+    m->manifests_waiting_count--;
+    memmove(m->manifests_waiting, m->manifests_waiting + 1,
+            m->manifests_waiting_count * sizeof m->manifests_waiting[0]);
+    manifest_start(m, next);
 }
 
 void manifest_done(struct member *m, const struct member_input *in, bool written)
@@ -460,6 +492,7 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
     ask_on_error(m, MUSTER_E_PEER, rank, code, step, text);
     if (m->begun > m->done)
         arm_exit(m, false);
+    m->broken_off = true;
     if (round_follows) {
         bool idle = m->part == PART_NONE || m->part == PART_THAWED;
         m->error_until = m->now + (idle ? THAW_MS : GIVE_UP_MS);
@@ -496,8 +529,12 @@ static bool something_keeps_it(const struct member *m)
 {
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
 
+    if (m->unfit)
+        return false;
     if (m->view.mode == VIEW_END)
         return manifest;
+    if (m->gate_use != GATE_NO_USE)
+        return true; /* a freeze or a decision is on its way through the gate */
     switch (m->part) {
     case PART_FROZEN:
     case PART_CAPTURING:
@@ -505,8 +542,8 @@ static bool something_keeps_it(const struct member *m)
         return true;
     case PART_TO_STEP:
         return m->done == m->step;
-    case PART_CAPTURED:
-        return m->cause == CAUSE_TERMINATION && m->view.mode == VIEW_WAIT;
+    case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
+        return m->cause == CAUSE_TERMINATION || m->link == LINK_JOINED;
     default:
         break;
     }
@@ -558,10 +595,6 @@ static void own_margin(struct member *m)
     member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1,
                "the job is being terminated and no checkpoint was committed before this process's "
                "own deadline");
-    if (m->begun > m->done) {
-        m->exit_at = m->now + MARGIN_MS / 2;
-        m->exit_restart = true;
-    }
 }
 
 static void end_preempted(struct member *m)

@@ -115,6 +115,8 @@ struct member {
     /* manifest */
     uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
     bool manifest_writing;
+    uint64_t manifests_waiting[ROUNDS_ACTIVE_MAX];
+    size_t manifests_waiting_count;
     int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifest_generation;
     int64_t manifest_step;
@@ -130,6 +132,8 @@ struct member {
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
     bool own_failure;
+    bool broken_off; /* on_error was asked to free the running step */
+    bool unfit; /* closed inside a step: its state is that of no step, it takes part in nothing */
     bool closing;
     enum wire_leave_why why;
     int64_t exit_code;
@@ -198,7 +202,6 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk);
 void manifest_done(struct member *m, const struct member_input *in, bool written);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
                  bool round_follows);
-void break_off_step(struct member *m, const struct muster_error *why, bool restart);
 void step_failed(struct member *m, const struct member_input *in);
 void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
 

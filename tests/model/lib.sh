@@ -42,8 +42,8 @@ search() { # NAME PAN-FLAGS...: sets result, states
     depth=$(sed -n 's/.*depth reached \([0-9]*\).*/\1/p' pan.out | head -1)
     mb=$(sed -n 's/^ *\([0-9.]*\)\s*total actual memory usage.*/\1/p' pan.out | head -1)
     states_all=$((states_all + states))
-    if grep -qE 'assertion violated|non-progress cycle' pan.out; then
-        result=$(sed -n 's/.*assertion violated (*\([A-Z0-9]*\).*/\1 fails/p; s/.*non-progress cycle.*/a cycle/p' pan.out | head -1)
+    if grep -qE '^pan:[0-9]+: (assertion violated|non-progress cycle)' pan.out; then
+        result=$(sed -n 's/.*assertion violated (*\([A-Z0-9]*\).*/\1 fails/p; s/^pan:.*non-progress cycle.*/a cycle/p' pan.out | head -1)
     elif grep -qE 'errors: 0$' pan.out && ! grep -qiE 'too small|not completed|reached -DMEMLIM|out of memory' pan.out; then
         result=holds
     else

@@ -9,11 +9,18 @@ options=(--sharded 1 --save-every 25 --barrier 1)
 ranks_start 3 --steps 60
 saved=0
 all_finished 60
+ranks_start 3 --steps 50 --barrier 0 # if all had left before its manifest was written, this launch wrote it
+ranks_end 0
 committed_whole 50
 shard=$(find "$dir/checkpoints-$job/50" -name 'shard-00001-*' -type f)
 printf 'X' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 3)) conv=notrunc status=none
 
-ranks_start 3 --steps 80 --barrier 0 # a barrier would wait for the rank that leaves
+world=3 launch=3 pids=() # one that came after the failure would open the next generation, and wait there alone
+for rank in 0 2; do
+    rank_start $rank --steps 80 --barrier 0 # a barrier would wait for the rank that leaves
+    await "rank $rank to restore" rank_said $rank '^opened'
+done
+rank_start 1 --steps 80 --barrier 0
 ranks_end 1
 error=$(error_of 1)
 says "$error" MUSTER_E_RESTORE "$(basename "$shard")"

@@ -346,8 +346,7 @@ static bool wanted(const struct sim *sim, const struct record *r, const char *jo
         return same(r->u.progress.job, job) && disk_node(sim, r->u.progress.incarnation) != NULL &&
                disk_node(sim, r->u.progress.incarnation)->generation == newest;
     case RECORD_NOTICE:
-        return same(r->u.notice.job, job) && r->u.notice.generation == newest &&
-               r->u.notice.state == RECORD_NOTICE_ACTIVE;
+        return same(r->u.notice.job, job) && r->u.notice.generation == newest;
     case RECORD_PARTICIPANT:
         return same(r->u.participant.job, job) && round_is_active(sim, job, r->u.participant.round);
     case RECORD_SHARD:

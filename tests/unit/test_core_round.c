@@ -336,6 +336,20 @@ static void at_the_margin_the_job_leaves_and_the_culprit_is_named(void **state)
     assert_answers(f, "0:ack #5 MUSTER_E_ABORTED");
 }
 
+static void a_freeze_ends_at_the_margin_too(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 2500);
+    core_report(f, 0, 1, 4, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_pass(f, 2500 - MARGIN_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "abort r1 termination rank 2 MUSTER_E_TIMEOUT; "
+                     "not saved r1 termination rank 2 MUSTER_E_TIMEOUT");
+}
+
 static void a_node_that_reached_its_own_margin_first_means_the_same(void **state)
 {
     struct core_fixture *f = *state;
@@ -530,6 +544,7 @@ int main(void)
         T(a_cause_gets_three_rounds, three_sharded),
         T(a_retry_that_does_not_fit_before_the_deadline_is_not_begun, three_running),
         T(at_the_margin_the_job_leaves_and_the_culprit_is_named, three_running),
+        T(a_freeze_ends_at_the_margin_too, three_running),
         T(a_node_that_reached_its_own_margin_first_means_the_same, three_running),
         T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
         T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),

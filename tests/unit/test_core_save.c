@@ -315,6 +315,8 @@ static void the_first_save_at_decides_and_the_others_hear_of_it(void **state)
 {
     struct core_fixture *f = *state;
 
+    f->nodes[2].begun = f->nodes[2].done = 50; /* it is there already, and asks next */
+    core_pass(f, 500);
     core_save_at(f, 1, 50);
     assert_core(f, "+job; +round 1 decided; +checkpoint 1 writing; +part 1.0; +part 1.1; "
                    "+part 1.2; +job; +event 4; !4 decision r1 policy S50 m0w,1,2; "
