@@ -53,16 +53,10 @@ static bool save_is_due(const struct agent *agent)
 
 /* --- saving -------------------------------------------------------------------------------------- */
 
-/* The lives of a round number are told apart by what all its writers know alike. */
-static uint64_t nonce_of(const struct member_view *view)
-{
-    return (uint64_t)view->step;
-}
-
 static void remember_round(struct agent *agent, const struct member_view *view)
 {
     agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] = (struct opened_round){
-        .generation = view->generation, .round = view->round, .nonce = nonce_of(view)};
+        .generation = view->generation, .round = view->round, .nonce = view->round_nonce};
 }
 
 static struct post *saved_post(const struct agent *agent, const struct save_order *order,
@@ -117,7 +111,7 @@ static enum muster_status capture(struct agent *agent, void *call_arg, struct mu
 {
     struct save_order order = {.generation = agent->view.generation,
                                .round = agent->view.round,
-                               .nonce = nonce_of(&agent->view),
+                               .nonce = agent->view.round_nonce,
                                .step = agent->view.step,
                                .epoch = agent->epoch,
                                .step_in_epoch = agent->step_in_epoch,
@@ -344,6 +338,17 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 
 /* --- joining ------------------------------------------------------------------------------------- */
 
+static enum muster_status told_to_end(const struct agent *agent, struct muster_error *err)
+{
+    const char *waits_for = agent->view.refused.text;
+
+    return error_set(err, MUSTER_PREEMPTED,
+                     "told to end by %.200s, while waiting to join job %s%s%.500s; it took no part, "
+                     "start it again",
+                     agent->told, agent->options.save.job, waits_for[0] != '\0' ? ": " : "",
+                     waits_for);
+}
+
 static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, int64_t connect_ms,
                                         int64_t open_ms, bool *ret_wait, struct muster_error *err)
 {
@@ -354,6 +359,8 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
         return ended(agent, err);
     if (view->joined)
         return MUSTER_OK;
+    if (agent->told[0] != '\0')
+        return told_to_end(agent, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
         if (err != NULL)
             *err = view->refused;
@@ -379,10 +386,16 @@ enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, in
     struct agent_patience patience = {0};
     int64_t began_ms = agent_now_mono_ms();
     enum muster_status status;
-    bool wait = true;
+    bool wait = true, said = false;
 
     pthread_mutex_lock(&agent->mutex);
     do {
+        if (!said && agent->view.refused_retry && agent->view.refused.status != MUSTER_OK) {
+            said = true;
+            agent_log(agent, 1, "rank %llu waits to join job %s: %s",
+                      (unsigned long long)agent->options.save.rank, agent->options.save.job,
+                      agent->view.refused.text);
+        }
         status =
             joined_or_not(agent, agent_now_mono_ms() - began_ms, connect_ms, open_ms, &wait, err);
         if (wait)

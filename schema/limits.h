@@ -36,30 +36,30 @@
 
 /* --- times, see the table of protocol.md section 6 ------------------------------------------ */
 #define HEARTBEAT_MS 1000
-#define LOST_MS 5000           /* silence after which a node is lost */
-#define TAKEOVER_PING_MS 2000  /* silence after a ping that frees a held rank */
-#define START_GRACE_MS 30000   /* after a broker start nobody is declared lost by silence alone */
-#define START_FREEZE_MS 6000   /* after a broker start: how long to wait for the generation */
-#define LOOP_GAP_MS 1000       /* a longer gap between two loop passes is added to silence limits */
-#define FREEZE_MS 2000         /* broker: for all reports */
-#define THAW_MS 4000           /* node: closing without a decision */
-#define THAW_ABORTED_MS 2000   /* node: after an aborted report */
-#define WAY_MIN_MS 60000       /* way to S: max(this, (S - done + 1) x 3 x step p95) */
+#define LOST_MS 5000          /* silence after which a node is lost */
+#define TAKEOVER_PING_MS 2000 /* silence after a ping that frees a held rank */
+#define START_GRACE_MS 30000  /* after a broker start nobody is declared lost by silence alone */
+#define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
+#define LOOP_GAP_MS 1000      /* a longer gap between two loop passes is added to silence limits */
+#define FREEZE_MS 2000        /* broker: for all reports */
+#define THAW_MS 4000          /* node: closing without a decision */
+#define THAW_ABORTED_MS 2000  /* node: after an aborted report */
+#define WAY_MIN_MS 60000      /* way to S: max(this, (S - done + 1) x 3 x step p95) */
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
-#define SAVE_MIN_MS 60000      /* save: max(this, 3 x save p95) */
-#define MARGIN_MS 1000         /* before the deadline */
-#define GRACE_DEFAULT_MS 30000 /* a notice that does not say, on an unknown platform */
-#define ENDING_MS 10000        /* an ending generation waits for its nodes */
-#define MANIFEST_WAIT_MS 2000  /* how long the others wait for the manifest before leaving */
-#define JOIN_TIMEOUT_MS 600000 /* from the first WELCOME until all have restored */
-#define ABORT_TIMEOUT_MS 60000 /* a step that does not return after on_error */
-#define LEAVE_MS 1000          /* how long LEAVE waits for its answer */
-#define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
-#define RESEND_MIN_MS 200        /* requests: doubling ... */
-#define RESEND_MAX_MS 1000       /* ... to this */
-#define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
-#define REPEAT_MAX_MS 1000       /* ... to this */
-#define PROBE_MS 1000            /* wait for the topic's echo */
+#define SAVE_MIN_MS 60000         /* save: max(this, 3 x save p95) */
+#define MARGIN_MS 1000            /* before the deadline */
+#define GRACE_DEFAULT_MS 30000    /* a notice that does not say, on an unknown platform */
+#define ENDING_MS 10000           /* an ending generation waits for its nodes */
+#define MANIFEST_WAIT_MS 2000     /* how long the others wait for the manifest before leaving */
+#define JOIN_TIMEOUT_MS 600000    /* from the first WELCOME until all have restored */
+#define ABORT_TIMEOUT_MS 60000    /* a step that does not return after on_error */
+#define LEAVE_MS 1000             /* how long LEAVE waits for its answer */
+#define CONNECT_TIMEOUT_MS 10000  /* open: no broker answered */
+#define RESEND_MIN_MS 200         /* requests: doubling ... */
+#define RESEND_MAX_MS 1000        /* ... to this */
+#define REPEAT_MIN_MS 50          /* unicast repeat: max(this, 3 x fan-out), doubling ... */
+#define REPEAT_MAX_MS 1000        /* ... to this */
+#define PROBE_MS 1000             /* wait for the topic's echo */
 #define RECONNECT_MIN_MS 200
 #define RECONNECT_MAX_MS 2000
 #define PROGRESS_MS 1000 /* progress rows at most this often */

@@ -263,6 +263,10 @@ bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct are
  * are not UTF-8 replaced by '?'. NULL when the arena is full. */
 char *wire_text_fit(struct arena *arena, const char *text, size_t max);
 
+/* Names one life of a round number: the same for all who were decided together, another after the
+ * database was lost and numbers began anew. Never 0; the order of members does not matter. */
+uint64_t wire_round_nonce(const struct wire_member *members, size_t count);
+
 /* A job name that may be used as topic, directory owner and key: see JOB_NAME_MAX. */
 bool wire_job_name_ok(const char *name);
 

@@ -53,3 +53,21 @@ bool wire_job_name_ok(const char *name)
     return length > 0 && length <= JOB_NAME_MAX && name[0] != '.' && name[0] != '-' &&
            strspn(name, allowed) == length;
 }
+
+static uint64_t mix(uint64_t x) /* splitmix64's finisher */
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+uint64_t wire_round_nonce(const struct wire_member *members, size_t count)
+{
+    uint64_t nonce = 0;
+
+    for (size_t i = 0; i < count; i++)
+        nonce += mix(mix(members[i].rank + 1) ^ members[i].incarnation);
+    return nonce == 0 ? 1 : nonce;
+}

@@ -33,7 +33,8 @@ static const char *checkpoint_path(const struct job *job, uint64_t round)
     return "";
 }
 
-static void snapshot_round(struct job *job, const struct peer *peer, struct wire_snapshot *s)
+static void snapshot_round(struct core *core, struct job *job, const struct peer *peer,
+                           struct wire_snapshot *s)
 {
     struct round *round = round_open_one(job);
 
@@ -49,6 +50,7 @@ static void snapshot_round(struct job *job, const struct peer *peer, struct wire
         return;
     s->member = true;
     s->writer = part->writer;
+    s->round_nonce = round_nonce(core, round);
     if (round->state == ROUND_FREEZING)
         s->taken = part->reported_ms >= 0;
     else
@@ -90,7 +92,7 @@ void roster_snapshot(struct core *core, struct peer *peer)
         .end_text = out_text(core, gen->end_text),
         .left_ms = deadline > 0 ? deadline - core->now : -1,
     };
-    snapshot_round(job, peer, s);
+    snapshot_round(core, job, peer, s);
 }
 
 static void welcome(struct core *core, const struct input *in, struct peer *peer, bool snapshot)

@@ -166,6 +166,17 @@ static void lend_members(const struct round *round, struct wire_event *event,
     event->members.count = round->count;
 }
 
+uint64_t round_nonce(struct core *core, const struct round *round)
+{
+    struct wire_member *members =
+        arena_alloc(&core->out->arena, round->count * sizeof *members + 1);
+    struct wire_event event = {.kind = EVENT_NONE};
+
+    MUST(members != NULL);
+    lend_members(round, &event, members);
+    return wire_round_nonce(members, round->count);
+}
+
 static void emit_with_members(struct core *core, struct job *job, struct round *round,
                               enum wire_event_kind kind)
 {

@@ -324,6 +324,7 @@ void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);
 int64_t round_way_ms(const struct round *round);
+uint64_t round_nonce(struct core *core, const struct round *round);
 void round_free(struct round *round);
 
 /* save.c */

@@ -133,6 +133,7 @@ void view_set(struct member *m, enum view_mode mode)
     m->view.round = m->round;
     m->view.step = m->step;
     m->view.writer = m->writer;
+    m->view.round_nonce = m->round_nonce;
     m->view.termination = m->cause == CAUSE_TERMINATION && m->part != PART_NONE;
     m->view_changed = true;
 }
@@ -252,7 +253,9 @@ static void on_close(struct member *m, const struct member_input *in)
         m->give_up_at = m->now + GIVE_UP_MS;
     if (m->view.mode != VIEW_END)
         close_gate(m, GATE_NO_USE);
-    round_arrived(m); /* a boundary too: the step that it ends may be the one to save */
+    if (m->view.mode == VIEW_OPEN)
+        view_set(m, VIEW_WAIT); /* a later view must not open it again */
+    round_arrived(m);           /* a boundary too: the step that it ends may be the one to save */
 }
 
 static void dispatch(struct member *m, const struct member_input *in)

@@ -40,6 +40,7 @@ struct member_options { /* strings are copied */
     enum wire_layout layout;
     const char *checkpoint_dir;
     int64_t join_timeout_ms;
+    bool join_timeout_default; /* not asked for: HELLO says 0, and the broker's own counts */
     int64_t abort_timeout_ms;
     int64_t grace_period_ms; /* -1: as the notice says, else GRACE_DEFAULT_MS */
     bool restore_fallback;
@@ -99,6 +100,7 @@ struct member_view {
     enum view_mode mode;
     uint64_t round;
     int64_t step;            /* S */
+    uint64_t round_nonce;    /* of the decided round: names its directory, see node/shard/dir.h */
     bool writer;             /* CAPTURE: save; else nothing is to be written by this rank */
     bool termination;        /* the open round's cause */
     struct muster_error end; /* END: status and text */

@@ -86,7 +86,8 @@ static void on_decision(struct member *m, const struct wire_event *event)
     if (me == NULL || event->round < m->round)
         return;
     round_decision(m, event->round, event->generation, (enum wire_cause)event->cause, event->step,
-                   (me->flags & MEMBER_FLAG_WRITER) != 0);
+                   (me->flags & MEMBER_FLAG_WRITER) != 0,
+                   wire_round_nonce(event->members.items, event->members.count));
 }
 
 static void not_saved(struct member *m, const char *text)
@@ -199,7 +200,7 @@ static void snapshot_round(struct member *m, const struct wire_snapshot *s)
     else if (s->round_state == ROUND_DECIDED && s->round >= m->round &&
              (!mine || m->part == PART_FROZEN || m->part == PART_THAWED))
         round_decision(m, s->round, s->generation, (enum wire_cause)s->round_cause, s->round_step,
-                       s->writer);
+                       s->writer, s->round_nonce);
 }
 
 static void snapshot_end(struct member *m, const struct wire_snapshot *s)

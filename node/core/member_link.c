@@ -193,7 +193,8 @@ static void send_hello(struct member *m)
         .pid = m->options.pid,
         .layout = m->options.layout,
         .checkpoint_dir = m->options.checkpoint_dir,
-        .join_timeout_ms = (uint64_t)m->options.join_timeout_ms,
+        .join_timeout_ms =
+            m->options.join_timeout_default ? 0 : (uint64_t)m->options.join_timeout_ms,
         .begun = m->begun,
         .done = m->done,
         .phase = m->phase,

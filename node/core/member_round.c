@@ -156,7 +156,7 @@ static void report_if_quiet(struct member *m)
 }
 
 void round_decision(struct member *m, uint64_t round, uint64_t generation, enum wire_cause cause,
-                    int64_t step, bool writer)
+                    int64_t step, bool writer, uint64_t nonce)
 {
     bool same = round == m->round;
 
@@ -167,6 +167,7 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
     m->cause = cause;
     m->step = step;
     m->writer = writer;
+    m->round_nonce = nonce;
     m->abort_mode = same && m->abort_mode;
     m->reported = same && m->reported;
     m->policy_wait = false;
@@ -562,6 +563,8 @@ void member_leave(struct member *m)
         m->leave_request = request_put(m, &message);
         m->left_until = m->now + LEAVE_MS;
     }
+    if (m->link == LINK_JOINED && m->leave_request == 0)
+        m->left_until = NEVER; /* it came back in time: LEAVE can be said */
     bool unreachable = m->link != LINK_JOINED && m->left_until == NEVER &&
                        (m->view.mode == VIEW_END || m->part == PART_NONE ||
                         m->part == PART_THAWED || !something_keeps_it(m));

@@ -98,6 +98,7 @@ struct member {
     enum gate_use gate_use;
     enum wire_cause cause;
     int64_t step; /* S */
+    uint64_t round_nonce;
     bool writer;
     bool abort_mode;
     bool reported;
@@ -184,7 +185,7 @@ void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 /* member_round.c */
 void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode);
 void round_decision(struct member *m, uint64_t round, uint64_t generation, enum wire_cause cause,
-                    int64_t step, bool writer);
+                    int64_t step, bool writer, uint64_t nonce);
 void round_gate_closed(struct member *m);
 void round_arrived(struct member *m);
 void round_saved(struct member *m, const struct member_input *in);

@@ -38,18 +38,6 @@ enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_
     return fs_path(ret_path, err, "%s/.muster/%" PRIu64 "-%" PRIu64, root, generation, round);
 }
 
-uint64_t dir_round_nonce(const struct wire_member *members, size_t count)
-{
-    uint64_t nonce = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t pair[2] = {members[i].rank, members[i].incarnation};
-
-        nonce += XXH3_64bits(pair, sizeof pair);
-    }
-    return nonce == 0 ? 1 : nonce;
-}
-
 static enum muster_status muster_path(const char *root, char ret_path[FS_PATH_MAX],
                                       struct muster_error *err)
 {

@@ -30,7 +30,7 @@
 enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err);
 
 /* Opens the round's directory for writing; every writer of the round calls it, in any order.
- * nonce comes with the decision and differs between lives of a job's database: dir_round_nonce.
+ * nonce comes with the decision and differs between lives of a job's database: wire_round_nonce.
  * E_EXISTS: the directory was left by another life of this round number. E_JOB: by another job.
  * E_SAVE: the disk. */
 enum muster_status dir_round_open(const char *root, const char *job, uint64_t generation,
@@ -39,7 +39,6 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
 
 /* A nonce for a round from its decision: every rank sees the same members, and no other life of the
  * round number can have the same incarnations. Their order does not matter; never 0. */
-uint64_t dir_round_nonce(const struct wire_member *members, size_t count);
 
 /* "<root>/.muster/<g>-<r>"; E_ARGUMENT: too long. */
 enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_t round,

@@ -13,7 +13,7 @@ preempt_with_losses() {
         same "aborted rounds" "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'aborted'")" 0
         # by unicast at once, not only when a heartbeat shows the gap: all of it, save and manifest included
         holds "ms from freeze to commit" \
-            "$(query "SELECT max(ended_unix_ms - opened_unix_ms) FROM round WHERE job = '$job'")" -lt 3000
+            "$(query "SELECT max(ended_unix_ms - opened_unix_ms) FROM round WHERE job = '$job'")" -lt 1000
         ranks_start 3
         all_finished 120
         same_why

@@ -142,8 +142,6 @@ static bool round_is_active(const struct core_fixture *f, uint64_t round)
 static bool is_loaded(const struct core_fixture *f, const struct record *row, bool active)
 {
     switch (row->kind) {
-    case RECORD_NOTICE:
-        return row->u.notice.state == RECORD_NOTICE_ACTIVE;
     case RECORD_ROUND:
         return is_active(row->u.round.state) == active;
     case RECORD_PARTICIPANT:

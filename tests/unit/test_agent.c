@@ -51,6 +51,11 @@ struct fixture {
     _Atomic bool stop;     /* the loop ends by itself */
     _Atomic int on_error_calls;
     struct muster_error on_error_seen;
+    int nag;                      /* a signal that this process gets all the time; 0 = none */
+    _Atomic int waits_said;       /* lines of the log that say what open waits for */
+    _Atomic bool again_said;      /* ... that a signal came again */
+    _Atomic int exit_code;        /* what exit_fn was called with */
+    _Atomic int callbacks_inside; /* callbacks that never return */
 };
 
 static struct fixture f;
@@ -134,6 +139,8 @@ static const struct wire_msg *await(enum wire_type type)
         zmq_pollitem_t item = {.socket = f.router, .events = ZMQ_POLLIN};
         int size;
 
+        if (f.nag != 0)
+            assert_int_equal(kill(getpid(), f.nag), 0);
         while (zmq_recv(f.xpub, subscription, sizeof subscription, ZMQ_DONTWAIT) >= 0)
             continue; /* an XPUB subscribes only when it is read */
         if (zmq_poll(&item, 1, 10) != 1)
@@ -597,6 +604,171 @@ static void refuse(enum muster_status code, bool retry)
     transmit(&reply, false);
 }
 
+static void note_line(int level, const char *text, void *arg)
+{
+    (void)arg;
+    if (level == 1 && strstr(text, "waits to join job agent: rank 0 is held by host h") != NULL)
+        atomic_fetch_add(&f.waits_said, 1);
+    if (level == 3 && strstr(text, "SIGUSR1") != NULL && strstr(text, "again") != NULL)
+        atomic_store(&f.again_said, true);
+}
+
+static void note_exit(int code, void *arg)
+{
+    (void)arg;
+    atomic_store(&f.exit_code, code);
+}
+
+static void a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so(void **state)
+{
+    int64_t began_ms = now_ms();
+
+    (void)state;
+    f.options.log = note_line;
+    f.options.termination.exit_fn = note_exit; /* policy RETURN: not called */
+    start();
+    refuse(MUSTER_E_RANK_TAKEN, true);
+    refuse(MUSTER_E_RANK_TAKEN, true);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    end();
+    assert_true(now_ms() - began_ms < DEADLINE_MS); /* open_timeout_ms is a minute */
+    assert_int_equal(f.open_status, MUSTER_PREEMPTED);
+    assert_non_null(strstr(f.error.text, "signal: SIGUSR1"));
+    assert_non_null(strstr(f.error.text, "while waiting to join job agent"));
+    assert_non_null(strstr(f.error.text, "host h"));
+    assert_int_equal(atomic_load(&f.waits_said), 1);
+    assert_int_equal(atomic_load(&f.exit_code), 0);
+}
+
+static void a_signal_before_joining_leaves_by_the_exit_policy(void **state)
+{
+    (void)state;
+    f.options.termination.on_preempted = MUSTER_PREEMPTED_EXIT;
+    f.options.termination.exit_fn = note_exit;
+    start();
+    refuse(MUSTER_E_ENDING, true);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    end();
+    assert_int_equal(atomic_load(&f.exit_code), 42);
+    assert_int_equal(f.open_status, MUSTER_PREEMPTED); /* exit_fn returned */
+}
+
+static bool say_yes(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void a_notice_ends_the_wait_for_a_broker_that_is_not_there(void **state)
+{
+    int64_t began_ms = now_ms();
+
+    (void)state;
+    f.options.connect_timeout_ms = 10 * DEADLINE_MS;
+    f.options.termination.termination_watcher_fn = say_yes;
+    start(); /* nobody reads the ROUTER */
+    end();
+    assert_true(now_ms() - began_ms < DEADLINE_MS);
+    assert_int_equal(f.open_status, MUSTER_PREEMPTED);
+    assert_non_null(strstr(f.error.text, "termination_watcher_fn"));
+}
+
+static void the_join_timeout_is_told_only_when_it_was_asked_for(void **state)
+{
+    (void)state;
+    start();
+    welcome();
+    assert_int_equal(f.heard.u.hello.join_timeout_ms, 0); /* the broker's own counts */
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    await(WIRE_NOTICE);
+    say((struct wire_event){.kind = EVENT_NOT_SAVED, .rank = -1, .text = "nobody began"});
+    await(WIRE_LEAVE);
+    assert_int_equal(f.heard.u.leave.why, LEAVE_PREEMPTED);
+    assert_int_equal(f.heard.u.leave.code, 42);
+    end();
+    assert_int_equal(f.open_status, MUSTER_PREEMPTED);
+    f.options.join_timeout_ms = 4321;
+    start();
+    welcome();
+    assert_int_equal(f.heard.u.hello.join_timeout_ms, 4321);
+    say((struct wire_event){.kind = EVENT_JOIN_FAILED, .rank = -1, .text = "rank 1 is missing"});
+    await(WIRE_LEAVE);
+    end();
+    assert_int_equal(f.open_status, MUSTER_E_JOIN);
+}
+
+static void never_return(void)
+{
+    atomic_fetch_add(&f.callbacks_inside, 1);
+    for (;;)
+        pause();
+}
+
+static bool blocked_watcher(void *arg)
+{
+    (void)arg;
+    never_return();
+    return false;
+}
+
+static void blocked_log(int level, const char *text, void *arg)
+{
+    (void)arg;
+    if (strstr(text, "SIGUSR1") != NULL && level == 3)
+        never_return();
+}
+
+static void callbacks_that_never_return_stop_neither_heartbeats_nor_close(void **state)
+{
+    int64_t began_ms;
+
+    (void)state;
+    f.options.termination.termination_watcher_fn = blocked_watcher;
+    f.options.log = blocked_log;
+    start();
+    welcome_and_start();
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    await(WIRE_NOTICE);
+    f.nag = SIGUSR1;
+    began_ms = now_ms();
+    while (atomic_load(&f.callbacks_inside) < 2) {
+        assert_true(now_ms() - began_ms < DEADLINE_MS);
+        await(WIRE_HEARTBEAT);
+    }
+    f.nag = 0;
+    await(WIRE_HEARTBEAT);
+    await(WIRE_HEARTBEAT);
+    began_ms = now_ms();
+    await_leave();
+    assert_true(now_ms() - began_ms < DEADLINE_MS);
+    assert_int_equal(f.close_status, MUSTER_OK);
+}
+
+static void a_signal_after_its_notice_was_cancelled_is_a_new_notice(void **state)
+{
+    char first[NOTICE_ID_MAX + 1];
+    int64_t until = now_ms() + DEADLINE_MS;
+
+    (void)state;
+    f.options.log = note_line;
+    start();
+    welcome_and_start();
+    await_steps(1);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    snprintf(first, sizeof first, "%s", await(WIRE_NOTICE)->u.notice.id);
+    f.nag = SIGUSR1;
+    while (!atomic_load(&f.again_said)) { /* it stands: another signal says nothing new */
+        assert_true(now_ms() < until);
+        await(WIRE_HEARTBEAT);
+    }
+    say((struct wire_event){.kind = EVENT_NOTICE_CANCELLED, .rank = 0, .text = first});
+    await(WIRE_NOTICE);
+    f.nag = 0;
+    assert_string_not_equal(f.heard.u.notice.id, first);
+    assert_string_equal(f.heard.u.notice.source, "signal");
+    await_leave();
+}
+
 static void a_final_refusal_ends_open_at_once(void **state)
 {
     int64_t began_ms = now_ms();
@@ -679,6 +851,12 @@ int main(void)
         TEST(another_ranks_failure_frees_a_blocked_step_and_is_named),
         TEST(a_step_that_was_broken_off_is_saved_as_if_it_had_not_begun),
         TEST(garbage_from_the_network_changes_nothing),
+        TEST(a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so),
+        TEST(a_signal_before_joining_leaves_by_the_exit_policy),
+        TEST(a_notice_ends_the_wait_for_a_broker_that_is_not_there),
+        TEST(the_join_timeout_is_told_only_when_it_was_asked_for),
+        TEST(callbacks_that_never_return_stop_neither_heartbeats_nor_close),
+        TEST(a_signal_after_its_notice_was_cancelled_is_a_new_notice),
         TEST(a_final_refusal_ends_open_at_once),
         TEST(a_taken_rank_is_tried_again_until_the_timeout),
         TEST(a_taken_rank_that_becomes_free_is_joined),

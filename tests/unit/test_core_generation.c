@@ -340,6 +340,26 @@ static void a_rank_that_comes_again_after_steps_ends_the_generation(void **state
     assert_answers(f, "1:welcome g2; 1:SNAPSHOT");
 }
 
+static void a_rank_that_comes_again_waits_for_the_save_that_is_under_way(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 5, 5);
+    core_report(f, 1, 1, 5, 5);
+    core_at_step(f, 1, 1, 5, true);
+    core_leave(f, 1, LEAVE_FINISHED, 0); /* captured: nobody needs it any more */
+    f->nodes[2] = f->nodes[1];
+    f->nodes[2].incarnation = 72;
+    f->nodes[2].generation = f->nodes[2].request = 0;
+    core_hello(f, 2);
+    assert_core(f, "1:refused MUSTER_E_ENDING retry");
+    core_save(f, 0, 1, 5);
+    assert_events(f, "commit r1 operator S5 c1 rank 0");
+    core_hello(f, 2);
+    assert_events(f, "rank restarted rank 1 MUSTER_E_PEER");
+}
+
 static void a_write_behind_ends_aborted_with_its_generation_and_promises_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -399,6 +419,7 @@ int main(void)
         T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, two_running),
         T(the_next_generation_opens_as_soon_as_the_last_one_left, two_running),
         T(a_rank_that_comes_again_after_steps_ends_the_generation, two_running),
+        T(a_rank_that_comes_again_waits_for_the_save_that_is_under_way, two_running),
         T(a_write_behind_ends_aborted_with_its_generation_and_promises_nothing, two_running),
         T(all_gone_aborts_what_is_open_and_promises_nothing, two_running),
     };

@@ -240,6 +240,43 @@ static void a_notice_that_the_database_lost_comes_back_with_its_node(void **stat
     assert_events(f, ""); /* known now */
 }
 
+static void a_notice_that_was_cancelled_does_not_come_back_with_its_node(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "test", 9000, true, "spot"};
+
+    core_restart(f, false);
+    core_hello(f, 1);
+    core_notice(f, 1, "n1", 60000);
+    core_cancel(f, 1, "n1");
+    core_restart(f, false);
+    struct wire_msg hello = core_msg(f, 1, WIRE_HELLO); /* it has not heard of the cancel yet */
+    hello.u.hello = (struct wire_hello){
+        .world_size = 3, .host = "host", .layout = LAYOUT_REPLICATED, .checkpoint_dir = "/ckpt"};
+    hello.u.hello.notices.items = &fact;
+    hello.u.hello.notices.count = 1;
+    core_feed(f, 101, &hello);
+    core_hello(f, 0);
+    core_hello(f, 2);
+    core_pass(f, 2 * START_FREEZE_MS);
+    assert_events(f, "");
+    assert_false(notice_any_active(core_job(f)));
+}
+
+static void an_operators_save_is_not_promised_before_it_can_begin(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    core_save_now(f, "a");
+    assert_core(f, "@500:ack #1 MUSTER_E_BUSY");
+    core_pass(f, START_FREEZE_MS);
+    assert_events(f, ""); /* nothing is owed */
+    all_back(f);
+    core_save_now(f, "a");
+    assert_events(f, "freeze r1 operator m0,1,2");
+}
+
 static void an_active_notice_wants_its_save_also_after_a_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -377,6 +414,8 @@ int main(void)
         T(bounds_begin_anew_with_the_broker, three_running),
         T(after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_notice, three_running),
         T(a_notice_that_the_database_lost_comes_back_with_its_node, three_running),
+        T(a_notice_that_was_cancelled_does_not_come_back_with_its_node, three_running),
+        T(an_operators_save_is_not_promised_before_it_can_begin, three_running),
         T(an_active_notice_wants_its_save_also_after_a_start, three_running),
         T(a_policy_save_is_answered_the_same_after_a_start, three_running),
         T(checkpoints_survive_and_the_outcome_of_rounds_is_known, three_running),

@@ -136,6 +136,19 @@ static void a_long_step_is_stuck_only_after_ten_times_its_usual_time(void **stat
     assert_events(f, "stuck S8 rank 1");
 }
 
+static void what_a_newer_node_does_has_no_word_here_and_does_no_harm(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg beat = core_msg(f, 1, WIRE_HEARTBEAT);
+
+    beat.u.heartbeat.phase = 200;
+    core_feed(f, 101, &beat);
+    f->now += PROGRESS_MS;
+    core_tick(f);
+    assert_int_equal(core_row(f, RECORD_PROGRESS)->u.progress.phase, PHASE_NONE);
+    assert_true(f->out.items[0].lazy);
+}
+
 /* --- repeats ------------------------------------------------------------------------------------- */
 
 static void what_is_not_acknowledged_is_repeated_to_that_node_alone(void **state)
@@ -479,6 +492,7 @@ int main(void)
         T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, two_running),
         T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),
         T(a_long_step_is_stuck_only_after_ten_times_its_usual_time, two_running),
+        T(what_a_newer_node_does_has_no_word_here_and_does_no_harm, two_running),
         T(what_is_not_acknowledged_is_repeated_to_that_node_alone, two_running),
         T(nothing_is_repeated_to_who_left_or_was_lost, three_running),
         T(a_slow_fan_out_delays_the_first_repeat, two_running),

@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +95,37 @@ static bool there_is(const char *name)
 
     snprintf(path, sizeof path, "%s/%s", f.directory, name);
     return stat(path, &info) == 0;
+}
+
+static _Atomic bool watcher_inside;
+
+static bool never_returns(void *arg)
+{
+    (void)arg;
+    atomic_store(&watcher_inside, true);
+    for (;;)
+        pause();
+    return false;
+}
+
+static void a_watcher_that_never_returns_stops_neither_notices_nor_close(void **state)
+{
+    muster_node_t *node;
+    int tries = 0;
+
+    (void)state;
+    f.options.termination.termination_watcher_fn = never_returns;
+    f.options.termination.signals[0] = SIGUSR1;
+    node = open_node();
+    while (!atomic_load(&watcher_inside) && tries++ < 5000)
+        poll(NULL, 0, 1);
+    assert_true(atomic_load(&watcher_inside));
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    for (tries = 0; muster_node_run(node, step, NULL, NULL) == MUSTER_OK; tries++) {
+        assert_true(tries < 5000);
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED); /* it comes back */
 }
 
 static void notify(muster_node_t *node)
@@ -422,6 +456,7 @@ static void wrong_options_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_watcher_that_never_returns_stops_neither_notices_nor_close),
         TEST(a_notice_saves_at_the_next_boundary_and_a_new_life_resumes_there),
         TEST(the_exit_policy_calls_exit_fn_once_with_the_restart_code),
         TEST(the_watcher_function_is_a_notice),

@@ -486,6 +486,40 @@ static void closing_at_the_save_step_is_an_arrival(void **state)
     assert_true(member_sent(f, WIRE_LEAVE)->up.request > saved);
 }
 
+static void who_closes_inside_a_step_that_never_ended_takes_part_in_nothing(void **state)
+{
+    struct member_fixture *f = *state;
+    struct member_input close = {.kind = MEMBER_CLOSE, .why = LEAVE_FAILED, .code = 1};
+
+    close.broken = true; /* its state is that of no step, whatever the counts say */
+    for (int where = IDLE; where < WHERE_COUNT; where++) {
+        if (where == CAPTURING || where == CAPTURED)
+            continue; /* no step is running there */
+        bring(f, (enum where)where, CAUSE_TERMINATION);
+        member_feed(f, close);
+        assert_non_null(member_sent(f, WIRE_LEAVE));
+        assert_null(member_sent(f, WIRE_AT_STEP));
+        member_freeze(f, 7, CAUSE_TERMINATION, true);
+        assert_null(member_sent(f, WIRE_REPORT));
+        anew(f);
+    }
+}
+
+static void a_link_that_comes_back_in_time_is_used_to_leave(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, CAPTURED, CAUSE_OPERATOR);
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 500, false);
+    member_welcome(f, false);
+    member_pass(f, 3000, true);
+    assert_false(member_seen(f)->left); /* it waits for the verdict, and has not said LEAVE */
+    member_commit(f, 1, CAUSE_OPERATOR, 5, false);
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+}
+
 static void a_leave_without_an_answer_is_waited_for_one_second(void **state)
 {
     struct member_fixture *f = *state;
@@ -531,7 +565,7 @@ static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(vo
     member_tick_at(f, f->now + 1900);
     member_close(f, LEAVE_FINISHED);
     member_pass(f, 500, false);
-    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    assert_true(member_seen(f)->mode != VIEW_END);
     member_ack_all(f);
     assert_true(member_seen(f)->left);
 }
@@ -561,6 +595,8 @@ int main(void)
         T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
         T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
         T(closing_at_the_save_step_is_an_arrival, running),
+        T(who_closes_inside_a_step_that_never_ended_takes_part_in_nothing, running),
+        T(a_link_that_comes_back_in_time_is_used_to_leave, running),
         T(a_leave_without_an_answer_is_waited_for_one_second, running),
         T(closing_ends_also_when_the_broker_is_away, running),
         T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, running),

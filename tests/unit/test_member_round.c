@@ -169,6 +169,22 @@ static void a_decision_is_taken_once_and_never_for_who_is_not_in_it(void **state
     assert_member(f, "HEARTBEAT");
 }
 
+static void a_decision_that_comes_in_the_moment_of_the_thaw_is_walked_to(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_ack_all(f);
+    member_pass(f, THAW_MS - 1, true);
+    f->now++;
+    member_decision(f, 1, CAUSE_OPERATOR, 6, W0);
+    assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
+    assert_true(f->gate_closed);
+    member_pass(f, 5000, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
+}
+
 /* --- at S ---------------------------------------------------------------------------------------------------- */
 
 struct capture_case {
@@ -599,6 +615,21 @@ static void a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds(v
     assert_non_null(member_sent(f, WIRE_LEAVE));
 }
 
+static void a_second_manifest_waits_for_the_first(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, CAPTURED, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    member_commit(f, 2, CAUSE_OPERATOR, 6, true);
+    assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 0);
+    chunk(f, 0, 100, 100);
+    assert_int_equal(member_did(f, MEMBER_WRITE_MANIFEST)->round, 1);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = 1, .text = "/ckpt/step-5"});
+    assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 2);
+}
+
 static void a_manifest_that_cannot_be_written_is_left_to_the_next_launch(void **state)
 {
     struct member_fixture *f = *state;
@@ -626,6 +657,7 @@ int main(void)
         T(an_answered_report_is_not_withdrawn),
         T(the_begun_of_the_closing_judges_what_a_decision_means),
         T(a_decision_is_taken_once_and_never_for_who_is_not_in_it),
+        T(a_decision_that_comes_in_the_moment_of_the_thaw_is_walked_to),
         T(at_the_save_step_a_writer_saves_and_a_termination_holds),
         T(a_shard_of_many_files_is_told_in_frames_that_fit),
         T(a_save_that_failed_is_told_with_its_code),
@@ -645,6 +677,7 @@ int main(void)
         T(a_policy_save_is_no_message_when_nobody_could_agree_or_a_round_is_open),
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
+        T(a_second_manifest_waits_for_the_first),
         T(a_manifest_that_cannot_be_written_is_left_to_the_next_launch),
     };
 

@@ -628,10 +628,10 @@ static void nonce_is_that_of_the_members_in_any_order(void **state)
     static const struct wire_member c[] = {{0, 11, 0}, {1, 10, 0}};
 
     (void)state;
-    assert_true(dir_round_nonce(a, 2) == dir_round_nonce(b, 2));
-    assert_true(dir_round_nonce(a, 2) != dir_round_nonce(c, 2));
-    assert_true(dir_round_nonce(a, 2) != dir_round_nonce(a, 1));
-    assert_true(dir_round_nonce(a, 0) != 0);
+    assert_true(wire_round_nonce(a, 2) == wire_round_nonce(b, 2));
+    assert_true(wire_round_nonce(a, 2) != wire_round_nonce(c, 2));
+    assert_true(wire_round_nonce(a, 2) != wire_round_nonce(a, 1));
+    assert_true(wire_round_nonce(a, 0) != 0);
 }
 
 static void aborted_round_is_removed_and_a_committed_one_is_not(void **state)

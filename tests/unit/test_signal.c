@@ -101,6 +101,25 @@ static void a_signal_is_told_once_and_names_its_sender(void **state)
     assert_true(current(SIGTERM) == SIG_DFL);
 }
 
+static void a_signal_that_comes_later_is_told_anew(void **state)
+{
+    struct signal_watch *watch = watch_term();
+    struct signal_seen first, second;
+    int raised = 0;
+
+    (void)state;
+    raise(SIGTERM);
+    assert_true(signal_take(watch, &first));
+    do {
+        poll(NULL, 0, 50);
+        raise(SIGTERM);
+    } while (!signal_take(watch, &second) && ++raised < 200);
+    assert_true(second.at_boot_ms - first.at_boot_ms >= SIGNAL_BURST_MS);
+    raise(SIGTERM); /* of the second burst */
+    assert_false(signal_take(watch, &first));
+    signal_unwatch(&watch);
+}
+
 static void the_hosts_handler_still_runs_and_is_given_back(void **state)
 {
     struct signal_watch *watch;
@@ -258,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_signal_is_told_once_and_names_its_sender),
+        TEST(a_signal_that_comes_later_is_told_anew),
         TEST(the_hosts_handler_still_runs_and_is_given_back),
         TEST(no_other_signal_is_touched),
         TEST(the_host_may_report_a_signal_itself),

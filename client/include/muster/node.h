@@ -125,9 +125,10 @@ struct muster_node_options {
     int64_t abort_timeout_ms;   /* 0 = 60,000: a step that does not return after on_error */
     int64_t save_every_steps;   /* 0 = none: all ranks save together at each multiple */
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
-    bool restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
+    bool
+        restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
                               older; the restore then waits until all ranks have restored */
-    bool restore_later;    /* open does not restore; the program calls muster_node_restore */
+    bool restore_later;   /* open does not restore; the program calls muster_node_restore */
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
     {                                                                                   \
