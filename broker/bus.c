@@ -190,8 +190,9 @@ static enum muster_status ipc_directory_is_ours(const char *path, struct muster_
                      directory);
 }
 
-static enum muster_status bind_one(void *socket, const char *endpoint, char *ret_endpoint,
-                                   struct muster_error *err)
+/* what: for the message, so that it names the address that the user gave. */
+static enum muster_status bind_one(void *socket, const char *endpoint, const char *what,
+                                   char *ret_endpoint, struct muster_error *err)
 {
     size_t size = ENDPOINT_MAX + 1;
     enum muster_status status = MUSTER_OK;
@@ -211,8 +212,8 @@ static enum muster_status bind_one(void *socket, const char *endpoint, char *ret
         int code = zmq_errno();
 
         return error_set_code(err, code == EADDRINUSE ? MUSTER_E_BUSY : MUSTER_E_IO, code,
-                              "cannot listen at %s: %s; choose another address with --listen",
-                              endpoint, zmq_strerror(code));
+                              "cannot listen at %s: %s; choose another address with --listen", what,
+                              zmq_strerror(code));
     }
     if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, ret_endpoint, &size) != 0)
         return error_set_code(err, MUSTER_E_IO, zmq_errno(), "cannot ask where %s was bound: %s",
@@ -261,6 +262,7 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
                             struct muster_error *err)
 {
     char events[ENDPOINT_MAX + 1];
+    char events_what[2 * ENDPOINT_MAX + 32];
     enum muster_status status = bus_check_listen(options->listen, options->insecure, err);
     struct bus *bus;
 
@@ -271,14 +273,18 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
         return error_set(err, MUSTER_E_NOMEM, "no memory for the sockets");
     zmq_msg_init(&bus->frame);
     events_listen(options->listen, events);
+    snprintf(events_what, sizeof events_what, "%s's events %s %s", options->listen,
+             starts(events, "ipc://") ? "socket" : "port",
+             starts(events, "ipc://") ? events + strlen("ipc://") : strrchr(events, ':') + 1);
     if (!make_sockets(bus, strchr(options->listen, '[') != NULL))
         status = error_set_code(err, MUSTER_E_IO, zmq_errno(),
                                 "cannot make the sockets: %s; raise the limit of open files",
                                 zmq_strerror(zmq_errno()));
     if (status == MUSTER_OK)
-        status = bind_one(bus->publisher, events, bus->events_endpoint, err);
+        status = bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
     if (status == MUSTER_OK) /* last: who reaches us here may be told of the other */
-        status = bind_one(bus->router, options->listen, bus->command_endpoint, err);
+        status =
+            bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
     if (status != MUSTER_OK) {
         bus_close(&bus);
         return status;

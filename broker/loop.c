@@ -7,6 +7,7 @@
  * from the file, snapshots wait. Progress of that time is dropped; nodes tell it again each second. */
 #include "broker/loop.h"
 
+#include "broker/announce.h"
 #include "broker/failpoint.h"
 #include "broker/log.h"
 #include "schema/error.h"
@@ -377,6 +378,7 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
     unblock(loop);
     pass_failpoints(loop);
     status = send_all(loop, err);
+    announce_batch(&loop->batch); /* committed, and on its way: a slow log delays nobody's save */
     actions_clear(&loop->batch);
     return status;
 }
@@ -628,6 +630,7 @@ static void load_row(void *arg, const struct record *row)
     struct loop *loop = arg;
 
     core_load(loop->core, row);
+    announce_loaded(row);
 }
 
 enum muster_status loop_start(struct loop *loop, struct muster_error *err)

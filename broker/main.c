@@ -86,11 +86,14 @@ static enum muster_status write_port_file(const char *path, const struct bus *bu
     ok = fd >= 0 && write(fd, text, (size_t)length) == length;
     if (fd >= 0)
         close(fd);
-    if (!ok || rename(part, path) != 0)
-        return error_set_code(err, MUSTER_E_IO, errno,
-                              "cannot write the port file %s: %s; choose another with --port-file",
-                              path, strerror(errno));
-    return MUSTER_OK;
+    if (ok && rename(part, path) == 0)
+        return MUSTER_OK;
+    error_set_code(err, MUSTER_E_IO, errno,
+                   "cannot write the port file %s: %s; choose another with --port-file", path,
+                   strerror(errno));
+    if (fd >= 0)
+        unlink(part);
+    return MUSTER_E_IO;
 }
 
 static enum muster_status make_core(struct program *program, struct muster_error *err)
@@ -135,11 +138,14 @@ static enum muster_status start(struct program *program, struct muster_error *er
     return status;
 }
 
-static void stop(struct program *program)
+/* refused: nobody heard of this start, so it leaves no file behind that was not there before. */
+static void stop(struct program *program, bool refused)
 {
     loop_destroy(&program->loop);
     core_destroy(&program->core);
     bus_close(&program->bus);
+    if (refused)
+        store_discard(&program->store);
     store_close(&program->store); /* gives up the lock, so it is the last */
     if (program->signal_fd >= 0)
         close(program->signal_fd);
@@ -155,7 +161,7 @@ static int run(struct program *program)
     status = start(program, &err);
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
-        stop(program);
+        stop(program, true);
         return EXIT_FAILED;
     }
     broker_log(LOG_LEVEL_INFO,
@@ -169,7 +175,7 @@ static int run(struct program *program)
                    muster_status_name(status), err.text);
         _exit(EXIT_FAILED);
     }
-    stop(program);
+    stop(program, false);
     broker_log(LOG_LEVEL_INFO, "musterd has ended");
     return EXIT_DONE;
 }

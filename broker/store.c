@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,7 +360,9 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     if (status == MUSTER_OK && !options->allow_network_fs)
         status = store_refuse_network(store->path, err);
     if (status == MUSTER_OK)
-        status = store_lock(store->path, &store->lock_fd, err);
+        status = store_lock(store->path, &store->lock_fd, &store->created_lock, err);
+    if (status == MUSTER_OK)
+        store->created = access(store->path, F_OK) != 0 && errno == ENOENT;
     if (status == MUSTER_OK)
         status = store_connect(store, options, err);
     if (status == MUSTER_OK)
@@ -367,16 +370,33 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     return status;
 }
 
+/* What this life created, under the lock: so it is nobody else's. */
+static void remove_created(const struct store *store)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        bool ours = strcmp(suffixes[i], ".lock") == 0 ? store->created_lock : store->created;
+
+        if (ours && snprintf(path, sizeof path, "%s%s", store->path, suffixes[i]) < PATH_MAX)
+            unlink(path);
+    }
+}
+
 /* Also of a half-built store. */
-static void destroy(struct store *store)
+static void destroy(struct store *store, bool discard)
 {
     sqlite3_stmt *statement;
 
     while (store->db != NULL && (statement = sqlite3_next_stmt(store->db, NULL)) != NULL)
         sqlite3_finalize(statement);
     sqlite3_close(store->db);
-    if (store->lock_fd >= 0)
-        close(store->lock_fd); /* last: until then no other broker may open the file */
+    if (store->lock_fd >= 0) { /* last: until then no other broker may open the file */
+        if (discard)
+            remove_created(store);
+        close(store->lock_fd);
+    }
     arena_free(&store->held_arena);
     arena_free(&store->arena);
     free(store->held);
@@ -406,7 +426,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
                  ? error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path)
                  : open_checked(store, options, err);
     if (status != MUSTER_OK) {
-        destroy(store);
+        destroy(store, true);
         return status;
     }
     *ret_store = store;
@@ -421,6 +441,14 @@ void store_close(struct store **store)
         flush_held(*store, 0, NULL);
     /* so that a reader without write permission needs no -wal file */
     sqlite3_wal_checkpoint_v2((*store)->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    destroy(*store);
+    destroy(*store, false);
+    *store = NULL;
+}
+
+void store_discard(struct store **store)
+{
+    if (*store == NULL)
+        return;
+    destroy(*store, true);
     *store = NULL;
 }

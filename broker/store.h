@@ -34,6 +34,10 @@ enum muster_status store_open(const char *path, const struct store_options *opti
 /* Writes held progress, truncates the WAL, closes, gives up the lock. NULL-safe, nulls. */
 void store_close(struct store **store);
 
+/* As store_close, when the start is refused later on: removes the files that store_open created.
+ * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
+void store_discard(struct store **store);
+
 typedef void store_row_fn(void *arg, const struct record *row);
 
 /* Hands out what core_load wants, in its order; strings are borrowed for the call. A database

@@ -14,6 +14,8 @@ struct store {
     sqlite3 *db;
     char *path;
     int lock_fd;
+    bool created;      /* the file is of this life */
+    bool created_lock; /* so is its lock file */
     char boot_id[BOOT_ID_MAX];
     uint64_t journal_events_max;
 
@@ -56,7 +58,9 @@ enum muster_status store_damaged(const struct store *store, const char *finding,
 /* --- store_open.c --- */
 enum muster_status store_connect(struct store *store, const struct store_options *options,
                                  struct muster_error *err);
-enum muster_status store_lock(const char *path, int *ret_fd, struct muster_error *err);
+/* ret_created: the lock file was not there before. */
+enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
+                              struct muster_error *err);
 /* Of a statfs magic; NULL = it is a local one. */
 const char *store_network_name(unsigned long magic);
 /* Replaces an owned path by the one without links. */

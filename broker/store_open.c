@@ -120,40 +120,73 @@ static enum muster_status held_by_another(const char *path, int fd, struct muste
                           path, pid);
 }
 
-enum muster_status store_lock(const char *path, int *ret_fd, struct muster_error *err)
+/* -1 with errno. ret_created: no lock file was there before. */
+static int open_lock(const char *lock, bool *ret_created)
+{
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(lock, flags | O_EXCL, 0600);
+
+    *ret_created = fd >= 0;
+    return fd < 0 && errno == EEXIST ? open(lock, flags, 0600) : fd;
+}
+
+/* A broker that was refused removes the lock file that it created: a lock on that is worth nothing. */
+static bool has_its_name(const char *lock, int fd)
+{
+    struct stat held, named;
+
+    return fstat(fd, &held) == 0 && lstat(lock, &named) == 0 && held.st_dev == named.st_dev &&
+           held.st_ino == named.st_ino;
+}
+
+/* the text is for people and for the next one's message; the lock itself is the kernel's */
+static enum muster_status write_pid(const char *lock, int fd, struct muster_error *err)
+{
+    char pid[32];
+    int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)length, 0) == length)
+        return MUSTER_OK;
+    return error_set_code(err, errno == ENOSPC ? MUSTER_E_STORAGE : MUSTER_E_IO, errno,
+                          "cannot write lock file %s: %s", lock, strerror(errno));
+}
+
+enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
+                              struct muster_error *err)
 {
     char lock[PATH_MAX];
-    char pid[32];
-    int length = snprintf(lock, sizeof lock, "%s.lock", path);
-    int pid_length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    int fd;
+    bool created = false;
+    enum muster_status status;
+    int fd = -1;
 
-    if (length < 0 || (size_t)length >= sizeof lock)
+    if (snprintf(lock, sizeof lock, "%s.lock", path) >= (int)sizeof lock)
         return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
                          path);
-    fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return error_set_code(err, MUSTER_E_IO, errno, "cannot open lock file %s: %s", lock,
-                              strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        enum muster_status status =
-            errno == EWOULDBLOCK ? held_by_another(path, fd, err)
-                                 : error_set_code(err, MUSTER_E_IO, errno, "cannot lock %s: %s",
-                                                  lock, strerror(errno));
-
-        close(fd);
-        return status;
-    }
-    /* the text is for people and for the next one's message; the lock itself is the kernel's */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)pid_length, 0) != pid_length) {
-        enum muster_status status =
-            error_set_code(err, errno == ENOSPC ? MUSTER_E_STORAGE : MUSTER_E_IO, errno,
-                           "cannot write lock file %s: %s", lock, strerror(errno));
-
+    do {
+        if (fd >= 0)
+            close(fd);
+        fd = open_lock(lock, &created);
+        if (fd < 0)
+            return error_set_code(err, MUSTER_E_IO, errno, "cannot open lock file %s: %s", lock,
+                                  strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            status = errno == EWOULDBLOCK
+                         ? held_by_another(path, fd, err)
+                         : error_set_code(err, MUSTER_E_IO, errno, "cannot lock %s: %s", lock,
+                                          strerror(errno));
+            close(fd);
+            return status;
+        }
+    } while (!has_its_name(lock, fd));
+    status = write_pid(lock, fd, err);
+    if (status != MUSTER_OK) {
+        if (created)
+            unlink(lock);
         close(fd);
         return status;
     }
     *ret_fd = fd;
+    *ret_created = created;
     return MUSTER_OK;
 }
 

@@ -64,7 +64,7 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
 
 /* The termination is settled. Policy RETURN: the status goes to the caller. EXIT: LEAVE, then
  * exit_fn, once; if that returns, as RETURN. */
-static void leave_process(struct muster_node *node)
+void node_leave_process(struct muster_node *node)
 {
     const struct muster_termination_config *t = &node->options.termination;
 
@@ -101,7 +101,7 @@ static COLD enum muster_status slow_boundary(struct muster_node *node, bool begi
     if (err != NULL)
         *err = why;
     if (must_leave(node, status))
-        leave_process(node);
+        node_leave_process(node);
     return status;
 }
 
@@ -118,7 +118,7 @@ static COLD enum muster_status step_failed(struct muster_node *node, int code,
                                                     : local_step_failed(node->local, code, err);
 
     if (must_leave(node, status))
-        leave_process(node);
+        node_leave_process(node);
     return status;
 }
 
@@ -190,9 +190,14 @@ enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
 
 enum muster_status muster_node_restore(muster_node_t *node, struct muster_error *ret_error)
 {
+    enum muster_status status;
+
     if (refused(node, false))
         return refuse(node, "muster_node_restore", ret_error);
-    return node_restore(node, ret_error);
+    status = node_restore(node, ret_error);
+    if (status != MUSTER_OK && must_leave(node, status))
+        node_leave_process(node);
+    return status;
 }
 
 /* --- reads --------------------------------------------------------------------------------------- */
@@ -389,7 +394,7 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     status =
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (status == MUSTER_PREEMPTED)
-        leave_process(n);
+        node_leave_process(n);
     agent_destroy(&n->agent);
     local_destroy(&n->local);
     free(n);

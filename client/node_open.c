@@ -215,6 +215,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .layout = node->layout,
                    .checkpoint_dir = node->checkpoint_dir,
                    .join_timeout_ms = o->join_timeout_ms,
+                   .join_timeout_default = node->join_timeout_default,
                    .abort_timeout_ms = o->abort_timeout_ms,
                    .grace_period_ms = o->termination.grace_period_ms,
                    .restore_fallback = o->restore_fallback},
@@ -271,9 +272,19 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
     return status;
 }
 
-static void give_up(struct muster_node *node)
+/* Told to end, by then the job is settled or was never joined: as a boundary would. */
+static void leave_preempted(struct muster_node *node)
 {
     if (node->agent != NULL)
+        agent_leave(node->agent, LEAVE_PREEMPTED, node->options.termination.restart_code);
+    node_leave_process(node);
+}
+
+static void give_up(struct muster_node *node, enum muster_status status)
+{
+    if (status == MUSTER_PREEMPTED)
+        leave_preempted(node);
+    else if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
     agent_destroy(&node->agent);
     local_destroy(&node->local);
@@ -307,6 +318,6 @@ enum muster_status muster_node_open(const struct muster_node_options *options,
     if (status == MUSTER_OK)
         *ret_node = node;
     else
-        give_up(node);
+        give_up(node, status);
     return status;
 }

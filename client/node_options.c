@@ -221,6 +221,8 @@ static enum muster_status take_timeouts(struct muster_node *node, struct muster_
             return error_set(err, MUSTER_E_ARGUMENT,
                              "option %s is %lld; give 0 (the default) to %d milliseconds",
                              all[i].name, (long long)*all[i].value, INT32_MAX);
+        if (all[i].value == &o->join_timeout_ms)
+            node->join_timeout_default = o->join_timeout_ms == 0;
         if (*all[i].value == 0)
             *all[i].value = all[i].otherwise;
     }

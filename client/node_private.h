@@ -31,6 +31,7 @@ struct muster_node {
     int signals[NODE_SIGNALS_MAX];
     size_t signal_count;
     char identity_note[256];
+    bool join_timeout_default; /* the option was 0 */
     bool restored;
     bool exited; /* exit_fn was called and returned */
     int64_t resumed_step;
@@ -44,6 +45,9 @@ enum muster_status node_configure(struct muster_node *node,
 
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
+
+/* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */
+void node_leave_process(struct muster_node *node);
 
 void node_log(const struct muster_node *node, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

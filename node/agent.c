@@ -13,6 +13,7 @@
 #define FRAME_ARENA_BYTES \
     (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
 #define CONNECT_PATIENCE_MS 50
+#define WRITER_LOOK_MS 20
 
 static int64_t now_ms(clockid_t clock)
 {
@@ -32,23 +33,14 @@ int64_t agent_now_mono_ms(void)
     return now_ms(CLOCK_MONOTONIC);
 }
 
-/* Mutex free. Only the agent thread adds to the list. */
-static void make_late_calls(struct agent *agent)
+/* Mutex free. The training thread's step does not return: nobody else can end the process. */
+static void exit_if_wanted(struct agent *agent)
 {
-    const struct agent_hooks *hooks = &agent->options.hooks;
-
-    for (struct late_call *call = agent->late_first; call != NULL; call = call->next) {
-        if (call->kind == LATE_LOG)
-            hooks->log(call->level, call->text, hooks->arg);
-        else if (call->kind == LATE_ERROR)
-            hooks->on_error(&call->error, hooks->arg);
-        else {
-            link_close(&agent->link); /* what was said to the broker gets its time to leave */
-            _exit(call->restart ? agent->options.restart_code : EXIT_FAILURE);
-        }
-    }
-    agent->late_first = agent->late_last = NULL;
-    arena_reset(&agent->late);
+    if (!agent->exit_wanted)
+        return;
+    link_close(&agent->link); /* what was said to the broker gets its time to leave */
+    tell_stop(&agent->tell, AGENT_CLOSE_MS);
+    _exit(agent->exit_restart ? agent->options.restart_code : EXIT_FAILURE);
 }
 
 static int64_t sleep_ms(const struct agent *agent)
@@ -58,8 +50,6 @@ static int64_t sleep_ms(const struct agent *agent)
 
     if (wakeup < until)
         until = wakeup;
-    if (agent->callback.next_boot_ms < until)
-        until = agent->callback.next_boot_ms;
     return until > agent->now_boot_ms ? until - agent->now_boot_ms : 1;
 }
 
@@ -103,15 +93,15 @@ static void *run(void *arg)
     while (!agent->stop) {
         timeout_ms = pass(agent);
         pthread_mutex_unlock(&agent->mutex);
-        make_late_calls(agent);
-        callback_poll(&agent->callback, agent->now_boot_ms);
-        link_wait(agent->link, agent->wake_fd, agent->callback.fresh ? 0 : timeout_ms);
+        exit_if_wanted(agent);
+        link_wait(agent->link, agent->wake_fd, timeout_ms);
         if (read(agent->wake_fd, &wakes, sizeof wakes) < 0)
             wakes = 0; /* nobody woke us */
         pthread_mutex_lock(&agent->mutex);
     }
+    agent_feed_posts(agent); /* what the writer did last */
     pthread_mutex_unlock(&agent->mutex);
-    make_late_calls(agent);
+    exit_if_wanted(agent);
     link_close(&agent->link);
     return NULL;
 }
@@ -174,11 +164,24 @@ static void set_up(struct agent *agent, const struct agent_options *options)
     agent->epoch = agent->step_in_epoch = agent->data_position = -1;
     atomic_store(&agent->save_step, -1);
     arena_init(&agent->frame_arena, FRAME_ARENA_BYTES);
-    arena_init(&agent->late, 0);
     member_actions_init(&agent->actions);
-    callback_open(&agent->callback, options->hooks.watch, options->hooks.arg,
-                  options->watch_period_ms, agent_now_boot_ms());
     init_sync(agent);
+}
+
+/* What gives notices, and what calls the user. */
+static enum muster_status start_sources(struct agent *agent, struct muster_error *err)
+{
+    const struct agent_options *o = &agent->options;
+    const struct tell_hooks hooks = {
+        .on_error = o->hooks.on_error, .log = o->hooks.log, .arg = o->hooks.arg};
+    enum muster_status status = tell_start(&hooks, &agent->tell, err);
+
+    if (status == MUSTER_OK)
+        status = signal_watch(o->signals, o->signal_count, agent->wake_fd, &agent->signals, err);
+    if (status == MUSTER_OK)
+        status = callback_start(o->hooks.watch, o->hooks.arg, o->watch_period_ms, agent->wake_fd,
+                                &agent->callback, err);
+    return status;
 }
 
 enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
@@ -199,8 +202,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
                                &agent->writer, err);
     }
     if (status == MUSTER_OK)
-        status = signal_watch(options->signals, options->signal_count, agent->wake_fd,
-                              &agent->signals, err);
+        status = start_sources(agent, err);
     if (status == MUSTER_OK)
         status = start(agent, err);
     if (status == MUSTER_OK)
@@ -210,6 +212,53 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     return status;
 }
 
+/* Its last outcome is to reach the broker while the agent's thread is there. */
+static void await_writer(struct agent *agent)
+{
+    struct agent_patience patience = {0};
+
+    pthread_mutex_lock(&agent->mutex);
+    while (agent->thread_started && writer_is_busy(agent->writer) &&
+           agent_wait(agent, &patience, WRITER_LOOK_MS, NULL) == MUSTER_OK)
+        continue;
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+/* False: the thread runs on. */
+static bool stop_thread(struct agent *agent)
+{
+    if (!agent->thread_started)
+        return true;
+    pthread_mutex_lock(&agent->mutex);
+    agent->stop = true;
+    agent_wake(agent);
+    pthread_mutex_unlock(&agent->mutex);
+    return callback_join(agent->thread, AGENT_CLOSE_MS);
+}
+
+static void free_all(struct agent *agent)
+{
+    while (agent->first_post != NULL) {
+        struct post *next = agent->first_post->next;
+
+        post_free(agent->first_post);
+        agent->first_post = next;
+    }
+    member_destroy(&agent->core);
+    member_actions_free(&agent->actions);
+    arena_free(&agent->frame_arena);
+    gate_destroy(&agent->gate);
+    if (agent->wake_fd >= 0)
+        close(agent->wake_fd);
+    pthread_cond_destroy(&agent->changed);
+    pthread_mutex_destroy(&agent->mutex);
+    free(agent->frame);
+    free(agent->broker);
+    free(agent);
+}
+
+/* The writer goes after the agent's thread, which hands it work, and may post until it is gone. A
+ * callback that does not return keeps its own thread and nothing of the agent's. */
 void agent_destroy(struct agent **agent)
 {
     struct agent *a = *agent;
@@ -217,34 +266,18 @@ void agent_destroy(struct agent **agent)
     if (a == NULL)
         return;
     *agent = NULL;
-    writer_destroy(&a->writer); /* first: it posts */
-    if (a->thread_started) {
-        pthread_mutex_lock(&a->mutex);
-        a->stop = true;
-        agent_wake(a);
-        pthread_mutex_unlock(&a->mutex);
-        pthread_join(a->thread, NULL);
+    if (a->writer != NULL)
+        await_writer(a);
+    callback_stop(&a->callback, AGENT_CLOSE_MS);
+    if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
+        signal_unwatch(&a->signals);
+        return;
     }
     signal_unwatch(&a->signals);
+    writer_destroy(&a->writer);
     link_close(&a->link);
-    while (a->first_post != NULL) {
-        struct post *next = a->first_post->next;
-
-        post_free(a->first_post);
-        a->first_post = next;
-    }
-    member_destroy(&a->core);
-    member_actions_free(&a->actions);
-    arena_free(&a->frame_arena);
-    arena_free(&a->late);
-    gate_destroy(&a->gate);
-    if (a->wake_fd >= 0)
-        close(a->wake_fd);
-    pthread_cond_destroy(&a->changed);
-    pthread_mutex_destroy(&a->mutex);
-    free(a->frame);
-    free(a->broker);
-    free(a);
+    tell_stop(&a->tell, AGENT_CLOSE_MS);
+    free_all(a);
 }
 
 struct gate *agent_gate(struct agent *agent)

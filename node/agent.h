@@ -17,9 +17,9 @@
 struct agent;
 
 struct agent_hooks {                                               /* all may be NULL */
-    bool (*watch)(void *arg);                                      /* agent thread */
-    void (*on_error)(const struct muster_error *error, void *arg); /* agent thread */
-    void (*log)(int level, const char *text, void *arg); /* agent thread, or the caller's */
+    bool (*watch)(void *arg);                                      /* thread of its own */
+    void (*on_error)(const struct muster_error *error, void *arg); /* the log's thread */
+    void (*log)(int level, const char *text, void *arg);           /* thread of its own */
     void *arg;
 };
 
@@ -40,13 +40,15 @@ struct agent_options {
  * signal_watch; E_NOMEM, E_BUSY (no thread). */
 enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
                               struct muster_error *err);
-/* Stops and frees. Waits for manifests being written. NULL-safe. */
+/* Stops and frees. Waits for manifests being written, else bounded: a thread that does not end, and
+ * a callback that does not return, keep what they use. NULL-safe. */
 void agent_destroy(struct agent **agent);
 
 struct gate *agent_gate(struct agent *agent); /* borrowed until agent_destroy */
 
 /* --- joining (training thread) ----------------------------------------------------------------- */
-/* MUSTER_E_BROKER: nobody answered within connect_ms. The last refusal: after open_ms. */
+/* MUSTER_E_BROKER: nobody answered within connect_ms. The last refusal: after open_ms. It is logged
+ * once while it is waited out. MUSTER_PREEMPTED: this process was told to end before it joined. */
 enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, int64_t open_ms,
                                      struct muster_error *err);
 struct agent_resume {

@@ -342,11 +342,11 @@ static enum muster_status told_to_end(const struct agent *agent, struct muster_e
 {
     const char *waits_for = agent->view.refused.text;
 
-    return error_set(err, MUSTER_PREEMPTED,
-                     "told to end by %.200s, while waiting to join job %s%s%.500s; it took no part, "
-                     "start it again",
-                     agent->told, agent->options.save.job, waits_for[0] != '\0' ? ": " : "",
-                     waits_for);
+    return error_set(
+        err, MUSTER_PREEMPTED,
+        "told to end by %.200s, while waiting to join job %s%s%.500s; it took no part, "
+        "start it again",
+        agent->told, agent->options.save.job, waits_for[0] != '\0' ? ": " : "", waits_for);
 }
 
 static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, int64_t connect_ms,
@@ -355,10 +355,10 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
     const struct member_view *view = &agent->view;
 
     *ret_wait = false;
+    if (view->joined) /* also when it has ended since: a member says good-bye */
+        return MUSTER_OK;
     if (view->mode == VIEW_END)
         return ended(agent, err);
-    if (view->joined)
-        return MUSTER_OK;
     if (agent->told[0] != '\0')
         return told_to_end(agent, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {

@@ -1,6 +1,6 @@
 /* agent_core - feeds the core and carries out what it answers. Agent thread, mutex held: from the
  * reading of begun and done to the publishing of the view nothing the training thread does can come
- * between. Users' callbacks are only noted here (late_call); agent.c makes them with the mutex free. */
+ * between. Users' callbacks are made by other threads: agent_tell, callback. */
 #include "node/agent_state.h"
 
 #include "schema/error.h"
@@ -12,37 +12,15 @@
 
 #define CLOSINGS_MAX 8 /* closings that one input can cause, far beyond sense */
 
-static struct late_call *late_call(struct agent *agent)
-{
-    struct late_call *call = arena_alloc(&agent->late, sizeof *call);
-
-    if (call == NULL)
-        return NULL;
-    if (agent->late_last != NULL)
-        agent->late_last->next = call;
-    else
-        agent->late_first = call;
-    agent->late_last = call;
-    return call;
-}
-
-void agent_late_log(struct agent *agent, int level, const char *format, ...)
+void agent_log(struct agent *agent, int level, const char *format, ...)
 {
     char text[MUSTER_ERROR_TEXT_MAX];
-    struct late_call *call;
     va_list args;
 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    call = agent->options.hooks.log != NULL ? late_call(agent) : NULL;
-    if (call == NULL)
-        return;
-    call->kind = LATE_LOG;
-    call->level = level;
-    call->text = arena_strdup(&agent->late, text);
-    if (call->text == NULL)
-        call->text = "a line for the log was lost: no memory";
+    tell_log(agent->tell, level, text);
 }
 
 void agent_fault(struct agent *agent, const char *text)
@@ -57,7 +35,7 @@ void agent_fault(struct agent *agent, const char *text)
     error_set(&agent->view.end, MUSTER_E_FAULT, "%s; %s", text,
               muster_status_advice(MUSTER_E_FAULT));
     pthread_cond_broadcast(&agent->changed);
-    agent_late_log(agent, 0, "%s", text);
+    agent_log(agent, 0, "%s", text);
 }
 
 static void send_message(struct agent *agent, const struct wire_msg *message)
@@ -67,8 +45,8 @@ static void send_message(struct agent *agent, const struct wire_msg *message)
     if (size == 0)
         agent_fault(agent, "the node made a message that cannot be encoded");
     else if (!link_send(agent->link, agent->frame, size))
-        agent_late_log(agent, 3, "%s could not be sent: no broker is connected",
-                       wire_type_name(message->type));
+        agent_log(agent, 3, "%s could not be sent: no broker is connected",
+                  wire_type_name(message->type));
 }
 
 static void publish_view(struct agent *agent)
@@ -122,26 +100,6 @@ static void write_manifest(struct agent *agent, const struct member_action *acti
     post_put(agent, post, NULL);
 }
 
-static void note_error(struct agent *agent, const struct member_action *action)
-{
-    struct late_call *call = agent->options.hooks.on_error != NULL ? late_call(agent) : NULL;
-
-    if (call != NULL) {
-        call->kind = LATE_ERROR;
-        call->error = action->error;
-    }
-}
-
-static void note_exit(struct agent *agent, const struct member_action *action)
-{
-    struct late_call *call = agent->options.exit_allowed ? late_call(agent) : NULL;
-
-    if (call != NULL) {
-        call->kind = LATE_EXIT;
-        call->restart = action->restart;
-    }
-}
-
 /* Returns the begun of the closing, or -1: the gate was not to be closed. */
 static int64_t carry_out(struct agent *agent, const struct member_action *action)
 {
@@ -153,7 +111,7 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         return -1;
     case MEMBER_SUBSCRIBE: /* without it events come by unicast, only later */
         if (link_subscribe(agent->link, action->text, &err) != MUSTER_OK)
-            agent_late_log(agent, 0, "no events by subscription: %s", err.text);
+            agent_log(agent, 0, "no events by subscription: %s", err.text);
         return -1;
     case MEMBER_CLOSE_GATE:
         return gate_close(agent->gate);
@@ -161,7 +119,7 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         publish_view(agent);
         return -1;
     case MEMBER_ON_ERROR:
-        note_error(agent, action);
+        tell_error(agent->tell, &action->error);
         return -1;
     case MEMBER_WRITE_MANIFEST:
         write_manifest(agent, action);
@@ -170,10 +128,11 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         agent_discard(agent, action->generation, action->round);
         return -1;
     case MEMBER_EXIT_PROCESS:
-        note_exit(agent, action);
+        agent->exit_wanted = agent->options.exit_allowed;
+        agent->exit_restart = action->restart;
         return -1;
     case MEMBER_LOG:
-        agent_late_log(agent, action->level, "%s", action->text);
+        agent_log(agent, action->level, "%s", action->text);
         return -1;
     }
     agent_fault(agent, "the node's core asked for an action that does not exist");
@@ -232,8 +191,16 @@ void agent_feed_posts(struct agent *agent)
     }
 }
 
-static void feed_notice(struct agent *agent, enum wire_notice_kind kind, const char *source,
-                        const char *text)
+static void write_notice_id(const struct agent *agent, const char *source, uint64_t number,
+                            char ret_id[NOTICE_ID_MAX + 1])
+{
+    snprintf(ret_id, NOTICE_ID_MAX + 1, "%s-%016llx-%llu", source,
+             (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
+}
+
+/* Returns the notice's number. */
+static uint64_t feed_notice(struct agent *agent, enum wire_notice_kind kind, const char *source,
+                            const char *text)
 {
     char id[NOTICE_ID_MAX + 1];
     struct member_input input = {.kind = MEMBER_NOTICE,
@@ -243,10 +210,11 @@ static void feed_notice(struct agent *agent, enum wire_notice_kind kind, const c
                                  .left_ms = -1,
                                  .text = text};
 
-    snprintf(id, sizeof id, "%s-%016llx-%llu", source,
-             (unsigned long long)agent->options.member.incarnation,
-             (unsigned long long)++agent->notice_count);
+    write_notice_id(agent, source, ++agent->notice_count, id);
+    if (agent->told[0] == '\0')
+        snprintf(agent->told, sizeof agent->told, "%s: %s", source, text);
     agent_feed(agent, &input);
+    return agent->notice_count;
 }
 
 void agent_feed_notices(struct agent *agent)
@@ -256,10 +224,27 @@ void agent_feed_notices(struct agent *agent)
 
     while (signal_take(agent->signals, &seen)) {
         signal_describe(&seen, text);
-        feed_notice(agent, NOTICE_SIGNAL, "signal", text);
+        if (agent->signal_notice[seen.signo] != 0) /* its notice stands: it says nothing new */
+            agent_log(agent, 3, "%s again", text);
+        else
+            agent->signal_notice[seen.signo] = feed_notice(agent, NOTICE_SIGNAL, "signal", text);
     }
-    if (callback_take(&agent->callback))
+    if (callback_take(agent->callback))
         feed_notice(agent, NOTICE_TERMINATE, "callback", "termination_watcher_fn said so");
+}
+
+/* A signal whose notice was cancelled may give another. */
+static void note_cancelled(struct agent *agent, const char *cancelled)
+{
+    char id[NOTICE_ID_MAX + 1];
+
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++) {
+        if (agent->signal_notice[signo] == 0)
+            continue;
+        write_notice_id(agent, "signal", agent->signal_notice[signo], id);
+        if (strcmp(id, cancelled) == 0)
+            agent->signal_notice[signo] = 0;
+    }
 }
 
 static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
@@ -272,11 +257,13 @@ static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
     if (wire_decode(frame, size, &agent->frame_arena, &message, &err) != MUSTER_OK ||
         wire_is_up(message.type)) {
         if (agent->bad_frames++ == 0) /* counted, told once, never obeyed */
-            agent_late_log(agent, 1, "a frame that is no broker's message was dropped (%zu bytes)",
-                           size);
+            agent_log(agent, 1, "a frame that is no broker's message was dropped (%zu bytes)",
+                      size);
         return;
     }
     agent->frames_heard++;
+    if (message.type == WIRE_EVENT && message.u.event.kind == EVENT_NOTICE_CANCELLED)
+        note_cancelled(agent, message.u.event.text);
     agent_feed(agent, &input);
 }
 

@@ -3,6 +3,7 @@
 #define NODE_AGENT_STATE_H
 
 #include "node/agent.h"
+#include "node/agent_tell.h"
 #include "node/link.h"
 #include "node/notice/callback.h"
 #include "node/notice/signal.h"
@@ -12,24 +13,16 @@
 #include <time.h>
 
 #define AGENT_POSTS_MAX 64
-#define AGENT_ROUNDS_MAX 16   /* rounds whose directory this node opened: the last ones */
-#define AGENT_STUCK_MS 60000  /* the agent thread did not come round for so long: a FAULT */
-#define AGENT_POLL_MS 1000    /* the longest sleep of the agent thread */
-#define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
+#define AGENT_ROUNDS_MAX 16  /* rounds whose directory this node opened: the last ones */
+#define AGENT_STUCK_MS 60000 /* the agent thread did not come round for so long: a FAULT */
+#define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
+#define AGENT_CLOSE_MS (LEAVE_MS + 500) /* closing waits so long for each of its threads */
+#define AGENT_FRAMES_PASS 256           /* frames a pass, so that posts are not starved */
 
 struct post { /* an input for the core from another thread */
     struct post *next;
     struct member_input input; /* strings and files live in arena */
     struct arena arena;
-};
-
-struct late_call { /* a user's callback, made when the mutex is free; lives in agent.late */
-    struct late_call *next;
-    enum { LATE_LOG, LATE_ERROR, LATE_EXIT } kind;
-    int level;
-    const char *text;
-    struct muster_error error;
-    bool restart;
 };
 
 struct opened_round {
@@ -56,6 +49,7 @@ struct agent {
     struct opened_round opened[AGENT_ROUNDS_MAX];
     size_t opened_count;
     uint64_t notice_count;
+    char told[TEXT_MAX + 1]; /* the first notice that a source of this process gave; "" = none */
 
     /* training thread only */
     int64_t epoch, step_in_epoch, data_position;
@@ -67,14 +61,15 @@ struct agent {
     struct member_actions actions;
     struct arena frame_arena;
     uint8_t *frame; /* WIRE_FRAME_MAX bytes */
-    struct callback_source callback;
+    struct callback *callback;
     struct signal_watch *signals;
-    struct arena late;
-    struct late_call *late_first, *late_last;
+    uint64_t signal_notice[SIGNAL_NUMBER_MAX + 1]; /* number of its notice that stands; 0 = none */
+    bool exit_wanted, exit_restart; /* the core's MEMBER_EXIT_PROCESS, done with the mutex free */
     int64_t now_boot_ms;
     uint64_t bad_frames;
 
     struct writer *writer;
+    struct tell *tell; /* any thread: no lock of ours is needed */
     int wake_fd;
     _Atomic int64_t save_step;
     _Atomic int hold_depth;
@@ -92,7 +87,7 @@ void agent_feed_posts(struct agent *agent);
 void agent_feed_notices(struct agent *agent);
 bool agent_feed_frames(struct agent *agent); /* true: there may be more */
 void agent_fault(struct agent *agent, const char *text);
-void agent_late_log(struct agent *agent, int level, const char *format, ...)
+void agent_log(struct agent *agent, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
 

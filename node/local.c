@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,7 @@ struct local {
     char notice[TEXT_MAX + 1];
     bool stop;
 
-    struct callback_source callback;
+    struct callback *callback;
     struct signal_watch *signals;
     int wake_fd;
     pthread_t thread;
@@ -77,17 +76,14 @@ static void *watch(void *arg)
     bool stop = false;
 
     while (!stop) {
-        int64_t now = clock_ms(CLOCK_BOOTTIME), left = local->callback.next_boot_ms - now;
-
-        poll(&item, 1, left < 0 ? 0 : left < POLL_MS ? (int)left : POLL_MS);
+        poll(&item, 1, POLL_MS);
         if (read(local->wake_fd, &wakes, sizeof wakes) < 0)
             wakes = 0; /* nobody woke us */
         while (signal_take(local->signals, &seen)) {
             signal_describe(&seen, text);
             local_notify(local, text);
         }
-        callback_poll(&local->callback, clock_ms(CLOCK_BOOTTIME));
-        if (callback_take(&local->callback))
+        if (callback_take(local->callback))
             local_notify(local, "termination_watcher_fn said so");
         pthread_mutex_lock(&local->mutex);
         stop = local->stop;
@@ -164,7 +160,6 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
 
 static enum muster_status start(struct local *local, struct muster_error *err)
 {
-    sigset_t all, before;
     enum muster_status status;
     int code;
 
@@ -177,12 +172,11 @@ static enum muster_status start(struct local *local, struct muster_error *err)
                           &local->signals, err);
     if (status != MUSTER_OK)
         return status;
-    callback_open(&local->callback, local->options.watch, local->options.arg,
-                  local->options.watch_period_ms, clock_ms(CLOCK_BOOTTIME));
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&local->thread, NULL, watch, local);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    status = callback_start(local->options.watch, local->options.arg,
+                            local->options.watch_period_ms, local->wake_fd, &local->callback, err);
+    if (status != MUSTER_OK)
+        return status;
+    code = callback_thread(&local->thread, watch, local);
     local->thread_started = code == 0;
     if (code == 0)
         return MUSTER_OK;
@@ -227,6 +221,7 @@ void local_destroy(struct local **local)
     if (l == NULL)
         return;
     *local = NULL;
+    callback_stop(&l->callback, LEAVE_MS + 500); /* one that does not return is left behind */
     if (l->thread_started) {
         pthread_mutex_lock(&l->mutex);
         l->stop = true;

@@ -82,7 +82,7 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     int64_t round = 0;
     enum muster_status status;
     json_t *document;
-    char sentence[512];
+    char sentence[1024];
 
     status = muster_client_notify(tool->client, tool->job, id.text, rank, grace_ms,
                                   text == NULL ? "" : text, &round, &err);
@@ -92,11 +92,10 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "notice", json_string(id.text));
     json_object_set_new(document, "rank", json_integer(rank));
-    snprintf(
-        sentence, sizeof sentence,
-        "Notice %s: rank %d of job %s will be ended. `muster why notice %s` tells what came of "
-        "it, `muster notify --cancel %s` withdraws it.",
-        id.text, rank, tool->job, id.text, id.text);
+    snprintf(sentence, sizeof sentence,
+             "Notice %s: rank %d of job %s will be ended. `muster why notice %s --job %s` tells "
+             "what came of it, `muster notify --cancel %s --job %s` withdraws it.",
+             id.text, rank, tool->job, id.text, tool->job, id.text, tool->job);
     return print_order(tool, document, sentence);
 }
 
@@ -189,8 +188,8 @@ static int print_outcome(struct tool *tool, const muster_rows_t *rows)
     if (aborted)
         snprintf(sentence, sizeof sentence,
                  "Round %" PRId64 " was aborted: %.600s. `muster why round %" PRId64
-                 "` tells the whole story.",
-                 round->round, round->reason, round->round);
+                 " --job %s` tells the whole story.",
+                 round->round, round->reason, round->round, tool->job);
     else
         snprintf(sentence, sizeof sentence, "Round %" PRId64 " is %s at step %" PRId64 ".",
                  round->round, round->state, round->step);
@@ -206,7 +205,7 @@ int cmd_save(struct tool *tool)
     int64_t round = 0;
     enum muster_status status;
     json_t *document;
-    char sentence[256];
+    char sentence[512];
     int code = check_broker(tool);
 
     if (code == TOOL_DONE)
@@ -227,7 +226,8 @@ int cmd_save(struct tool *tool)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "round", json_integer((json_int_t)round));
     snprintf(sentence, sizeof sentence,
-             "Round %" PRId64 " makes the checkpoint: `muster round %" PRId64 "` shows it.", round,
-             round);
+             "Round %" PRId64 " makes the checkpoint: `muster round %" PRId64
+             " --job %s` shows it.",
+             round, round, tool->job);
     return print_order(tool, document, sentence);
 }

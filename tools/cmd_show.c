@@ -329,8 +329,8 @@ int cmd_latest(struct tool *tool)
     if (checkpoint == NULL)
         code = tool_fail(TOOL_NO,
                          "job %s has no committed checkpoint, so it starts from the beginning: "
-                         "`muster why --job %s` tells why, `muster save` makes one",
-                         tool->job, tool->job);
+                         "`muster why --job %s` tells why, `muster save --job %s` makes one",
+                         tool->job, tool->job, tool->job);
     if (tool_json(tool)) {
         document = render_document();
         json_object_set_new(document, "job", json_string(tool->job));

@@ -5,14 +5,29 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The state; of a job that has ended, how. */
+static const char *outcome(const struct muster_job_row *job)
+{
+    if (strcmp(job->state, "ended") != 0)
+        return job->state;
+    if (job->end_status == 0)
+        return "finished";
+    return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
+}
+
 /* Steps that count towards the result, of all that were computed. */
 static struct shown goodput(const struct muster_job_row *job)
 {
     struct shown shown = {"-"};
 
-    if (job->steps_executed > 0 && job->step <= job->steps_executed)
+    int64_t counted = job->step;
+
+    /* Of a job that failed only what was saved is left. */
+    if (strcmp(outcome(job), "failed") == 0)
+        counted = job->newest_step < 0 ? 0 : job->newest_step;
+    if (job->steps_executed > 0 && counted <= job->steps_executed)
         snprintf(shown.text, sizeof shown.text, "%.1f %%",
-                 100.0 * (double)job->step / (double)job->steps_executed);
+                 100.0 * (double)counted / (double)job->steps_executed);
     return shown;
 }
 
@@ -42,7 +57,7 @@ static void print_jobs(struct tool *tool, const muster_rows_t *rows)
         snprintf(nodes.text, sizeof nodes.text, "%" PRId64 "/%" PRId64, job->nodes_live,
                  job->world_size);
         table_add(&table, job->job);
-        table_add(&table, job->state);
+        table_add(&table, outcome(job));
         table_add(&table, render_age(job->state_unix_ms, tool->now_unix_ms).text);
         table_add(&table, render_number(job->generation).text);
         table_add(&table, nodes.text);
@@ -131,17 +146,61 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows)
     }
 }
 
+/* Most of the broker's texts name the rank themselves. */
+static void print_error(FILE *out, const struct muster_job_row *job)
+{
+    char rank[40];
+    size_t length = (size_t)snprintf(rank, sizeof rank, "rank %" PRId64, job->error_rank);
+
+    if (strncmp(job->error_text, rank, length) == 0 &&
+        (job->error_text[length] < '0' || job->error_text[length] > '9'))
+        fprintf(out, "  first error   %s\n", job->error_text);
+    else
+        fprintf(out, "  first error   %s: %s\n", rank, job->error_text);
+}
+
+static bool is_there(const muster_rows_t *nodes, int64_t rank)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++)
+        if (node[i].rank == rank &&
+            (strcmp(node[i].state, "joined") == 0 || strcmp(node[i].state, "restored") == 0))
+            return true;
+    return false;
+}
+
+static void print_missing(FILE *out, const struct muster_job_row *job, const muster_rows_t *nodes)
+{
+    int shown = 0;
+
+    for (int64_t rank = 0; rank < job->world_size && shown <= 8; rank++) {
+        if (is_there(nodes, rank))
+            continue;
+        if (shown++ == 8)
+            fprintf(out, ", ...");
+        else
+            fprintf(out, "%s%" PRId64, shown == 1 ? "  waits for     rank " : ", ", rank);
+    }
+    if (shown > 0)
+        fputc('\n', out);
+}
+
 static void print_job(struct tool *tool, const struct muster_job_row *job,
-                      const muster_rows_t *members, const muster_rows_t *notices)
+                      const muster_rows_t *members, const muster_rows_t *notices,
+                      const muster_rows_t *nodes)
 {
     FILE *out = tool->out;
 
-    fprintf(out, "job %s: %s, since %s\n", job->job, job->state,
+    fprintf(out, "job %s: %s%s %s\n", job->job, outcome(job),
+            strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
     fprintf(out,
             "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live\n",
             job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
             job->nodes_live, job->world_size);
+    if (strcmp(job->state, "joining") == 0)
+        print_missing(out, job, nodes);
     if (job->resume_checkpoint != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 job->resume_step, job->resume_checkpoint);
@@ -156,7 +215,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     else
         fprintf(out, "  checkpoint    none committed yet\n");
     if (job->error_rank >= 0)
-        fprintf(out, "  first error   rank %" PRId64 ": %s\n", job->error_rank, job->error_text);
+        print_error(out, job);
     if (job->end_text[0] != '\0')
         fprintf(out, "  end           %s\n", job->end_text);
 }
@@ -178,6 +237,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_t *rows = NULL;
     muster_rows_t *members = NULL;
     muster_rows_t *notices = NULL;
+    muster_rows_t *nodes = NULL;
     const struct muster_job_row *job;
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status;
@@ -189,15 +249,18 @@ static int one_job(struct tool *tool, const char *name)
     status = muster_client_notices(tool->client, name, NULL, job->generation, &notices, &err);
     if (status == MUSTER_OK) /* round 0 has no members */
         status = muster_client_participants(tool->client, name, job->open_round, &members, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_nodes(tool->client, name, job->generation, &nodes, &err);
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
         code = print_job_json(tool, rows, members, notices);
     else
-        print_job(tool, job, members, notices);
+        print_job(tool, job, members, notices, nodes);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);
+    muster_rows_destroy(&nodes);
     return code;
 }
 

@@ -62,7 +62,75 @@ static int choose_notice(struct tool *tool, const char *id, struct subject *ret_
     return code;
 }
 
-/* The newest story: the newest round, or a later notice that has none. *id_rows keeps the id alive. */
+static bool is_saved(const struct muster_round_row *round)
+{
+    return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0;
+}
+
+/* The newest round that somebody may ask about: one that failed or that was asked for from outside.
+ * If all went their ordinary course, the newest. NULL: there is none. */
+static const struct muster_round_row *newest_remarkable(const muster_rows_t *rounds)
+{
+    const struct muster_round_row *round = muster_rows_rounds(rounds);
+    size_t count = muster_rows_count(rounds);
+
+    for (size_t i = count; i > 0; i--)
+        if (strcmp(round[i - 1].cause, "policy") != 0 || !is_saved(&round[i - 1]))
+            return &round[i - 1];
+    return count == 0 ? NULL : &round[count - 1];
+}
+
+/* Does the story of this round tell, or come after, that event? */
+static bool covers(const struct muster_round_row *round, const struct muster_event_row *event)
+{
+    if (round == NULL || event->generation > round->generation)
+        return false;
+    if (strcmp(round->cause, "policy") == 0 && is_saved(round))
+        return false;
+    return strcmp(round->cause, "termination") == 0 || round->ended_unix_ms == 0 ||
+           event->unix_ms <= round->ended_unix_ms;
+}
+
+/* The newest generation, not older than the round's, that failed without the round's story telling it. */
+static enum muster_status find_failure(struct tool *tool, const struct muster_round_row *round,
+                                       int64_t *ret_generation, struct muster_error *err)
+{
+    bool routine = round != NULL && strcmp(round->cause, "policy") == 0 && is_saved(round);
+    int64_t after = round == NULL || routine ? 0 : round->generation - 1;
+    muster_rows_t *generations = NULL;
+    int64_t found = 0;
+    enum muster_status status =
+        muster_client_generations(tool->client, tool->job, after, &generations, err);
+
+    for (size_t i = muster_rows_count(generations); status == MUSTER_OK && i > 0 && found == 0;
+         i--) {
+        int64_t number = muster_rows_generations(generations)[i - 1].generation;
+        muster_rows_t *rows = NULL;
+
+        status = muster_client_incidents(tool->client, tool->job, number, &rows, err);
+        for (size_t k = 0; k < muster_rows_count(rows); k++)
+            if (story_is_failure(&muster_rows_events(rows)[k]) &&
+                !covers(round, &muster_rows_events(rows)[k]))
+                found = number;
+        muster_rows_destroy(&rows);
+    }
+    muster_rows_destroy(&generations);
+    if (status == MUSTER_OK)
+        *ret_generation = found;
+    return status;
+}
+
+/* Was the notice's wish fulfilled by that round before it came? */
+static bool is_served_by(const struct muster_notice_row *notice,
+                         const struct muster_round_row *round)
+{
+    return notice->round == 0 && round->generation == notice->generation &&
+           strcmp(round->cause, "termination") == 0 && is_saved(round) &&
+           round->ended_unix_ms <= notice->received_unix_ms;
+}
+
+/* The newest story: the newest remarkable round, a failure since, or a later notice that has no round.
+ * *ret_notices keeps the notice's id alive. */
 static int choose_newest(struct tool *tool, struct subject *ret_subject,
                          muster_rows_t **ret_notices)
 {
@@ -70,21 +138,27 @@ static int choose_newest(struct tool *tool, struct subject *ret_subject,
     muster_rows_t *rounds = NULL;
     const struct muster_round_row *round;
     const struct muster_notice_row *notice;
-    enum muster_status status = muster_client_round(tool->client, tool->job, 0, &rounds, &err);
+    enum muster_status status = muster_client_rounds(tool->client, tool->job, 0, &rounds, &err);
+    int64_t failed = 0;
 
+    round = newest_remarkable(rounds);
     if (status == MUSTER_OK)
         status = muster_client_notices(tool->client, tool->job, NULL, 0, ret_notices, &err);
+    if (status == MUSTER_OK)
+        status = find_failure(tool, round, &failed, &err);
     if (status != MUSTER_OK) {
         muster_rows_destroy(&rounds);
         return tool_fail_status(status, &err);
     }
-    round = muster_rows_rounds(rounds);
     notice = muster_rows_notices(*ret_notices);
     if (notice != NULL)
         notice += muster_rows_count(*ret_notices) - 1;
-    if (notice != NULL && notice->round == 0 &&
+    if (notice != NULL && notice->round == 0 && notice->generation >= failed &&
+        (round == NULL || !is_served_by(notice, round)) &&
         (round == NULL || notice->received_unix_ms > round->opened_unix_ms))
         *ret_subject = (struct subject){.notice_id = notice->id, .generation = notice->generation};
+    else if (failed != 0)
+        *ret_subject = (struct subject){.generation = failed};
     else if (round != NULL)
         *ret_subject = (struct subject){.round = round->round, .generation = round->generation};
     muster_rows_destroy(&rounds);
@@ -119,6 +193,23 @@ static enum muster_status gather_rounds(struct tool *tool, int64_t number, struc
     return status;
 }
 
+/* A notice without a round: which round had saved before it came? */
+static enum muster_status gather_served_by(struct tool *tool, struct story *story,
+                                           struct muster_error *err)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    muster_rows_t *rounds = NULL;
+    enum muster_status status = muster_client_rounds(tool->client, tool->job, 0, &rounds, err);
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        for (size_t k = 0; k < muster_rows_count(rounds); k++)
+            if (strcmp(notice[i].id, story->notice_id) == 0 &&
+                is_served_by(&notice[i], &muster_rows_rounds(rounds)[k]))
+                story->served_by = muster_rows_rounds(rounds)[k].round;
+    muster_rows_destroy(&rounds);
+    return status;
+}
+
 static enum muster_status gather(struct tool *tool, const struct subject *subject,
                                  struct story *story, struct muster_error *err)
 {
@@ -132,6 +223,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
         status = gather_rounds(tool, subject->round, story, err);
     if (status == MUSTER_OK)
         status = muster_client_notices(client, tool->job, NULL, generation, &story->notices, err);
+    if (status == MUSTER_OK && subject->round == 0 && subject->notice_id != NULL)
+        status = gather_served_by(tool, story, err);
     if (status == MUSTER_OK)
         status = muster_client_incidents(client, tool->job, generation, &story->incidents, err);
     if (status == MUSTER_OK)
@@ -221,6 +314,27 @@ static int tell(struct tool *tool, const struct subject *subject)
     return code;
 }
 
+static int nothing_to_tell(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    int code = tool_get_job(tool, tool->job, &rows);
+    const struct muster_job_row *job = muster_rows_jobs(rows);
+
+    if (code == TOOL_DONE && strcmp(job->state, "ended") == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s ended without a notice, a round or a failure, so there is no "
+                         "checkpoint (%.600s): `muster events --job %s` shows its journal",
+                         tool->job, job->end_text[0] == '\0' ? "no reason given" : job->end_text,
+                         tool->job);
+    else if (code == TOOL_DONE)
+        code = tool_fail(TOOL_NO,
+                         "job %s has had neither a notice nor a round, so there is no checkpoint: "
+                         "`muster save --job %s` makes one",
+                         tool->job, tool->job);
+    muster_rows_destroy(&rows);
+    return code;
+}
+
 int cmd_why(struct tool *tool)
 {
     struct subject subject = {0};
@@ -246,10 +360,7 @@ int cmd_why(struct tool *tool)
     else
         code = choose_notice(tool, tool->args[1], &subject);
     if (code == TOOL_DONE && subject.generation == 0)
-        code = tool_fail(TOOL_NO,
-                         "job %s has had neither a notice nor a round, so there is no checkpoint: "
-                         "`muster save --job %s` makes one",
-                         tool->job, tool->job);
+        code = nothing_to_tell(tool);
     if (code == TOOL_DONE)
         code = tell(tool, &subject);
     muster_rows_destroy(&notices);

@@ -207,6 +207,8 @@ static int run_help(int argc, char **argv)
 
         return cmd_run(2, words);
     }
+    if (strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)
+        return help();
     return tool_fail(TOOL_USAGE, "there is no verb \"%s\": see `muster help`", argv[2]);
 }
 

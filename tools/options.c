@@ -116,8 +116,9 @@ int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char *
         } else if (tool->args_count < verb->args_max) {
             tool->args[tool->args_count++] = argv[at];
         } else {
-            return tool_fail(TOOL_USAGE, "%s does not know what to do with \"%s\": muster %s %s",
-                             verb->name, argv[at], verb->name, verb->args);
+            return tool_fail(TOOL_USAGE, "%s does not know what to do with \"%s\": muster %s%s%s",
+                             verb->name, argv[at], verb->name, verb->args[0] == '\0' ? "" : " ",
+                             verb->args);
         }
     }
     if (tool->values[OPTION_HELP] != NULL)

@@ -251,8 +251,8 @@ static void tell_lost(struct story *story, int64_t furthest, int64_t resume, con
     if (lost <= 0)
         story_say(story, "%s No step is lost.", from);
     else
-        story_say(story, "%s %" PRId64 " step%s %s lost.", from, lost, lost == 1 ? "" : "s",
-                  lost == 1 ? "is" : "are");
+        story_say(story, "%s %" PRId64 " step%s (from step %" PRId64 " on) %s lost.", from, lost,
+                  lost == 1 ? "" : "s", resume + 1, lost == 1 ? "is" : "are");
 }
 
 static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
@@ -315,7 +315,12 @@ static void tell_no_round(struct story *story)
         if (story_has_notice(story, &notice[i]))
             state = notice[i].state;
     tell_incidents(story, begins_unix_ms(story), INT64_MAX);
-    if (strcmp(state, "cancelled") == 0)
+    if (story->served_by != 0)
+        story_say(story,
+                  "It came after the save was over: round %" PRId64
+                  " had already served it (`muster why round %" PRId64 " --job %s`).",
+                  story->served_by, story->served_by, story->job);
+    else if (strcmp(state, "cancelled") == 0)
         story_say(story, "No round was opened for it, so there is no checkpoint of it.");
     else if (strcmp(state, "active") == 0)
         story_say(story, "It stands, and no round has been opened for it yet.");
@@ -328,6 +333,49 @@ static void tell_no_round(struct story *story)
                   "No checkpoint came of it: no round was opened before the generation ended.");
 }
 
+/* --- a failure of which no round tells ----------------------------------------------------------- */
+
+static bool is_failure_story(const struct story *story)
+{
+    return story->notice_id == NULL && story_last_round(story) == NULL;
+}
+
+bool story_is_failure(const struct muster_event_row *event)
+{
+    static const char *const kinds[] = {"node lost",      "peer error", "join failed",
+                                        "restore failed", "stuck",      "rank restarted"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(event->kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The first failure of a generation is the cause of the others. */
+static const struct muster_event_row *first_failure(const struct story *story)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
+        if (story_is_failure(&event[i]))
+            return &event[i];
+    return NULL;
+}
+
+static void tell_failure_headline(struct story *story, int64_t generation)
+{
+    const struct muster_event_row *event = first_failure(story);
+
+    if (event == NULL)
+        story_say(story, "Job %s, generation %" PRId64 ": ended.", story->job, generation);
+    else if (event->rank >= 0)
+        story_say(story, "Job %s, generation %" PRId64 ": %s, rank %" PRId64 ".", story->job,
+                  generation, event->kind, event->rank);
+    else
+        story_say(story, "Job %s, generation %" PRId64 ": %s.", story->job, generation,
+                  event->kind);
+}
+
 /* The answer in one line; the story follows. */
 static void tell_headline(struct story *story)
 {
@@ -335,7 +383,9 @@ static void tell_headline(struct story *story)
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
     int64_t number = generation == NULL ? 0 : generation->generation;
 
-    if (last == NULL)
+    if (is_failure_story(story))
+        tell_failure_headline(story, number);
+    else if (last == NULL)
         story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round.", story->job, number,
                   story->notice_id);
     else if (strcmp(last->state, "committed") == 0)
@@ -360,7 +410,9 @@ void story_tell(struct story *story)
 {
     tell_headline(story);
     tell_cause(story);
-    if (story_last_round(story) == NULL)
+    if (is_failure_story(story))
+        tell_incidents(story, 0, INT64_MAX);
+    else if (story_last_round(story) == NULL)
         tell_no_round(story);
     else
         tell_rounds(story);

@@ -14,11 +14,13 @@ struct story {
     muster_rows_t *rounds;        /* the attempts of one cause, in order */
     muster_rows_t **participants; /* of each of them */
     muster_rows_t *notices;       /* of the generation; those that do not belong are left out */
-    const char *notice_id;        /* the story of this notice; NULL: of the rounds */
-    muster_rows_t *incidents;     /* of the generation */
-    muster_rows_t *generations;   /* the story's, and those after it */
-    muster_rows_t *checkpoint;    /* the one that the last round made, if any */
-    muster_rows_t *latest;        /* what the job resumes from, as things stand */
+    const char *
+        notice_id; /* the story of this notice; NULL: of the rounds, or of a failure if there are none */
+    int64_t served_by;          /* the round that was over when this notice came; 0: none */
+    muster_rows_t *incidents;   /* of the generation */
+    muster_rows_t *generations; /* the story's, and those after it */
+    muster_rows_t *checkpoint;  /* the one that the last round made, if any */
+    muster_rows_t *latest;      /* what the job resumes from, as things stand */
     /* made by story_tell */
     char **lines; /* owned; "" separates paragraphs */
     size_t lines_count;
@@ -26,6 +28,9 @@ struct story {
 };
 
 void story_tell(struct story *story);
+
+/* Does the event tell of something that went wrong by itself, without a round? */
+bool story_is_failure(const struct muster_event_row *event);
 
 /* Frees lines and rows. */
 void story_free(struct story *story);

@@ -1,6 +1,7 @@
 /* story_round - one round in sentences: who was asked, what they answered, what came of it. */
 #include "tools/story_internal.h"
 
+#define CLOCKS_DIFFER_MS 2
 #define NAMED_MAX 4 /* ranks named in one sentence; of more, the count */
 
 struct part {
@@ -99,6 +100,36 @@ static struct shown after(const struct part *part, int64_t unix_ms)
     return render_duration(unix_ms == 0 ? -1 : unix_ms - part->round->opened_unix_ms);
 }
 
+/* The same for what cannot have come before floor_ms: the members count on another clock than the
+ * round's times, so both may differ by a rounding. */
+static struct shown after_not_before(const struct part *part, int64_t unix_ms, int64_t floor_ms)
+{
+    int64_t ms = unix_ms - part->round->opened_unix_ms;
+
+    if (unix_ms != 0 && ms < floor_ms && floor_ms - ms <= CLOCKS_DIFFER_MS)
+        return render_duration(floor_ms);
+    return after(part, unix_ms);
+}
+
+static struct shown decided_after(const struct part *part)
+{
+    const struct muster_participant_row *slowest = GREATEST(part, reported_ms);
+
+    return after_not_before(part, part->round->decided_unix_ms,
+                            slowest == NULL ? -1 : slowest->reported_ms);
+}
+
+static struct shown committed_after(const struct part *part)
+{
+    const struct muster_participant_row *captured = GREATEST(part, captured_ms);
+    const struct muster_participant_row *saved = GREATEST(part, saved_ms);
+    int64_t floor_ms = captured == NULL ? -1 : captured->captured_ms;
+
+    if (saved != NULL && saved->saved_ms > floor_ms)
+        floor_ms = saved->saved_ms;
+    return after_not_before(part, part->round->ended_unix_ms, floor_ms);
+}
+
 static const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
@@ -164,19 +195,18 @@ static void tell_decision(struct story *story, const struct part *part)
         return;
     if (round->aborted_steps)
         story_say(story, "All stood at step %" PRId64 ", which became the save step after %s.",
-                  round->step, after(part, round->decided_unix_ms).text);
+                  round->step, decided_after(part).text);
     else if (furthest->begun == round->step && least_begun(part) == round->step)
         story_say(story, "So all had to save at step %" PRId64 "; that was agreed after %s.",
-                  round->step, after(part, round->decided_unix_ms).text);
+                  round->step, decided_after(part).text);
     else if (furthest->begun == round->step)
         story_say(story,
                   "The furthest, rank %" PRId64 ", had begun step %" PRId64
                   ", so all had to save at step %" PRId64 "; that was agreed after %s.",
-                  furthest->rank, round->step, round->step,
-                  after(part, round->decided_unix_ms).text);
+                  furthest->rank, round->step, round->step, decided_after(part).text);
     else
         story_say(story, "Save step %" PRId64 " was agreed after %s.", round->step,
-                  after(part, round->decided_unix_ms).text);
+                  decided_after(part).text);
 }
 
 /* --- saving -------------------------------------------------------------------------------------- */
@@ -197,10 +227,12 @@ static void tell_captures(struct story *story, const struct part *part)
                   part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
                   part->round->step, render_duration(last->captured_ms).text, last->rank);
     else if (strcmp(part->round->state, "committed") == 0)
-        story_say(story,
-                  "%zu of %zu captured their state at step %" PRId64
-                  "; the checkpoint did not need the others.",
-                  part->count - missing, part->count, part->round->step);
+        story_say(
+            story,
+            "%zu of %zu captured their state at step %" PRId64
+            ": that is the whole state, as any rank's shard holds it in a replicated job; the "
+            "others left without waiting.",
+            part->count - missing, part->count, part->round->step);
     else
         story_say(story, "%zu of %zu captured their state at step %" PRId64 "; %s did not.",
                   part->count - missing, part->count, part->round->step,
@@ -251,10 +283,10 @@ static void tell_commit(struct story *story, const struct part *part)
         story_say(story,
                   "Checkpoint %" PRId64 " at step %" PRId64 " (%s) was committed after %s%s: %s",
                   round->round, round->step, render_bytes(checkpoint->bytes).text,
-                  after(part, round->ended_unix_ms).text, margin, checkpoint->path);
+                  committed_after(part).text, margin, checkpoint->path);
     else
         story_say(story, "Checkpoint %" PRId64 " at step %" PRId64 " was committed after %s%s.",
-                  round->round, round->step, after(part, round->ended_unix_ms).text, margin);
+                  round->round, round->step, committed_after(part).text, margin);
 }
 
 static void tell_abort(struct story *story, const struct part *part, bool followed)

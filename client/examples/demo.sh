@@ -9,23 +9,33 @@ ranks=4
 steps=2000
 layout=replicated
 restart_code=42
-[ $# -ge 1 ] || { echo "$usage" >&2; exit 2; }
-build=$(cd "$1" && pwd)
+steps_min=64 # one rank has to be told in the middle of it
+wrong_usage() { printf 'demo: %s\n%s\n' "$*" "$usage" >&2; exit 2; }
+[ $# -ge 1 ] || wrong_usage "BUILD_DIR is missing"
+build=$(cd "$1" 2>/dev/null && pwd) || wrong_usage "there is no directory $1"
 shift
 while [ $# -gt 0 ]; do
     case $1 in
-    --layout) layout=${2:?$usage} ;;
-    --steps) steps=${2:?$usage} ;;
-    *) echo "$usage" >&2; exit 2 ;;
+    --layout | --steps) [ $# -ge 2 ] || wrong_usage "$1 needs a value" ;;
+    *) wrong_usage "there is no option $1" ;;
+    esac
+    case $1 in
+    --layout) layout=$2 ;;
+    --steps) steps=$2 ;;
     esac
     shift 2
 done
+case $layout in replicated | sharded) ;; *) wrong_usage "--layout does not take '$layout'" ;; esac
+[[ $steps =~ ^[1-9][0-9]{0,8}$ ]] || wrong_usage "--steps does not take '$steps': give a number of steps"
+[ "$steps" -ge "$steps_min" ] || wrong_usage "$steps steps are too few to stop in their middle: give $steps_min or more"
+# Progress is heard once a second: a short run is stretched, so that its middle is seen.
+step_sleep_ms=$((steps < 500 ? 5000 / steps : 0))
 
 musterd=${MUSTERD:-$build/broker/musterd}
 muster=${MUSTER:-$build/tools/muster}
 train_words=${TRAIN_WORDS:-$build/client/examples/train_words}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/muster demo.XXXXXX") # a space, since paths may have one
-broker_pid= job_pid= tail_pid=
+broker_pid= job_pid= tail_pid= reason=
 unset "${!MUSTER_@}" # this job's identity comes from here, not from around us
 
 clean_up() {
@@ -46,17 +56,18 @@ clean_up() {
     if [ "$status" = 0 ]; then
         rm -rf "$dir"
     else
-        echo "demo: failed; logs, database and checkpoints are kept in '$dir'" >&2
+        echo "demo: logs, database and checkpoints are kept in '$dir'" >&2
+        echo "demo: failed: ${reason:-a command ended with exit code $status}" >&2
     fi
     exit "$status"
 }
 trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'reason="it was interrupted"; exit 130' INT
+trap 'reason="it was told to end"; exit 143' TERM
 
 title() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 [ -t 1 ] || title() { printf '\n== %s\n' "$*"; }
-die() { echo "demo: $*" >&2; exit 1; }
+die() { reason=$*; exit 1; } # clean_up says it, as the last line
 
 # await SECONDS WHAT COMMAND... - until the command succeeds, at most so long.
 await() {
@@ -76,7 +87,8 @@ start_job() {
     mkdir "$dir/checkpoints-$1"
     setsid "$muster" run --broker "$broker" -n "$ranks" --job "$1" -- \
         "$train_words" --steps "$steps" --hidden 256 --batch 64 --seed 7 --report-every $((steps / 8)) \
-        --layout "$layout" --checkpoint-dir "$dir/checkpoints-$1" --out "$dir/$1.f32" >"$dir/$1.log" 2>&1 &
+        --step-sleep-ms "$step_sleep_ms" --layout "$layout" --checkpoint-dir "$dir/checkpoints-$1" \
+        --out "$dir/$1.f32" >"$dir/$1.log" 2>&1 &
     job_pid=$!
     touch "$dir/$1.log"
     tail -n +1 -f "$dir/$1.log" --pid="$job_pid" -s 0.2 &
@@ -130,7 +142,7 @@ mapfile -t pids < <(node_field pid)
 [ "${#pids[@]}" = "$ranks" ] || die "muster nodes names ${#pids[@]} pids, not $ranks"
 victim=$((RANDOM % ranks))
 printf -- '-- SIGTERM to rank %d, pid %d\n' "$victim" "${pids[victim]}"
-kill -TERM "${pids[victim]}"
+kill -TERM "${pids[victim]}" || die "rank $victim ended before it could be told"
 finish_job
 
 title "muster status"

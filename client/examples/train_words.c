@@ -4,7 +4,11 @@
  * Every rank computes the gradient of its own part of the batch, the ranks average their gradients
  * in shared memory (words_allreduce), and all make the same update. What muster adds is in main()
  * and join_job(): each step is run by muster_node_run, the state is registered once, a broken
- * collective is freed by on_error, and a preempted process leaves with the restart code. */
+ * collective is freed by on_error, and a preempted process leaves with the restart code.
+ *
+ * A loss that is printed is that of the one step whose number stands beside it, over the batches of
+ * all ranks, before that step's update. So it is the same in every run of the same job, terminated
+ * or not; it goes up and down with the batches. */
 #include "words_allreduce.h"
 #include "words_data.h"
 #include "words_model.h"
@@ -32,9 +36,7 @@ struct training {
     struct words_allreduce all;
     uint8_t *contexts, *targets; /* the batch */
     float *gradient;             /* and behind it the loss, to be averaged with it */
-    double loss_sum;             /* since the last report */
-    uint32_t loss_count;
-    float loss; /* of the last step, mean over the ranks */
+    float loss;                  /* of the last step, mean over the ranks */
     int rank, world_size;
     uint64_t step; /* done since the job's start, over all restarts */
     uint64_t resumed_at;
@@ -45,14 +47,11 @@ static void report_step(struct training *t)
     const struct words_options *o = &t->options;
     bool terminal = isatty(STDOUT_FILENO);
 
-    t->loss_sum += (double)t->loss;
-    t->loss_count++;
     if (t->rank != 0 || o->quiet)
         return;
     if (t->step % o->report_every == 0 || t->step == o->steps) {
         printf("%sstep %" PRIu64 " of %" PRIu64 "  loss %.4f\n", terminal ? "\r" : "", t->step,
-               o->steps, t->loss_sum / t->loss_count);
-        t->loss_sum = t->loss_count = 0;
+               o->steps, (double)t->loss);
     } else if (terminal) {
         printf("\rstep %" PRIu64 " of %" PRIu64, t->step, o->steps);
     }

@@ -1,32 +1,165 @@
 /* callback - see callback.h. */
 #include "node/notice/callback.h"
 
-#include <stddef.h>
+#include "schema/error.h"
 
-void callback_open(struct callback_source *source, bool (*ask)(void *arg), void *arg,
-                   int64_t period_ms, int64_t now_boot_ms)
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct callback {
+    bool (*ask)(void *arg);
+    void *arg;
+    int64_t period_ms;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t changed;
+    int wake_fd;
+    bool stop;
+    bool fresh; /* said yes, not taken yet */
+};
+
+static struct timespec after(clockid_t clock, int64_t ms)
 {
-    *source = (struct callback_source){.ask = ask,
-                                       .arg = arg,
-                                       .period_ms = period_ms,
-                                       .next_boot_ms = ask != NULL ? now_boot_ms : INT64_MAX};
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    time.tv_sec += ms / 1000;
+    time.tv_nsec += ms % 1000 * 1000000L;
+    if (time.tv_nsec >= 1000000000L) {
+        time.tv_nsec -= 1000000000L;
+        time.tv_sec++;
+    }
+    return time;
 }
 
-void callback_poll(struct callback_source *source, int64_t now_boot_ms)
+int callback_thread(pthread_t *ret_thread, void *(*run)(void *arg), void *arg)
 {
-    if (now_boot_ms < source->next_boot_ms)
-        return;
-    source->next_boot_ms = now_boot_ms + source->period_ms;
-    if (!source->ask(source->arg))
-        return;
-    source->fresh = true;
-    source->next_boot_ms = INT64_MAX;
+    sigset_t all, before;
+    int code;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    code = pthread_create(ret_thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
 }
 
-bool callback_take(struct callback_source *source)
+bool callback_join(pthread_t thread, int64_t limit_ms)
 {
-    bool fresh = source->fresh;
+    struct timespec until = after(CLOCK_REALTIME, limit_ms);
 
-    source->fresh = false;
+    if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+        return true;
+    pthread_detach(thread); /* what is left of it goes with it, should it ever end */
+    return false;
+}
+
+/* Mutex held. */
+static void said_yes(struct callback *callback)
+{
+    const uint64_t one = 1;
+    ssize_t written;
+
+    if (callback->stop) /* the descriptor may be another's by now */
+        return;
+    callback->fresh = true;
+    written = write(callback->wake_fd, &one, sizeof one); /* full: it is readable already */
+    (void)written;
+}
+
+static void *run(void *arg)
+{
+    struct callback *callback = arg;
+    bool yes = false;
+
+    pthread_mutex_lock(&callback->mutex);
+    while (!callback->stop && !yes) {
+        struct timespec until = after(CLOCK_MONOTONIC, callback->period_ms);
+        int code = 0;
+
+        pthread_mutex_unlock(&callback->mutex);
+        yes = callback->ask(callback->arg);
+        pthread_mutex_lock(&callback->mutex);
+        if (yes)
+            said_yes(callback);
+        while (!yes && !callback->stop && code == 0)
+            code = pthread_cond_timedwait(&callback->changed, &callback->mutex, &until);
+    }
+    pthread_mutex_unlock(&callback->mutex);
+    return NULL;
+}
+
+static void release(struct callback *callback)
+{
+    pthread_cond_destroy(&callback->changed);
+    pthread_mutex_destroy(&callback->mutex);
+    free(callback);
+}
+
+enum muster_status callback_start(bool (*ask)(void *arg), void *arg, int64_t period_ms, int wake_fd,
+                                  struct callback **ret_callback, struct muster_error *err)
+{
+    pthread_condattr_t attributes;
+    struct callback *callback;
+    int code;
+
+    if (ask == NULL) {
+        *ret_callback = NULL;
+        return MUSTER_OK;
+    }
+    callback = calloc(1, sizeof *callback);
+    if (callback == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
+    callback->ask = ask;
+    callback->arg = arg;
+    callback->period_ms = period_ms;
+    callback->wake_fd = wake_fd;
+    pthread_mutex_init(&callback->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&callback->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    code = callback_thread(&callback->thread, run, callback);
+    if (code != 0) {
+        release(callback);
+        return error_set_code(err, MUSTER_E_BUSY, code,
+                              "the thread for termination_watcher_fn could not be started: %s; "
+                              "raise the limit of processes (ulimit -u)",
+                              strerror(code));
+    }
+    *ret_callback = callback;
+    return MUSTER_OK;
+}
+
+bool callback_take(struct callback *callback)
+{
+    bool fresh;
+
+    if (callback == NULL)
+        return false;
+    pthread_mutex_lock(&callback->mutex);
+    fresh = callback->fresh;
+    callback->fresh = false;
+    pthread_mutex_unlock(&callback->mutex);
     return fresh;
+}
+
+bool callback_stop(struct callback **callback, int64_t limit_ms)
+{
+    struct callback *c = *callback;
+
+    if (c == NULL)
+        return true;
+    *callback = NULL;
+    pthread_mutex_lock(&c->mutex);
+    c->stop = true;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    if (!callback_join(c->thread, limit_ms))
+        return false;
+    release(c);
+    return true;
 }

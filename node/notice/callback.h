@@ -1,25 +1,33 @@
 /* callback - the user's own question "is there a notice?", asked at a steady pace.
- * Owns: when to ask next; one yes is one notice, after which nobody is asked any more.
- * Never: a thread or a clock; the agent asks with no lock held. */
+ * Owns: a thread to ask on (all signals blocked in it), so that a question that does not return
+ * stops nobody else; one yes is one notice, after which nobody is asked any more.
+ * Never: a thread without a question; a question once callback_stop was called; a write to wake_fd
+ * after callback_stop has returned. */
 #ifndef NODE_NOTICE_CALLBACK_H
 #define NODE_NOTICE_CALLBACK_H
 
+#include "schema/status.h"
+
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct callback_source {
-    bool (*ask)(void *arg); /* NULL = no such source */
-    void *arg;
-    int64_t period_ms;
-    int64_t next_boot_ms; /* INT64_MAX = never again */
-    bool fresh;           /* said yes, not taken yet */
-};
+struct callback;
 
-void callback_open(struct callback_source *source, bool (*ask)(void *arg), void *arg,
-                   int64_t period_ms, int64_t now_boot_ms);
-/* Asks if it is time. */
-void callback_poll(struct callback_source *source, int64_t now_boot_ms);
-/* True once. */
-bool callback_take(struct callback_source *source);
+/* Asks at once, then every period_ms. wake_fd (an eventfd, borrowed until callback_stop) becomes
+ * readable after a yes. ask NULL: *ret_callback is NULL, which all calls here take.
+ * E_NOMEM, E_BUSY (no thread). */
+enum muster_status callback_start(bool (*ask)(void *arg), void *arg, int64_t period_ms, int wake_fd,
+                                  struct callback **ret_callback, struct muster_error *err);
+/* True once, after a yes. */
+bool callback_take(struct callback *callback);
+/* Waits at most limit_ms for a question that is being asked; false: it has not returned, and what
+ * it uses is left to it for ever. NULL-safe. */
+bool callback_stop(struct callback **callback, int64_t limit_ms);
+
+/* pthread_create with all signals blocked in the thread. 0 or an errno. */
+int callback_thread(pthread_t *ret_thread, void *(*run)(void *arg), void *arg);
+/* pthread_join, for at most limit_ms. False: it runs on. */
+bool callback_join(pthread_t thread, int64_t limit_ms);
 
 #endif

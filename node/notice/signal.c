@@ -22,8 +22,9 @@ struct signal_watch {
     bool taken;
     bool watched[SIGNAL_NUMBER_MAX + 1];
     _Atomic uint64_t watched_bits;
-    _Atomic uint64_t seen_bits; /* came, for this watch; never cleared */
-    uint64_t told_bits;         /* signal_take's */
+    _Atomic uint64_t seen_bits; /* came, for this watch, since the last signal_take */
+    int64_t
+        told_boot_ms[SIGNAL_NUMBER_MAX + 1]; /* signal_take's: the first of the burst told last */
 };
 
 struct signal_entry {
@@ -33,7 +34,7 @@ struct signal_entry {
     struct sigaction
         inner; /* what we chained to before somebody who chains to us was put over us */
     bool has_inner;
-    _Atomic int64_t first_boot_ms; /* 0: has not come */
+    _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
     _Atomic int first_pid;
     _Atomic long inside; /* the thread that runs our handler: finds a chain that is a ring */
 };
@@ -62,12 +63,14 @@ static void record(int signo, int pid, bool to_all)
 {
     struct signal_entry *entry = &signals[signo];
     struct timespec now;
-    int64_t not_yet = 0;
+    int64_t first_ms, now_ms;
 
     atomic_fetch_add(&recording, 1);
     clock_gettime(CLOCK_BOOTTIME, &now);
-    if (atomic_compare_exchange_strong(&entry->first_boot_ms, &not_yet,
-                                       (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000))
+    now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    first_ms = atomic_load(&entry->first_boot_ms);
+    if ((first_ms == 0 || now_ms - first_ms >= SIGNAL_BURST_MS) &&
+        atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))
         atomic_store(&entry->first_pid, pid);
     for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++) {
         struct signal_watch *watch = &watches[i];
@@ -240,7 +243,7 @@ enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
                          SIGNAL_WATCHES_MAX);
     }
     watch->taken = true;
-    watch->told_bits = 0;
+    memset(watch->told_boot_ms, 0, sizeof watch->told_boot_ms);
     atomic_store(&watch->watched_bits, 0);
     atomic_store(&watch->seen_bits, 0);
     atomic_store(&watch->wake_fd_1, wake_fd + 1);
@@ -265,17 +268,24 @@ void signal_unwatch(struct signal_watch **watch)
 
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
 {
-    uint64_t fresh = atomic_load(&watch->seen_bits) & ~watch->told_bits;
-    int signo;
+    uint64_t seen;
 
-    if (fresh == 0)
-        return false;
-    signo = __builtin_ctzll(fresh) + 1;
-    watch->told_bits |= bit_of(signo);
-    *ret_seen = (struct signal_seen){.signo = signo,
-                                     .from_pid = atomic_load(&signals[signo].first_pid),
-                                     .at_boot_ms = atomic_load(&signals[signo].first_boot_ms)};
-    return true;
+    while ((seen = atomic_load(&watch->seen_bits)) != 0) {
+        int signo = __builtin_ctzll(seen) + 1;
+        int64_t first_ms;
+
+        atomic_fetch_and(&watch->seen_bits,
+                         ~bit_of(signo)); /* first: what comes now sets it anew */
+        first_ms = atomic_load(&signals[signo].first_boot_ms);
+        if (first_ms == watch->told_boot_ms[signo])
+            continue; /* of a burst that was told */
+        watch->told_boot_ms[signo] = first_ms;
+        *ret_seen = (struct signal_seen){.signo = signo,
+                                         .from_pid = atomic_load(&signals[signo].first_pid),
+                                         .at_boot_ms = first_ms};
+        return true;
+    }
+    return false;
 }
 
 void signal_describe(const struct signal_seen *seen, char ret_text[SIGNAL_TEXT_SIZE])

@@ -19,6 +19,7 @@
 
 #define SIGNAL_WATCHES_MAX 64 /* nodes of one process that watch at once */
 #define SIGNAL_NUMBER_MAX 64
+#define SIGNAL_BURST_MS 2000
 
 struct signal_watch; /* one node's */
 
@@ -34,11 +35,11 @@ void signal_unwatch(struct signal_watch **watch);
 struct signal_seen {
     int signo;
     int from_pid;       /* 0: unknown, or from outside this pid namespace */
-    int64_t at_boot_ms; /* when the first one came */
+    int64_t at_boot_ms; /* when the first one of its burst came */
 };
 
-/* Takes one signal that came; false: none. Each signal is told once in the life of a watch: two
- * TERMs of one teardown are one notice. */
+/* Takes one signal that came; false: none. What comes within SIGNAL_BURST_MS of the first of the
+ * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew. */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 
 /* The host's own handler saw it (async-signal-safe): all watches of this process are told. */

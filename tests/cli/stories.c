@@ -269,6 +269,56 @@ static void make_operator(struct db_fixture *db)
                " WHERE round = 4 AND rank = 0");
 }
 
+/* Rank 1 is killed after a periodic save; the job ends for good. */
+static void make_killed(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_event(db, 11,
+             "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
+             " 'rank 1 (process 4102 on h1) was lost after step 43: its process ended'",
+             DB_T0 + 4000);
+    db_event(db, 12,
+             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost after step 43'",
+             DB_T0 + 5000);
+    db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
+           " end_text = 'rank 1 was lost after step 43',"
+           " error_text = 'rank 1 (process 4102 on h1) was lost after step 43: its process ended'",
+           MUSTER_E_PEER);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 5000);
+}
+
+/* A preemption, then in generation 2 a killed rank, then generation 3 that resumed. */
+static void make_killed_later(struct db_fixture *db)
+{
+    make_resumed(db);
+    db_event(db, 21,
+             "generation = 2, kind = 'node lost', rank = 1, step = 60, unix_ms = %lld, text ="
+             " 'rank 1 (process 4202 on h1) was lost after step 60: its process ended'",
+             DB_T0 + 20000);
+    db_sql(db, "UPDATE generation SET state = 'ended', end_status = %d WHERE generation = 2",
+           MUSTER_E_PEER);
+    db_generation(db, 3, "resume_checkpoint = 4, resume_step = 47");
+    db_sql(db, "UPDATE job SET generation = 3, state = 'joining'");
+    db_node(db, 3, 0, NULL);
+    db_progress(db, 3, 0, "begun = 47, done = 47");
+}
+
+/* A second notice, after the save that the first one asked for. */
+static void make_late_notice(struct db_fixture *db)
+{
+    make_committed(db);
+    db_notice(db, "signal-2", "rank = 0, incarnation = 101, received_unix_ms = %lld", DB_T0 + 850);
+}
+
+static void make_finished(struct db_fixture *db)
+{
+    make_running(db);
+    db_sql(db, "UPDATE generation SET state = 'ended'");
+    db_sql(db, "UPDATE job SET state = 'ended'");
+}
+
 static void make_empty(struct db_fixture *db)
 {
     (void)db;
@@ -290,6 +340,10 @@ const struct cli_story cli_stories[] = {
     {"cancelled", make_cancelled},
     {"waiting", make_waiting},
     {"operator", make_operator},
+    {"killed", make_killed},
+    {"killed_later", make_killed_later},
+    {"late_notice", make_late_notice},
+    {"finished", make_finished},
     {NULL, NULL},
 };
 

@@ -18,14 +18,15 @@
  *     broker/core/round.c and save.c, the endings of generation.c and roster.c; names as there.
  *   - q[n] is what rank n has not applied of the journal. Events come in order, each at any later time: lost ones are
  *     repaired from the journal, so for the order of things a loss is a delay.
- *   - mk, mr, mv[n] is the one message that n repeats until it is taken (what a newer one replaces was of a round
- *     that is over). A withdrawn REPORT is lost or comes all the same. DUPS: the answer is lost, and the
- *     repeated message is taken a second time, as if request numbers did not exist.
+ *   - mk, mr, mv[n] is the one message that n repeats until it is taken. One of a round that is over is dropped at
+ *     once: round numbers are not used again, so nothing could come of it. A withdrawn REPORT is lost, or comes all
+ *     the same. DUPS: the answer is lost, and the repeated message is taken a second time, as if request numbers did
+ *     not exist.
  *   - A gate and its closing are one step (one atomic word). A save takes time: freeze, abort and decision fall into it.
  *   - Steps are collective (LOCKSTEP): one ends when all have begun it. The loop is looked at for MAXS steps.
  *   - A lost node lives on unknowing (it may be dead: then it just does nothing more) until it is told, or ends.
  *     Takeover: a restarted rank ends the generation; the next one begins with new incarnations from the newest
- *     checkpoint, and what the old ones had under way still arrives (old_k, old_r, old_v).
+ *     checkpoint.
  * Left out: saves that go on behind training, failing steps and saves, joining, manifests, snapshots, all clocks.
  *
  * Broken on purpose, each must fail: GUARD=0 the slow path admits steps without looking at begun < S; EQUAL=0 node and
@@ -187,9 +188,6 @@ bit sa_last[NN];     /* said after what mk holds: requests are taken in order */
 bit fin[NN];         /* VIEW_END */
 byte mk[NN], mr[NN], mv[NN];
 chan q[NN] = [QUEUE] of { byte, byte, byte, byte };
-#if TAKES
-byte old_k[NN], old_r[NN], old_v[NN]; /* of the incarnation before */
-#endif
 #if MAYSAVE
 byte fresh, decided_fresh; /* ranks taken over: now, and at the decision */
 #endif
@@ -236,7 +234,15 @@ inline emit(kind, round, value, flags) {
 
 /* --- broker ------------------------------------------------------------------------------------------------- */
 
+inline unsay(n) {
+    mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0
+}
 inline round_over() {
+    i = 0;
+    do
+    :: i < NN -> unsay(i); i++
+    :: else -> break
+    od;
     st = NONE; S = 0; cause = 0; att = 0; brk_steps = 0; mem = 0; rep = 0; cap = 0; furthest = 0; nearest = 0;
     bad_shard = 0; decided_once = 0; disturbed = 0
 }
@@ -369,11 +375,11 @@ inline peer_left(n) {
     fi;
     check_ended()
 }
-/* One message of rank n; x: of the incarnation before. accept() of save.c, report and past of round.c. */
-inline take(n, kind, round, value, x) {
+/* One message of rank n: accept() of save.c, report and past of round.c. */
+inline take(n, kind, round, value) {
     printf("broker: takes M_%d of round %d, value %d, from rank %d\n", kind, round, value, n);
     if
-    :: (x && !MAYSAVE) || (gone & BIT(n)) || !(mem & BIT(n)) || round != rnd -> skip /* stale, or of no use now */
+    :: (gone & BIT(n)) || !(mem & BIT(n)) || round != rnd -> skip /* stale, or of no use now */
     :: else ->
         if
         :: kind == M_REPORT && st == FREEZING && !(rep & BIT(n)) ->
@@ -461,7 +467,6 @@ inline relaunch() {
     i = 0;
     do
     :: i < NN ->
-        old_k[i] = mk[i]; old_r[i] = mr[i]; old_v[i] = mv[i];
         fresh_node(i);
         i++
     :: else -> break
@@ -480,7 +485,7 @@ inline fresh_node(n) {
     done[n] = newest; stepping[n] = 0; open[n] = 1; part[n] = P_NONE; r[n] = 0; aim[n] = 0;
     term[n] = 0; writer[n] = 0; saving[n] = 0; err[n] = 0; err_wait[n] = 0; brk[n] = 0; ask[n] = 0; refused[n] = 0;
     due[n] = (EVERY -> (newest / (EVERY + !EVERY) + 1) * EVERY : 0);
-    sa[n] = 0; sa_last[n] = 0; fin[n] = 0; mk[n] = 0; mr[n] = 0; mv[n] = 0
+    sa[n] = 0; fin[n] = 0; unsay(n)
 }
 
 /* --- timers: 2 s freeze, 4 s a node's short ones, 60 s way and save, over 120 s a node's patience ----------------- */
@@ -558,12 +563,9 @@ active proctype Broker() {
 proctype Ear(byte n) {
     do
     :: d_step { !dead && mk[n] && MK_FIRST(n) ->
-        take(n, mk[n], mr[n], mv[n], 0); mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0 }
+        take(n, mk[n], mr[n], mv[n]); unsay(n) }
 #if DUPS
-    :: d_step { !dead && mk[n] && MK_FIRST(n) && dups -> dups--; take(n, mk[n], mr[n], mv[n], 0) }
-#endif
-#if TAKES
-    :: d_step { !dead && old_k[n] -> take(n, old_k[n], old_r[n], old_v[n], 1); old_k[n] = 0; old_r[n] = 0; old_v[n] = 0 }
+    :: d_step { !dead && mk[n] && MK_FIRST(n) && dups -> dups--; take(n, mk[n], mr[n], mv[n]) }
 #endif
 #if EVERY
     :: d_step { !dead && sa[n] && !sa_last[n] -> ev = sa[n]; sa[n] = 0; save_at(n, ev) }
@@ -606,13 +608,16 @@ inline over_for_me(n) {
 }
 inline say(n, kind, value) {
     printf("rank %d: says M_%d of round %d, value %d\n", n, kind, r[n], value);
-    mk[n] = kind; mr[n] = r[n]; mv[n] = value; sa_last[n] = 0
+    if
+    :: st != NONE && r[n] == rnd -> mk[n] = kind; mr[n] = r[n]; mv[n] = value; sa_last[n] = 0
+    :: else -> unsay(n) /* of a round that is over: nobody will take it for anything */
+    fi
 }
 inline on_freeze(n) {
     r[n] = er; term[n] = ((ex & F_TERM) != 0); aim[n] = 0; writer[n] = 0;
     ask[n] = 0; refused[n] = 0; open[n] = 0; err_wait[n] = err[n];
     if
-    :: (ex & F_BREAK) && stepping[n] -> part[n] = P_QUIET; brk[n] = 1; mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0
+    :: (ex & F_BREAK) && stepping[n] -> part[n] = P_QUIET; brk[n] = 1; unsay(n)
     :: else -> part[n] = P_FROZEN; say(n, M_REPORT, BEGUN(n))
     fi
 }
@@ -758,7 +763,7 @@ proctype Node(byte n) {
     :: d_step { THAW_TIMER(n) && EARLY -> /* what was withdrawn is under way all the same */
         early(n, THAWS_OUT); part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
     :: d_step { THAW_TIMER(n) && EARLY && mk[n] == M_REPORT ->
-        early(n, THAWS_OUT); mk[n] = 0; mr[n] = 0; mv[n] = 0; sa_last[n] = 0; part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
+        early(n, THAWS_OUT); unsay(n); part[n] = P_THAWED; err_wait[n] = 0; open_or_end(n) }
     :: d_step { GIVE_UP_TIMER(n) && (thaws || (timeout && !SAVE_TIMER)) -> early(n, GIVES_UP); over_for_me(n) }
     :: d_step { ERROR_TIMER(n) && EARLY -> early(n, SERVES_THE_ERROR); err_wait[n] = 0; open_or_end(n) }
 #if LOSSES

@@ -673,20 +673,21 @@ static void a_notice_ends_the_wait_for_a_broker_that_is_not_there(void **state)
     assert_non_null(strstr(f.error.text, "termination_watcher_fn"));
 }
 
-static void the_join_timeout_is_told_only_when_it_was_asked_for(void **state)
+static void the_join_timeout_is_told_as_unset_when_nobody_asked_for_one(void **state)
 {
     (void)state;
     start();
     welcome();
     assert_int_equal(f.heard.u.hello.join_timeout_ms, 0); /* the broker's own counts */
-    assert_int_equal(kill(getpid(), SIGUSR1), 0);
-    await(WIRE_NOTICE);
-    say((struct wire_event){.kind = EVENT_NOT_SAVED, .rank = -1, .text = "nobody began"});
+    say((struct wire_event){.kind = EVENT_JOIN_FAILED, .rank = -1, .text = "rank 1 is missing"});
     await(WIRE_LEAVE);
-    assert_int_equal(f.heard.u.leave.why, LEAVE_PREEMPTED);
-    assert_int_equal(f.heard.u.leave.code, 42);
     end();
-    assert_int_equal(f.open_status, MUSTER_PREEMPTED);
+    assert_int_equal(f.open_status, MUSTER_E_JOIN);
+}
+
+static void a_join_timeout_that_was_asked_for_is_told(void **state)
+{
+    (void)state;
     f.options.join_timeout_ms = 4321;
     start();
     welcome();
@@ -695,6 +696,19 @@ static void the_join_timeout_is_told_only_when_it_was_asked_for(void **state)
     await(WIRE_LEAVE);
     end();
     assert_int_equal(f.open_status, MUSTER_E_JOIN);
+}
+
+static void a_termination_while_the_job_assembles_is_left_with_the_restart_code(void **state)
+{
+    (void)state;
+    start();
+    welcome();
+    say((struct wire_event){.kind = EVENT_NOT_SAVED, .rank = -1, .text = "nobody began"});
+    await(WIRE_LEAVE);
+    assert_int_equal(f.heard.u.leave.why, LEAVE_PREEMPTED);
+    assert_int_equal(f.heard.u.leave.code, 42);
+    end();
+    assert_int_equal(f.open_status, MUSTER_PREEMPTED);
 }
 
 static void never_return(void)
@@ -854,7 +868,9 @@ int main(void)
         TEST(a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so),
         TEST(a_signal_before_joining_leaves_by_the_exit_policy),
         TEST(a_notice_ends_the_wait_for_a_broker_that_is_not_there),
-        TEST(the_join_timeout_is_told_only_when_it_was_asked_for),
+        TEST(the_join_timeout_is_told_as_unset_when_nobody_asked_for_one),
+        TEST(a_join_timeout_that_was_asked_for_is_told),
+        TEST(a_termination_while_the_job_assembles_is_left_with_the_restart_code),
         TEST(callbacks_that_never_return_stop_neither_heartbeats_nor_close),
         TEST(a_signal_after_its_notice_was_cancelled_is_a_new_notice),
         TEST(a_final_refusal_ends_open_at_once),

@@ -1,12 +1,16 @@
 /* node.h - a process of a job: joins, runs steps, saves at the agreed step, leaves.
  *
- * One node a process and rank. A node owns one background thread (and, while a manifest has to be
- * written, a second); it changes no signal handler but those of the signals it was asked to watch,
+ * One node a process and rank. A node owns background threads, all signals blocked in each: its own
+ * and its connection's; one for termination_watcher_fn and one for log and on_error, where they are
+ * given; one for manifests, from the first that has to be written. It changes no signal handler but those of the signals it was asked to watch,
  * never forks, and ends the process only through the exit policy below.
  *
- * Threads: open, run, save_if_preempted, scope_*, restore, close and set_position are called by one
- * thread at a time (the training thread). total_run_calls, reached_preemption, notify, fail,
- * notify_signal may be called by any thread. Callbacks say on which thread they run.
+ * Threads: open, run, save_if_preempted, scope_*, hold, release, restore, close and set_position are
+ * called by one thread at a time (the training thread). total_run_calls, reached_preemption,
+ * generation, rank, world_size, restart_code, notify, fail and notify_signal may be called by any
+ * thread, but not while close runs or after it. Callbacks say on which thread they run; one that does
+ * not return stops neither heartbeats nor notices, and close leaves its thread behind after 1.5 s:
+ * what it uses must then stay valid.
  * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
  * Time: all times are milliseconds. */
 #ifndef MUSTER_NODE_H
@@ -77,15 +81,17 @@ typedef int muster_step_fn(void *arg);
 /* Writes the state; 0 or a code of its own. Training thread. Data is made durable by muster. */
 typedef int muster_save_fn(const struct muster_save_context *context);
 typedef int muster_restore_fn(const struct muster_restore_context *context);
-/* Is there a notice? Called every watcher_period_ms on the node's own thread: light, not blocking. */
+/* Is there a notice? Asked every watcher_period_ms, until it says yes once, on a thread of its own: it
+ * may block, but what it does not say in time is not known in time. */
 typedef bool muster_termination_watcher_fn(void *arg);
 /* Leaves the process. Training thread. May return: the boundary then returns MUSTER_PREEMPTED. */
 typedef void muster_exit_fn(int restart_code, void *arg);
 /* Another rank failed, or this one is asked to break off its step: free a training thread that is
- * blocked in a collective (abort the communicator). Runs on the node's own thread, may be called
- * while the step runs, must not block and must not call muster. */
+ * blocked in a collective (abort the communicator). Runs on a thread of the node's, which log shares:
+ * while either runs the other waits. May be called while the step runs; must not call muster. */
 typedef void muster_error_fn(const struct muster_error *error, void *arg);
-/* A line for the log. Any thread of the node's. level: 0 error, 1 warning, 2 information, 3 detail. */
+/* A line for the log. The training thread, or on_error's, also both at once; return soon: behind one
+ * that blocks on_error waits, and lines beyond 256 are lost. level: 0 error, 1 warning, 2 information, 3 detail. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
 
 /* As TensorFlow's TerminationConfig. */

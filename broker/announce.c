@@ -1,0 +1,106 @@
+/* announce - see announce.h. broker_log escapes what came from outside. */
+#include "broker/announce.h"
+
+#include "broker/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LINES_MAX 64
+#define TEXT_BYTES 1024
+
+static void generation_text(const struct record_event *row, char *text, size_t size)
+{
+    const struct wire_event *event = &row->body;
+
+    if (event->kind == EVENT_GENERATION_ENDED)
+        snprintf(text, size, "generation %" PRIu64 " ended: %s", row->generation, event->text);
+    else if (event->checkpoint == 0)
+        snprintf(text, size, "generation %" PRIu64 " opened, from the start", row->generation);
+    else
+        snprintf(text, size,
+                 "generation %" PRIu64 " opened, resumes at step %" PRId64
+                 " from checkpoint %" PRIu64,
+                 row->generation, event->step, event->checkpoint);
+}
+
+static void round_text(const struct wire_event *event, char *text, size_t size)
+{
+    const char *cause = wire_cause_name((unsigned)event->cause);
+
+    if (event->kind == EVENT_COMMIT)
+        snprintf(text, size,
+                 "round %" PRIu64 " (%s) committed: checkpoint %" PRIu64 " at step %" PRId64,
+                 event->round, cause, event->checkpoint, event->step);
+    else if (event->kind == EVENT_UNCHANGED)
+        snprintf(text, size, "round %" PRIu64 " (%s) ended: nothing to save since step %" PRId64,
+                 event->round, cause, event->step);
+    else if (event->kind == EVENT_ABORT)
+        snprintf(text, size, "round %" PRIu64 " (%s) aborted: %s%s", event->round, cause,
+                 event->text, (event->flags & EVENT_FLAG_RETRY) != 0 ? "; it is tried again" : "");
+    else
+        snprintf(text, size, "round %" PRIu64 " (%s): the job ends without a new checkpoint: %s",
+                 event->round, cause, event->text);
+}
+
+/* False: nothing that belongs into the log. */
+static bool event_text(const struct record_event *row, char *text, size_t size)
+{
+    const struct wire_event *event = &row->body;
+
+    switch (event->kind) {
+    case EVENT_GENERATION_OPENED:
+    case EVENT_GENERATION_ENDED:
+        generation_text(row, text, size);
+        return true;
+    case EVENT_COMMIT:
+    case EVENT_ABORT:
+    case EVENT_UNCHANGED:
+    case EVENT_NOT_SAVED:
+        round_text(event, text, size);
+        return true;
+    case EVENT_NODE_LOST: /* names rank, process and host itself */
+    case EVENT_JOIN_FAILED:
+        snprintf(text, size, "%s", event->text);
+        return true;
+    case EVENT_PEER_ERROR:
+        snprintf(text, size, "rank %" PRId64 " failed its step: %s", event->rank, event->text);
+        return true;
+    case EVENT_TERMINATION:
+        snprintf(text, size, "rank %" PRId64 " has a notice (%s): %s", event->rank,
+                 wire_notice_kind_name((unsigned)event->code), event->text);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void announce_batch(const struct actions *batch)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct record *record = &batch->items[i].record;
+        char text[TEXT_BYTES];
+
+        if (batch->items[i].kind != ACTION_PERSIST || record->kind != RECORD_EVENT ||
+            !event_text(&record->u.event, text, sizeof text))
+            continue;
+        if (++lines <= LINES_MAX)
+            broker_log(LOG_LEVEL_INFO, "job %s: %s", record->u.event.job, text);
+    }
+    if (lines > LINES_MAX)
+        broker_log(LOG_LEVEL_INFO, "and %zu more events at once; see muster events",
+                   lines - LINES_MAX);
+}
+
+void announce_loaded(const struct record *row)
+{
+    const struct record_job *job = &row->u.job;
+
+    if (row->kind != RECORD_JOB || job->state == GENERATION_NONE || job->state == GENERATION_ENDED)
+        return;
+    broker_log(LOG_LEVEL_INFO,
+               "job %s: recovered in generation %" PRIu64 ", which was %s; its nodes may come back",
+               job->job, job->generation, wire_generation_state_name(job->state));
+}
