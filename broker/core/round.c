@@ -110,7 +110,7 @@ static bool may_be_member(const struct job *job, const struct peer *peer)
 
 static bool add_members(struct job *job, struct round *round)
 {
-    round->parts = calloc(job->gen.world_size, sizeof *round->parts);
+    round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
     if (round->parts == NULL)
         return false;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
