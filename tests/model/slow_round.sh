@@ -1,6 +1,6 @@
 #!/bin/bash
 # slow_round - the model at its proper size: 2 nodes with all faults in one run, 3 nodes with one kind of fault a run.
-# `slow_round.sh large` searches further, for some minutes and with all but 2 GB: ./tools/dev model.
+# `slow_round.sh large` searches further, for some minutes, within 2 GB: ./tools/dev model.
 set -u
 [ "${1:-}" != large ] || MODEL_MEMORY_MB=1950
 # shellcheck source=tests/model/lib.sh
