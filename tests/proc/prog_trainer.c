@@ -112,7 +112,7 @@ static const struct {
 
 static bool parse(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i += 2) { /* NAME VALUE */
         bool known = i + 1 < argc && strcmp(argv[i], "--watch-file") == 0;
 
         if (known)
@@ -126,7 +126,6 @@ static bool parse(int argc, char **argv)
             fprintf(stderr, "prog_trainer: no such option, or no value: %s\n", argv[i]);
             return false;
         }
-        i++;
     }
     return trainer.cells >= 1 && trainer.cells <= CELLS_MAX;
 }
