@@ -150,6 +150,9 @@ const char *wire_checkpoint_state_name(unsigned state);
 const char *wire_event_kind_name(unsigned kind);
 const char *wire_type_name(unsigned type);
 unsigned wire_notice_kind_from_name(const char *name); /* NOTICE_NONE if unknown */
+/* Does a notice of this kind end the process? Freezing and migrating do not; one that a newer sender
+ * knows does, to be safe. */
+bool wire_notice_ends(uint64_t kind);
 
 struct wire_member {
     uint64_t rank;

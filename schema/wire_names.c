@@ -71,3 +71,8 @@ uint64_t wire_round_nonce(const struct wire_member *members, size_t count)
         nonce += mix(mix(members[i].rank + 1) ^ members[i].incarnation);
     return nonce == 0 ? 1 : nonce;
 }
+
+bool wire_notice_ends(uint64_t kind)
+{
+    return kind != NOTICE_NONE && kind != NOTICE_FREEZE && kind != NOTICE_MIGRATE;
+}

@@ -122,7 +122,12 @@ static void print_rounds(struct tool *tool, const muster_rows_t *rows)
     table_print(&table, tool->out);
 }
 
-int cmd_rounds(struct tool *tool)
+/* A verb that lists rows of the job: all of them, as a table or as JSON. */
+typedef enum muster_status fetch_fn(muster_client_t *client, const char *job, int64_t after,
+                                    muster_rows_t **ret_rows, struct muster_error *ret_error);
+
+static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
+                     void (*print)(struct tool *tool, const muster_rows_t *rows))
 {
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
@@ -131,14 +136,19 @@ int cmd_rounds(struct tool *tool)
 
     if (code != TOOL_DONE)
         return code;
-    status = muster_client_rounds(tool->client, tool->job, 0, &rows, &err);
+    status = fetch(tool->client, tool->job, 0, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     if (tool_json(tool))
-        return print_json_rows(tool, "rounds", rows);
-    print_rounds(tool, rows);
+        return print_json_rows(tool, name, rows);
+    print(tool, rows);
     muster_rows_destroy(&rows);
     return TOOL_DONE;
+}
+
+int cmd_rounds(struct tool *tool)
+{
+    return show_rows(tool, "rounds", muster_client_rounds, print_rounds);
 }
 
 /* --- one round ----------------------------------------------------------------------------------- */
@@ -294,21 +304,7 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 
 int cmd_checkpoints(struct tool *tool)
 {
-    muster_rows_t *rows = NULL;
-    struct muster_error err = {.status = MUSTER_OK};
-    enum muster_status status;
-    int code = tool_find_job(tool);
-
-    if (code != TOOL_DONE)
-        return code;
-    status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
-    if (status != MUSTER_OK)
-        return tool_fail_status(status, &err);
-    if (tool_json(tool))
-        return print_json_rows(tool, "checkpoints", rows);
-    print_checkpoints(tool, rows);
-    muster_rows_destroy(&rows);
-    return TOOL_DONE;
+    return show_rows(tool, "checkpoints", muster_client_checkpoints, print_checkpoints);
 }
 
 int cmd_latest(struct tool *tool)

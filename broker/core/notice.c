@@ -4,12 +4,6 @@
 
 #include <stdio.h>
 
-static bool is_termination(unsigned kind)
-{
-    return kind != NOTICE_NONE && kind != NOTICE_FREEZE && kind != NOTICE_MIGRATE &&
-           kind < NOTICE_KIND_COUNT;
-}
-
 void notices_free(struct job *job)
 {
     while (job->notices != NULL) {
@@ -30,7 +24,7 @@ static struct notice *find(const struct job *job, const char *id)
 
 static bool counts(const struct notice *notice)
 {
-    return notice->state == RECORD_NOTICE_ACTIVE && is_termination(notice->kind);
+    return notice->state == RECORD_NOTICE_ACTIVE && wire_notice_ends(notice->kind);
 }
 
 int64_t notice_deadline(const struct job *job)
@@ -113,10 +107,10 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     event.code = notice->kind;
     event.left_ms = notice->left_ms;
     event.text = notice->id;
-    event.round = is_termination(notice->kind) && round != NULL ? round->round : 0;
-    event.flags = is_termination(notice->kind) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
+    event.round = wire_notice_ends(notice->kind) && round != NULL ? round->round : 0;
+    event.flags = wire_notice_ends(notice->kind) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
     event_emit(core, job, event, notice->deadline_boot_ms);
-    if (!is_termination(notice->kind) || ending)
+    if (!wire_notice_ends(notice->kind) || ending)
         return;
     if (round != NULL) {
         notice->round = round->round;

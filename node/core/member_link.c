@@ -400,8 +400,7 @@ void link_frame(struct member *m, const struct wire_msg *message)
         m->heartbeat_at = m->now;
         break;
     case WIRE_HINT:
-        if (!m->view.termination_seen && message->u.hint.kind != NOTICE_FREEZE &&
-            message->u.hint.kind != NOTICE_MIGRATE) {
+        if (!m->view.termination_seen && wire_notice_ends(message->u.hint.kind)) {
             m->view.termination_seen = true;
             m->view_changed = true;
         }
@@ -500,11 +499,6 @@ int64_t link_wakeup(const struct member *m)
 
 /* --- own notices ---------------------------------------------------------------------------------------------- */
 
-static bool is_termination(unsigned kind)
-{
-    return kind != NOTICE_FREEZE && kind != NOTICE_MIGRATE;
-}
-
 int64_t notice_own_deadline(const struct member *m)
 {
     int64_t deadline = NEVER;
@@ -537,7 +531,7 @@ void notice_put(struct member *m, const struct member_input *in)
     snprintf(notice->text, sizeof notice->text, "%s", text ? text : "");
     notice->kind = in->notice_kind;
     notice->cancellable = in->cancellable;
-    notice->termination = is_termination(in->notice_kind);
+    notice->termination = wire_notice_ends(in->notice_kind);
     if (left < 0)
         left = m->options.grace_period_ms >= 0 ? m->options.grace_period_ms : GRACE_DEFAULT_MS;
     if (left > INT32_MAX) /* 24 days: as good as for ever */
