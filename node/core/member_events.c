@@ -150,12 +150,8 @@ void events_apply(struct member *m, const struct wire_event *event)
             end_with(m, MUSTER_E_RESTORE, event);
         break;
     case EVENT_SAVE_SKIPPED:
-        if (m->policy_wait && event->step == m->done) {
-            m->policy_wait = false;
-            m->policy_until = NEVER;
-            if (m->part == PART_NONE || m->part == PART_THAWED)
-                view_open_or_end(m);
-        }
+        if (m->policy_wait && event->step == m->done)
+            policy_over(m);
         break;
     case EVENT_NOTICE_CANCELLED:
         notice_forget(m, event->text);

@@ -162,12 +162,8 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
                    ack->text);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     pop_through(m, ack->request);
-    if (policy) {
-        m->policy_wait = false;
-        m->policy_until = NEVER;
-        if (m->part == PART_NONE || m->part == PART_THAWED)
-            view_open_or_end(m);
-    }
+    if (policy)
+        policy_over(m);
 }
 
 /* --- HELLO --------------------------------------------------------------------------------------------- */

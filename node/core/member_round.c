@@ -8,6 +8,27 @@
 
 #include <stdio.h>
 
+/* Is the training thread held by no round? Who captured for a save that is no termination trains on,
+ * and so does who captured before a termination joined; whoever holds has a bound, unless it writes. */
+static bool round_lets_go(const struct member *m)
+{
+    return m->part == PART_NONE || m->part == PART_THAWED ||
+           (m->part == PART_CAPTURED && m->give_up_at == NEVER);
+}
+
+static void policy_forget(struct member *m)
+{
+    m->policy_wait = false;
+    m->policy_until = NEVER;
+}
+
+void policy_over(struct member *m)
+{
+    policy_forget(m);
+    if (round_lets_go(m))
+        view_open_or_end(m);
+}
+
 /* --- freeze, report ---------------------------------------------------------------------------------- */
 
 static void ask_on_error(struct member *m, enum muster_status status, int rank, int code,
@@ -73,8 +94,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
     m->step = -1;
     m->writer = false;
     m->part = PART_FROZEN;
-    m->policy_wait = false;
-    m->policy_until = NEVER;
+    policy_forget(m);
     m->give_up_at = NEVER;
     m->error_until =
         m->error.status != MUSTER_OK ? m->now + THAW_MS + m->options.abort_timeout_ms : NEVER;
@@ -170,8 +190,9 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
     m->round_nonce = nonce;
     m->abort_mode = same && m->abort_mode;
     m->reported = same && m->reported;
-    m->policy_wait = false;
-    m->policy_until = NEVER;
+    if (m->policy_wait &&
+        step >= m->done) /* a late one of an earlier step is not what it waits for */
+        policy_forget(m);
     m->thaw_at = m->give_up_at = NEVER; /* a late decision must not be thawed in its own step */
     m->part = PART_NONE;                /* until the gate's closing says where this node stands */
     m->error_until = m->error.status != MUSTER_OK ? m->now + GIVE_UP_MS : NEVER;
@@ -323,6 +344,7 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     m->round = round > m->round ? round : m->round;
     m->cause = cause;
     m->part = PART_COMMITTED;
+    policy_forget(m);
     m->thaw_at = m->give_up_at = m->error_until = NEVER;
     m->manifest_until = m->now + (writes_manifest ? ENDING_MS : MANIFEST_WAIT_MS);
     close_gate(m, GATE_NO_USE);
@@ -641,14 +663,11 @@ void part_tick(struct member *m)
         round_over_for_me(m); /* its SAVED stays valid */
     if (m->policy_wait && m->now >= m->policy_until) {
         request_withdraw(m, m->policy_request);
-        m->policy_wait = false;
-        m->policy_until = NEVER;
-        view_open_or_end(m);
+        policy_over(m);
     }
     if (m->error_until != NEVER && m->now >= m->error_until) {
         m->error_until = NEVER;
-        bool held = m->part == PART_CAPTURED && m->give_up_at == NEVER; /* only by the error */
-        if (m->part == PART_NONE || m->part == PART_THAWED || held)
+        if (round_lets_go(m))
             view_open_or_end(m);
     }
 }

@@ -191,6 +191,8 @@ void round_arrived(struct member *m);
 void round_saved(struct member *m, const struct member_input *in);
 void round_save_failed(struct member *m, const struct member_input *in);
 void round_policy(struct member *m, int64_t step);
+void policy_over(
+    struct member *m); /* nothing will come of it: the thread goes on if no round holds it */
 void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest);
 void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again,
                    bool journaled);

@@ -31,7 +31,8 @@
  *
  * Broken on purpose, each must fail: GUARD=0 the slow path admits steps without looking at begun < S; EQUAL=0 node and
  * broker do not look whether a save was at S; MAYSAVE=1 a takeover enters the decided round; FORGET=1 a restarted
- * broker decides again; PASTRULE=0 nobody says PAST and no way to S is bounded; BELL=0 nodes never thaw. */
+ * broker decides again; PASTRULE=0 nobody says PAST and no way to S is bounded; BELL=0 nodes never thaw; KEEPASK=0
+ * a late decision ends the wait for the next policy save. */
 #ifndef NN
 #define NN 2 /* ranks */
 #endif
@@ -56,12 +57,6 @@
 #ifndef LOCKSTEP
 #define LOCKSTEP 1
 #endif
-/* 1: CALM is asked of policy rounds too. In `replicated` it does not hold, for it needs events that lag behind by
- * whole steps: who is told that a step is committed already trains on, hears that round's decision while it waits for
- * the save of a later step, says PAST, and waits no longer; so that save is aborted. No harm but the save. */
-#ifndef POLICY_CALM
-#define POLICY_CALM (!REPL)
-#endif
 /* budgets of faults */
 #ifndef CRASHES
 #define CRASHES 0 /* broker crashes and starts again */
@@ -85,6 +80,9 @@
 #define DUPS 0 /* an answer is lost */
 #endif
 /* must-fail controls */
+#ifndef KEEPASK
+#define KEEPASK 1
+#endif
 #ifndef GUARD
 #define GUARD 1
 #endif
@@ -318,7 +316,7 @@ inline policy_open(step) {
     :: else ->
         pol_skipped = 0; pol_decided = step;
         rnd++; cause = POLICY; att = 1; mem = ALL & ~gone & ~(REPL -> lout : 0); lout = 0;
-        disturbed = !POLICY_CALM || !FAULTLESS; /* who skipped a save may be past it, or asked for it long ago */
+        disturbed = !FAULTLESS; /* who skipped a save may be past it, or asked for it long ago */
         decide(step)
     fi
 }
@@ -623,7 +621,11 @@ inline on_freeze(n) {
 }
 inline on_decision(n) {
     r[n] = er; term[n] = ((ex & F_TERM) != 0);
-    ask[n] = 0; refused[n] = 0; open[n] = 0; err_wait[n] = err[n];
+    open[n] = 0; err_wait[n] = err[n];
+    if
+    :: ev < done[n] && KEEPASK -> skip /* of an earlier step: not what it waits for */
+    :: else -> ask[n] = 0; refused[n] = 0
+    fi;
     if
     :: BEGUN(n) > ev ->
         if
@@ -658,6 +660,15 @@ inline on_error(n) {
         fi
     fi
 }
+/* No round holds the training thread: who captured trains on. */
+#define LETS_GO(n) (part[n] == P_NONE || part[n] == P_THAWED || part[n] == P_CAPTURED)
+inline ask_over(n) {
+    ask[n] = 0; refused[n] = 0;
+    if
+    :: LETS_GO(n) -> open_or_end(n)
+    :: else
+    fi
+}
 inline apply(n) {
     printf("rank %d: applies EV_%d of round %d, value %d\n", n, k, er, ev);
     if
@@ -676,11 +687,7 @@ inline apply(n) {
     :: k == EV_LOST -> on_error(n)
     :: k == EV_NOT_SAVED || k == EV_RESTARTED -> finish(n)
     :: k == EV_SKIPPED && ask[n] && ev == done[n] ->
-        ask[n] = 0; refused[n] = 0;
-        if
-        :: part[n] == P_NONE || part[n] == P_THAWED -> open_or_end(n)
-        :: else
-        fi
+        ask_over(n)
     :: else
     fi
 }
@@ -749,14 +756,9 @@ proctype Node(byte n) {
         printf("rank %d: asks for a save at step %d\n", n, done[n]) }
     :: d_step { IDLE(n) && IS_DUE(n) && !open[n] && (part[n] == P_FROZEN || part[n] == P_QUIET || part[n] == P_HELD) ->
         due[n] = NEXT_DUE(n) } /* the open round stands for this save */
-    :: d_step { refused[n] ->
-        refused[n] = 0; ask[n] = 0;
-        if
-        :: part[n] == P_NONE || part[n] == P_THAWED -> open_or_end(n)
-        :: else
-        fi }
-    :: d_step { ASK_TIMER(n) && EARLY -> early(n, SKIPS); ask[n] = 0; refused[n] = 0; open_or_end(n) }
-    :: d_step { ASK_TIMER(n) && EARLY && sa[n] -> early(n, SKIPS); sa[n] = 0; sa_last[n] = 0; ask[n] = 0; refused[n] = 0; open_or_end(n) }
+    :: d_step { refused[n] -> ask_over(n) }
+    :: d_step { ASK_TIMER(n) && EARLY -> early(n, SKIPS); ask_over(n) }
+    :: d_step { ASK_TIMER(n) && EARLY && sa[n] -> early(n, SKIPS); sa[n] = 0; sa_last[n] = 0; ask_over(n) }
 #endif
     /* the agent */
     :: d_step { len(q[n]) > 0 -> q[n]?k, er, ev, ex; apply(n); k = 0; er = 0; ev = 0; ex = 0 }

@@ -7,6 +7,7 @@ set -u
 faults=(-DCRASHES=1 -DLOSSES=1 -DTAKES=1 -DTHAWS=1)
 
 must_hold "2 nodes, no faults, policy saves" -DMAXS=3 -DEVERY=1
+must_hold "2 nodes, no faults, policy saves, replicated" -DMAXS=3 -DEVERY=1 -DREPL=1
 must_hold "2 nodes, crash and thaw, policy saves" -DCRASHES=1 -DTHAWS=1 -DEVERY=1
 must_hold "2 nodes, loss and takeover, 2 notices" -DLOSSES=1 -DTAKES=1 -DREPL=1 -DNOTICES=2
 must_hold "2 nodes, broker gone for good, thaw, policy and operator" -DDEATHS=1 -DTHAWS=1 -DEVERY=1 -DOPS=1
@@ -22,6 +23,7 @@ must_fail "control: a takeover may save" I1 -DTAKES=1 -DMAYSAVE=1
 must_fail "control: the same, replicated" I1 -DTAKES=1 -DMAYSAVE=1 -DREPL=1
 must_fail "control: a restarted broker decides again" I4 -DCRASHES=1 -DFORGET=1
 must_fail "control: no begun < S test, seen in an undisturbed round" CALM -DGUARD=0 -DLOOK_I2=0
+must_fail "control: a late decision ends the next policy save's wait" CALM -DMAXS=3 -DEVERY=1 -DREPL=1 -DKEEPASK=0
 must_fail "control: nobody says PAST" OVER -DTHAWS=1 -DPASTRULE=0
 must_fail "control: nobody thaws" OVER -DDEATHS=1 -DBELL=0
 verdict

@@ -484,6 +484,43 @@ static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
     assert_member(f, "FILES #4 1; SAVED #5 r1 S50 1 files; view open");
 }
 
+static void a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f,
+                 8); /* step 7 is committed: this node was told so before it heard the decision */
+    member_policy(f);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_POLICY, 7, W0);
+    assert_member(f, "close; HEARTBEAT; view wait; PAST #3 r1 at 8; view wait");
+    member_ack(f, 3, MUSTER_E_ABORTED);
+    member_decision(f, 2, CAUSE_POLICY, 8, W0); /* it is still there to save at it */
+    assert_member(f, "close; HEARTBEAT; view wait; view step_to 8");
+    anew(f);
+    member_stand(f, 8); /* and the wait that was kept has its bound still */
+    member_policy(f);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_POLICY, 7, W0);
+    member_ack(f, 3, MUSTER_E_ABORTED);
+    member_pass(f, THAW_MS - 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
+static void a_decision_of_a_later_step_stands_for_the_policy_save(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 8);
+    member_policy(f);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_OPERATOR, 9, W0);
+    member_abort(f, 1, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
 static void a_policy_save_that_nobody_decides_is_skipped_after_four_seconds(void **state)
 {
     struct member_fixture *f = *state;
@@ -526,6 +563,58 @@ static void a_policy_save_is_over_as_soon_as_the_broker_says_so(void **state)
             member_freeze(f, 1, CAUSE_OPERATOR, false);
         if (member_seen(f)->mode != table[i].mode)
             fail_msg("%s: %s", table[i].what, member_text_of(f));
+        anew(f);
+    }
+}
+
+/* Who captured for another round trains on while that one is being written: the answer lets it go. */
+static void a_policy_save_is_over_for_who_captured_before_too(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int what = 0; what < 3; what++) {
+        struct wire_event skipped = member_event(f, EVENT_SAVE_SKIPPED);
+        bring(f, CAPTURED, CAUSE_OPERATOR);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        member_stand(f, 50);
+        member_policy(f);
+        uint64_t asked = member_sent(f, WIRE_SAVE_AT)->up.request;
+        assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+        skipped.step = 50;
+        if (what == 0)
+            member_ack(f, asked, MUSTER_E_BUSY);
+        else if (what == 1)
+            member_tell(f, skipped);
+        else
+            member_pass(f, THAW_MS, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        assert_int_equal(f->m->part, PART_CAPTURED);
+        anew(f);
+    }
+}
+
+static void no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int what = 0; what < 3; what++) {
+        struct wire_event skipped = member_event(f, EVENT_SAVE_SKIPPED);
+        bring(f, CAPTURED, CAUSE_OPERATOR);
+        member_stand(f, 50);
+        member_policy(f);
+        uint64_t asked = member_sent(f, WIRE_SAVE_AT)->up.request;
+        member_commit(f, 1, CAUSE_TERMINATION, 5,
+                      true); /* a notice joined it; the manifest is mine */
+        skipped.step = 50;
+        if (what == 0)
+            member_ack(f, asked, MUSTER_E_ABORTED);
+        else if (what == 1)
+            member_tell(f, skipped);
+        member_pass(f, ENDING_MS - 1, true);
+        for (size_t i = 0; i < f->views_count; i++)
+            assert_int_not_equal(f->views[i].mode, VIEW_OPEN);
+        member_pass(f, 1, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
         anew(f);
     }
 }
@@ -672,8 +761,12 @@ int main(void)
         T(no_wait_of_a_round_is_without_end_when_the_broker_is_gone),
         T(the_way_to_the_save_step_is_waited_for_as_long_as_steps_take),
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
+        T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
+        T(a_decision_of_a_later_step_stands_for_the_policy_save),
         T(a_policy_save_that_nobody_decides_is_skipped_after_four_seconds),
         T(a_policy_save_is_over_as_soon_as_the_broker_says_so),
+        T(a_policy_save_is_over_for_who_captured_before_too),
+        T(no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination),
         T(a_policy_save_is_no_message_when_nobody_could_agree_or_a_round_is_open),
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
