@@ -69,10 +69,18 @@ static const struct words word_notice_state = {notice_state_name, 3};
     }
 
 static const struct column job_columns[] = {
-    COLUMN(job, job, TEXT),          WORD(job, state, word_generation),
-    COLUMN(job, state_unix_ms, I64), COLUMN(job, generation, U64),
-    COLUMN(job, seq, U64),           COLUMN(job, round, U64),
-    COLUMN(job, save_now_id, TEXT),  COLUMN(job, created_unix_ms, I64),
+    COLUMN(job, job, TEXT),
+    WORD(job, state, word_generation),
+    COLUMN(job, state_unix_ms, I64),
+    COLUMN(job, generation, U64),
+    COLUMN(job, seq, U64),
+    COLUMN(job, round, U64),
+    COLUMN(job, save_now_id, TEXT),
+    COLUMN(job, created_unix_ms, I64),
+    COLUMN(job, save_now_round, U64),
+    WORD(job, want, word_cause),
+    COLUMN(job, want_attempt, U64),
+    COLUMN(job, want_aborted_steps, BOOL),
 };
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),

@@ -39,6 +39,10 @@ struct record_job {
     uint64_t round;
     const char *save_now_id;
     int64_t created_unix_ms;
+    uint64_t save_now_round; /* what that request was answered with, 0 = not known */
+    enum wire_cause want;    /* of the round that is to be opened, none: CAUSE_NONE */
+    uint64_t want_attempt;
+    bool want_aborted_steps;
 };
 struct record_generation {
     const char *job;

@@ -262,6 +262,7 @@ static void on_request(struct core *core, struct peer *peer, const struct wire_m
     peer->last_code = answer.code;
     peer->last_value = answer.value;
     persist_peer(core, peer);
+    persist_want(core, peer->job);
     send_ack(core, peer->route, peer->job->name, request, answer.code, answer.text, answer.value);
 }
 
@@ -294,6 +295,8 @@ static void on_tool(struct core *core, const struct input *in)
         answer = notice_cancel(core, job, m->u.cancel.id);
     else if (m->type == WIRE_SAVE_NOW)
         answer = round_save_now(core, job, m->u.save_now.id);
+    if (job != NULL)
+        persist_want(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
 }
 
@@ -415,9 +418,10 @@ static void restart_rounds(struct core *core, struct job *job)
             job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
             round_abort(core, job, round, -1, MUSTER_E_ABORTED,
                         "the broker was restarted before a step was decided", ABORT_LATER);
-            job->want = cause;
-            job->want_attempt = attempt; /* not the cause's fault */
-            job->want_abort = broken_off;
+            if (job->want.cause == CAUSE_TERMINATION && cause != CAUSE_TERMINATION)
+                continue;
+            /* the attempt's number again: it was not the cause's fault */
+            job->want = (struct want){cause, attempt, broken_off};
         }
     }
 }
@@ -444,9 +448,12 @@ static void on_start(struct core *core)
         restart_rounds(core, job);
         bool takes_notices =
             job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
-        if (job->want == CAUSE_NONE && takes_notices && notice_any_active(job) &&
+        if (!takes_notices)
+            job->want = (struct want){CAUSE_NONE, 0, false};
+        if (job->want.cause != CAUSE_TERMINATION && takes_notices && notice_any_active(job) &&
             round_open_one(job) == NULL)
             round_want(core, job, CAUSE_TERMINATION);
+        persist_want(core, job);
         job_timer(job, core->now);
     }
 }
@@ -463,6 +470,7 @@ void job_tick(struct core *core, struct job *job)
             if (job->peers[i]->progress_dirty)
                 persist_progress(core, job->peers[i]);
     }
+    persist_want(core, job);
 }
 
 static void on_tick(struct core *core)

@@ -13,8 +13,7 @@ static void reset(struct core *core, struct job *job)
     job->trainers = NULL;
     memset(&job->gen, 0, sizeof job->gen);
     job->gen.error_rank = -1;
-    job->want = CAUSE_NONE;
-    job->want_abort = false;
+    job->want = (struct want){CAUSE_NONE, 0, false};
     job->want_not_before_boot_ms = 0;
     job->policy_step = -1;
     job->policy_skipped = false;
@@ -134,7 +133,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->gen.end_status = status;
     snprintf(job->gen.end_text, sizeof job->gen.end_text, "%s", text);
     job->state_unix_ms = core->now_unix;
-    job->want = CAUSE_NONE;
+    job->want = (struct want){CAUSE_NONE, 0, false};
     persist_generation(core, job);
     persist_job(core, job);
 }
@@ -158,7 +157,7 @@ void generation_check_ended(struct core *core, struct job *job)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
                         "all its processes left before it was committed", ABORT_OVER);
-    job->want = CAUSE_NONE;
+    job->want = (struct want){CAUSE_NONE, 0, false};
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;
     job->state_unix_ms = core->now_unix;

@@ -57,10 +57,11 @@ void persist_broker(struct core *core)
     persist(core, RECORD_BROKER)->u.broker.epoch = core->epoch;
 }
 
-void persist_job(struct core *core, const struct job *job)
+void persist_job(struct core *core, struct job *job)
 {
     struct record *row = persist(core, RECORD_JOB);
 
+    job->want_row = job->want;
     row->u.job = (struct record_job){
         .job = out_text(core, job->name),
         .state = job->gen.state,
@@ -70,7 +71,20 @@ void persist_job(struct core *core, const struct job *job)
         .round = job->round,
         .save_now_id = out_text(core, job->save_now_id),
         .created_unix_ms = job->created_unix_ms,
+        .save_now_round = job->save_now_round,
+        .want = job->want.cause,
+        .want_attempt = job->want.attempt,
+        .want_aborted_steps = job->want.aborted_steps,
     };
+}
+
+void persist_want(struct core *core, struct job *job)
+{
+    const struct want *now = &job->want, *row = &job->want_row;
+
+    if (now->cause != row->cause || now->attempt != row->attempt ||
+        now->aborted_steps != row->aborted_steps)
+        persist_job(core, job);
 }
 
 void persist_generation(struct core *core, const struct job *job)

@@ -16,6 +16,10 @@ static void load_job(struct core *core, const struct record_job *row)
     job->gen.state = row->state;
     job->created_unix_ms = row->created_unix_ms;
     snprintf(job->save_now_id, sizeof job->save_now_id, "%s", row->save_now_id);
+    job->save_now_round = row->save_now_round;
+    job->want_row = (struct want){row->want, row->want_attempt, row->want_aborted_steps};
+    if (row->want == CAUSE_TERMINATION || row->want == CAUSE_OPERATOR)
+        job->want = job->want_row;
 }
 
 static void load_generation(struct core *core, const struct record_generation *row)

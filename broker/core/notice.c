@@ -167,8 +167,9 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id)
     event.rank = notice->rank;
     event.text = notice->id;
     event_emit(core, job, event, 0);
-    if (!notice_any_active(job) && job->want == CAUSE_TERMINATION && round_open_one(job) == NULL)
-        job->want = CAUSE_NONE; /* not frozen yet: nothing happens */
+    if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
+        round_open_one(job) == NULL)
+        job->want = (struct want){CAUSE_NONE, 0, false}; /* not frozen yet: nothing happens */
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 

@@ -472,6 +472,7 @@ void roster_hello(struct core *core, const struct input *in)
         hello_again(core, in, job);
     else
         hello_new(core, in, job);
+    persist_want(core, job);
 }
 
 /* --- while it lives --------------------------------------------------------------------------- */

@@ -214,11 +214,11 @@ static void freeze(struct core *core, struct job *job, struct round *round)
  * the state. */
 static void unchanged_at_once(struct core *core, struct job *job)
 {
-    struct round *round = round_new(core, job, job->want, job->want_attempt);
+    struct round *round = round_new(core, job, job->want.cause, job->want.attempt);
 
     if (round == NULL)
         return;
-    job->want = CAUSE_NONE;
+    job->want = (struct want){CAUSE_NONE, 0, false};
     persist_job(core, job);
     round_unchanged(core, job, round, job->gen.resume_step);
 }
@@ -240,7 +240,7 @@ static bool plan_forces(const struct core *core, const struct job *job)
 
 static bool may_open(struct core *core, struct job *job)
 {
-    if (job->want == CAUSE_NONE || round_open_one(job) != NULL)
+    if (job->want.cause == CAUSE_NONE || round_open_one(job) != NULL)
         return false;
     if (core->now < job->want_not_before_boot_ms && !generation_is_back(job) &&
         !plan_forces(core, job)) {
@@ -258,20 +258,19 @@ void round_try_open(struct core *core, struct job *job)
     if (!may_open(core, job))
         return;
     if (job->gen.state == GENERATION_JOINING) {
-        if (job->want == CAUSE_TERMINATION)
+        if (job->want.cause == CAUSE_TERMINATION)
             unchanged_at_once(core, job);
         return; /* other causes wait for the first step */
     }
     if (job->gen.state != GENERATION_RUNNING) {
-        job->want = CAUSE_NONE;
+        job->want = (struct want){CAUSE_NONE, 0, false};
         return;
     }
-    round = round_new(core, job, job->want, job->want_attempt);
+    round = round_new(core, job, job->want.cause, job->want.attempt);
     if (round == NULL)
         return; /* three are being written: when one ends this is tried again */
-    job->want = CAUSE_NONE;
-    round->aborted_steps = job->want_abort;
-    job->want_abort = false;
+    round->aborted_steps = job->want.aborted_steps;
+    job->want = (struct want){CAUSE_NONE, 0, false};
     int64_t missing = job->gen.layout == LAYOUT_SHARDED ? missing_rank(job, text, sizeof text) : -1;
     if (!add_members(job, round) || (round->count == 0 && missing < 0)) {
         snprintf(text, sizeof text, "no rank is left that could save");
@@ -291,10 +290,10 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
 {
     if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
         return;
-    if (job->want == CAUSE_NONE || cause == CAUSE_TERMINATION) {
-        if (job->want != cause)
-            job->want_attempt = 1;
-        job->want = cause;
+    if (job->want.cause == CAUSE_NONE || cause == CAUSE_TERMINATION) {
+        if (job->want.cause != cause)
+            job->want.attempt = 1;
+        job->want.cause = cause;
     }
     round_try_open(core, job);
 }
@@ -337,8 +336,8 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
         round_want(core, job, CAUSE_OPERATOR);
         round = round_open_one(job);
         if (round == NULL && job->round == before) { /* a promise would die with this broker */
-            if (job->want == CAUSE_OPERATOR)
-                job->want = CAUSE_NONE;
+            if (job->want.cause == CAUSE_OPERATOR)
+                job->want = (struct want){CAUSE_NONE, 0, false};
             return (struct answer){
                 MUSTER_E_BUSY,
                 "no save can begin right now (the broker has just started, or "
@@ -539,7 +538,7 @@ void round_policy_pending(struct core *core, struct job *job)
 {
     int64_t step = job->policy_pending;
 
-    if (step < 0 || round_open_one(job) != NULL || job->want != CAUSE_NONE ||
+    if (step < 0 || round_open_one(job) != NULL || job->want.cause != CAUSE_NONE ||
         job->gen.state != GENERATION_RUNNING)
         return;
     job->policy_pending = -1;
@@ -591,7 +590,7 @@ struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
         round_policy_pending(core, job);
         return ok;
     }
-    if (job->want == CAUSE_NONE)
+    if (job->want.cause == CAUSE_NONE)
         open_policy(core, job, step);
     else
         job->policy_pending = step;
@@ -691,6 +690,6 @@ void round_tick(struct core *core, struct job *job)
     round_policy_pending(core, job);
     /* the round that an error waited for came to nothing */
     if (job->gen.state == GENERATION_RUNNING && job->gen.error_rank >= 0 &&
-        job->want == CAUSE_NONE && round_open_one(job) == NULL)
+        job->want.cause == CAUSE_NONE && round_open_one(job) == NULL)
         generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
 }

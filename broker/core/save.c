@@ -78,7 +78,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
 {
     enum wire_cause cause = round->cause;
     bool wanted = cause != CAUSE_POLICY && cause != CAUSE_PERIOD;
-    bool outranked = job->want == CAUSE_TERMINATION && cause != CAUSE_TERMINATION;
+    bool outranked = job->want.cause == CAUSE_TERMINATION && cause != CAUSE_TERMINATION;
     bool may = !outranked && (retry == ABORT_RETRY || retry == ABORT_RETRY_ABORTED_STEPS);
     bool again =
         retry == ABORT_LATER || (may && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
@@ -96,11 +96,8 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     persist_round(core, job, round);
     fail_checkpoint(core, round);
     emit_abort(core, job, round, again);
-    if (again && retry != ABORT_LATER) {
-        job->want = cause;
-        job->want_attempt = round->attempt + 1;
-        job->want_abort = retry == ABORT_RETRY_ABORTED_STEPS;
-    }
+    if (again && retry != ABORT_LATER)
+        job->want = (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS};
     finish(job, round);
     if (retry == ABORT_LATER || retry == ABORT_OVER)
         return false;

@@ -167,6 +167,12 @@ struct generation {
     int64_t ending_boot_ms;
 };
 
+struct want { /* all zero: no save is wanted */
+    enum wire_cause cause;
+    uint64_t attempt;   /* number the next round of it gets */
+    bool aborted_steps; /* freeze with abort: a member was lost or failed */
+};
+
 struct job {
     char name[JOB_NAME_MAX + 1];
     int64_t state_unix_ms;
@@ -186,10 +192,8 @@ struct job {
     size_t checkpoints_count;
     struct outcome outcomes[OUTCOMES_MAX]; /* ring */
     size_t outcomes_next;
-    /* the save that is wanted */
-    enum wire_cause want;
-    uint64_t want_attempt; /* number the next round of it gets */
-    bool want_abort;       /* freeze with abort: a member was lost or failed */
+    struct want want;     /* the save that is to be opened */
+    struct want want_row; /* as the database has it */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
     int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
@@ -225,7 +229,8 @@ struct action *action_add(struct core *core, enum action_kind kind);
 char *out_text(struct core *core, const char *text);
 char *out_printf(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void persist_broker(struct core *core);
-void persist_job(struct core *core, const struct job *job);
+void persist_job(struct core *core, struct job *job);
+void persist_want(struct core *core, struct job *job); /* if its row does not say it yet */
 void persist_generation(struct core *core, const struct job *job);
 void persist_peer(struct core *core, const struct peer *peer);
 void persist_progress(struct core *core, struct peer *peer);

@@ -24,7 +24,11 @@ const struct record samples[] = {
                .seq = 103,
                .round = 104,
                .save_now_id = "op-1",
-               .created_unix_ms = 105}},
+               .created_unix_ms = 105,
+               .save_now_round = 106,
+               .want = CAUSE_OPERATOR,
+               .want_attempt = 2,
+               .want_aborted_steps = true}},
     {.kind = RECORD_GENERATION,
      .u.generation = {.job = SAMPLE_JOB,
                       .generation = SAMPLE_GENERATION,
@@ -208,6 +212,10 @@ static void assert_job_same(const struct record *a, const struct record *b)
     NUMBER(job, round);
     TEXT(job, save_now_id);
     NUMBER(job, created_unix_ms);
+    NUMBER(job, save_now_round);
+    NUMBER(job, want);
+    NUMBER(job, want_attempt);
+    NUMBER(job, want_aborted_steps);
 }
 
 static void assert_generation_same(const struct record *a, const struct record *b)

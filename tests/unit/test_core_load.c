@@ -87,7 +87,7 @@ static void an_undecided_round_is_aborted_and_opened_anew_when_all_are_back(void
     core_report(f, 0, 1, 5, 5);
     core_restart(f, false);
     assert_core(f, "+broker 2; +round 1 aborted; +job; +event 6; "
-                   "!6 abort r1 termination MUSTER_E_ABORTED retry");
+                   "!6 abort r1 termination MUSTER_E_ABORTED retry; +job");
     f->nodes[0].applied_seq = f->nodes[1].applied_seq = f->nodes[2].applied_seq = 6;
     core_hello(f, 0);
     core_hello(f, 1);
@@ -277,6 +277,95 @@ static void an_operators_save_is_not_promised_before_it_can_begin(void **state)
     assert_events(f, "freeze r1 operator m0,1,2");
 }
 
+static void a_resent_request_is_answered_with_its_own_round_also_after_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 10); /* asked for as "save-10" or the like: round 1 */
+    core_save_now(f, "a");
+    assert_answers(f, "@500:ack #1 MUSTER_OK=2");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 20, 20);
+    core_save(f, 0, 2, 20);
+    core_save_at(f, 0, 30);
+    assert_events(f, "decision r3 policy S30 m0w,1,2");
+    core_restart(f, false);
+    core_save_now(f, "a"); /* its answer was lost in the crash */
+    assert_core(f, "@500:ack #1 MUSTER_OK=2");
+}
+
+static void a_save_that_was_asked_for_survives_two_starts_in_a_row(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_restart(f, false);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+    core_restart(f, false); /* nobody was back yet */
+    core_pass(f, 200);
+    assert_events(f, "");
+    core_restart(f, false);
+    all_back(f);
+    assert_events(f, "freeze r2 operator m0,1,2");
+    assert_int_equal(core_row(f, RECORD_JOB)->u.job.want, CAUSE_NONE);
+    core_restart(f, false);
+    all_back(f);
+    assert_events(f, "freeze r3 operator m0,1,2"); /* it was undecided again: still the same one */
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 3, 5, 5);
+    core_save(f, 0, 3, 5);
+    core_restart(f, false);
+    all_back(f);
+    core_pass(f, START_FREEZE_MS);
+    assert_events(f, ""); /* it is made: nothing is wanted */
+}
+
+static void the_attempts_of_a_wanted_save_are_counted_over_two_starts(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 5, 5);
+    core_save_failed(f, 0, 1, 5, MUSTER_E_SAVE);
+    assert_events(f, "abort r1 operator S5 rank 0 MUSTER_E_SAVE retry; freeze r2 operator m0,1,2");
+    core_restart(f, false);
+    core_restart(f, false);
+    all_back(f);
+    assert_events(f, "freeze r3 operator m0,1,2");
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.attempt, 2);
+    assert_false(core_row(f, RECORD_ROUND)->u.round.aborted_steps);
+}
+
+static void a_freeze_that_breaks_off_steps_does_so_also_after_two_starts(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 300000);
+    core_error(f, 2, 5, "bad");
+    assert_non_null(strstr(core_events(f), "freeze r2 termination abort m0,1"));
+    core_restart(f, false);
+    core_restart(f, false);
+    all_back(f);
+    assert_non_null(strstr(core_events(f), "freeze r3 termination abort m0,1"));
+}
+
+static void a_want_that_was_withdrawn_is_not_found_by_the_next_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    core_hello(f, 1);
+    core_notice(f, 1, "n1", 60000);
+    assert_int_equal(core_job(f)->want_row.cause, CAUSE_TERMINATION);
+    core_cancel(f, 1, "n1");
+    assert_int_equal(core_job(f)->want_row.cause, CAUSE_NONE);
+    core_restart(f, false);
+    all_back(f);
+    core_pass(f, START_FREEZE_MS);
+    assert_events(f, "");
+}
+
 static void an_active_notice_wants_its_save_also_after_a_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -416,6 +505,11 @@ int main(void)
         T(a_notice_that_the_database_lost_comes_back_with_its_node, three_running),
         T(a_notice_that_was_cancelled_does_not_come_back_with_its_node, three_running),
         T(an_operators_save_is_not_promised_before_it_can_begin, three_running),
+        T(a_resent_request_is_answered_with_its_own_round_also_after_a_start, three_running),
+        T(a_save_that_was_asked_for_survives_two_starts_in_a_row, three_running),
+        T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
+        T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
+        T(a_want_that_was_withdrawn_is_not_found_by_the_next_start, three_running),
         T(an_active_notice_wants_its_save_also_after_a_start, three_running),
         T(a_policy_save_is_answered_the_same_after_a_start, three_running),
         T(checkpoints_survive_and_the_outcome_of_rounds_is_known, three_running),

@@ -505,6 +505,38 @@ static void an_older_database_is_backed_up_and_migrated(void **state)
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM meta"), 0);
 }
 
+static void keep_job(void *arg, const struct record *row)
+{
+    struct record_job *job = arg;
+
+    if (row->kind != RECORD_JOB)
+        return;
+    *job = row->u.job;
+    job->job = job->save_now_id = "";
+}
+
+static void a_database_of_the_first_schema_is_read_with_nothing_wanted(void **state)
+{
+    const struct sql_migration first[] = {sql_migrations[0], {0, NULL, NULL}};
+    struct fixture *f = *state;
+    struct record_job job = {.want = CAUSE_POLICY};
+
+    store_close(&f->store);
+    snprintf(f->db, sizeof f->db, "%s", scratch_path(f->dir, "old.db"));
+    assert_int_equal(migrate_to(f, first), MUSTER_OK);
+    fixture_change(f, "INSERT INTO job VALUES ('train', 'running', 1, 3, 104, 17, 'op-1', 5)");
+    fixture_reopen(f);
+    assert_int_equal(store_load(f->store, keep_job, &job, &f->err), MUSTER_OK);
+    assert_int_equal(job.generation, 3);
+    assert_int_equal(job.seq, 104);
+    assert_int_equal(job.round, 17);
+    assert_int_equal(job.save_now_round, 0);
+    assert_int_equal(job.want, CAUSE_NONE);
+    assert_int_equal(job.want_attempt, 0);
+    assert_int_equal(fixture_look(f, "PRAGMA user_version"), sql_migrations_count);
+    fixture_write_samples(f); /* and it holds what the present schema does */
+}
+
 static void a_migration_that_fails_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -547,6 +579,7 @@ int main(void)
         TEST(a_database_of_another_program_is_kept),
         TEST(network_file_systems_are_known_by_their_magic),
         TEST(an_older_database_is_backed_up_and_migrated),
+        TEST(a_database_of_the_first_schema_is_read_with_nothing_wanted),
         TEST(a_migration_that_fails_changes_nothing),
     };
 
