@@ -113,7 +113,7 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
                        EVENT_RESUME, /* checkpoint, step, path: in place, restore it (checkpoint 0: start) */
                        EVENT_STARTED, /* all ranks restored: steps may begin */
                        EVENT_TERMINATION, /* rank, code = notice kind, left_ms, text = id, round it joined or 0 */
-                       EVENT_NOTICE_CANCELLED, /* rank, text = id */
+                       EVENT_NOTICE_CANCELLED, /* rank, incarnation (0: by a tool), text = id */
                        EVENT_FREEZE,           /* round, cause, members, flags ABORT */
                        EVENT_DECISION,  /* round, cause, step = S, members with WRITER flags */
                        EVENT_COMMIT,    /* round, cause, step, checkpoint, rank = manifest writer */

@@ -211,7 +211,7 @@ static struct answer take_request(struct core *core, struct peer *peer, const st
     case WIRE_NOTICE:
         return notice_take(core, peer->job, &m->u.notice, (int64_t)peer->rank, peer->incarnation);
     case WIRE_CANCEL:
-        return notice_cancel(core, peer->job, m->u.cancel.id);
+        return notice_cancel(core, peer->job, m->u.cancel.id, peer->incarnation);
     case WIRE_REPORT:
         return round_report(core, peer, &m->u.report);
     case WIRE_AT_STEP:
@@ -292,7 +292,7 @@ static void on_tool(struct core *core, const struct input *in)
     else if (m->type == WIRE_NOTICE)
         answer = notice_take(core, job, &m->u.notice, m->u.notice.rank, 0);
     else if (m->type == WIRE_CANCEL)
-        answer = notice_cancel(core, job, m->u.cancel.id);
+        answer = notice_cancel(core, job, m->u.cancel.id, 0);
     else if (m->type == WIRE_SAVE_NOW)
         answer = round_save_now(core, job, m->u.save_now.id);
     if (job != NULL)

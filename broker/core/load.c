@@ -96,6 +96,8 @@ static void load_notice(struct core *core, const struct record_notice *row)
 
     if (job == NULL || row->generation != job->gen.generation)
         return;
+    if (!notice_make_room(job, false) && row->state == RECORD_NOTICE_CANCELLED)
+        return;
     notice = calloc(1, sizeof *notice);
     MUST(notice != NULL);
     snprintf(notice->id, sizeof notice->id, "%s", row->id);

@@ -57,27 +57,81 @@ void notices_served(struct core *core, struct job *job, uint64_t round)
     }
 }
 
-static struct notice *remember(struct core *core, struct job *job, const struct wire_notice *m,
-                               int64_t rank, uint64_t incarnation)
+static int64_t deadline_told(const struct core *core, const struct wire_notice *m)
 {
-    struct notice *notice = calloc(1, sizeof *notice);
+    return core->now + (m->left_ms >= 0 ? m->left_ms : GRACE_DEFAULT_MS);
+}
 
-    if (notice == NULL)
-        return NULL;
-    strncpy(notice->id, m->id, sizeof notice->id - 1);
-    strncpy(notice->source, m->source, sizeof notice->source - 1);
+/* What it says now, under an id that may be known. */
+static void fill(const struct core *core, const struct job *job, struct notice *notice,
+                 const struct wire_notice *m)
+{
+    char *text = strdup(m->text);
+
+    MUST(text != NULL);
+    free(notice->text);
+    notice->text = text;
+    snprintf(notice->id, sizeof notice->id, "%s", m->id);
+    snprintf(notice->source, sizeof notice->source, "%s", m->source);
     notice->generation = job->gen.generation;
-    notice->rank = rank;
-    notice->incarnation = incarnation;
     notice->kind = m->kind < NOTICE_KIND_COUNT ? (enum wire_notice_kind)m->kind : NOTICE_USER;
+    notice->state = RECORD_NOTICE_ACTIVE;
     notice->cancellable = m->cancellable;
     notice->left_ms = m->left_ms;
-    notice->deadline_boot_ms = core->now + (m->left_ms >= 0 ? m->left_ms : GRACE_DEFAULT_MS);
-    notice->text = strdup(m->text);
+    notice->deadline_boot_ms = deadline_told(core, m);
     notice->received_unix_ms = core->now_unix;
-    notice->next = job->notices;
-    job->notices = notice;
-    return notice;
+}
+
+/* A known id counts anew if its source withdrew it and issues it again, if it has become a kind that
+ * ends a process, or if its deadline is earlier. A later deadline postpones nothing. */
+static bool is_news(const struct core *core, const struct notice *known,
+                    const struct wire_notice *m)
+{
+    if (known->state == RECORD_NOTICE_SERVED)
+        return false;
+    if (known->state == RECORD_NOTICE_CANCELLED)
+        return true;
+    if (wire_notice_ends(m->kind) != wire_notice_ends(known->kind))
+        return wire_notice_ends(m->kind);
+    return m->left_ms >= 0 &&
+           (known->deadline_boot_ms == 0 || deadline_told(core, m) < known->deadline_boot_ms);
+}
+
+/* What was withdrawn may be forgotten here (the database has it); what is active may not. */
+bool notice_make_room(struct job *job, bool of_a_tool)
+{
+    struct notice **last_withdrawn = NULL;
+    size_t all = 0, of_tools = 0;
+
+    for (struct notice **at = &job->notices; *at != NULL; at = &(*at)->next) {
+        all++;
+        of_tools += (*at)->incarnation == 0 && (*at)->state == RECORD_NOTICE_ACTIVE;
+        if ((*at)->state == RECORD_NOTICE_CANCELLED)
+            last_withdrawn = at; /* the newest are in front */
+    }
+    if (of_a_tool && of_tools >= NOTICES_TOOLS_MAX)
+        return false;
+    if (all < NOTICES_JOB_MAX)
+        return true;
+    if (last_withdrawn == NULL)
+        return false;
+    struct notice *gone = *last_withdrawn;
+    *last_withdrawn = gone->next;
+    free(gone->text);
+    free(gone);
+    return true;
+}
+
+static struct answer too_many(struct core *core, const struct job *job, bool of_a_tool)
+{
+    return (struct answer){
+        MUSTER_E_BUSY,
+        out_printf(core,
+                   "job '%s' has %d active notices %s already, and no more are kept; cancel one "
+                   "with `muster notify --cancel`",
+                   job->name, of_a_tool ? NOTICES_TOOLS_MAX : NOTICES_JOB_MAX,
+                   of_a_tool ? "of operators" : "in all"),
+        0};
 }
 
 /* Show and plan only: no seq, not waiting for the commit. */
@@ -137,18 +191,34 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                                out_printf(core, "rank %lld is not inside the job's world of %llu",
                                           (long long)rank, (unsigned long long)job->gen.world_size),
                                0};
-    if (notice != NULL)
-        return (struct answer){MUSTER_OK, "", notice->round}; /* known already */
-    notice = remember(core, job, m, rank, incarnation);
-    if (notice == NULL)
-        return (struct answer){MUSTER_E_NOMEM, "the broker is out of memory", 0};
+    if (notice != NULL && !is_news(core, notice, m))
+        return (struct answer){MUSTER_OK, "", notice->round};
+    if (notice == NULL) {
+        if (!notice_make_room(job, incarnation == 0))
+            return too_many(core, job, incarnation == 0);
+        notice = calloc(1, sizeof *notice);
+        if (notice == NULL)
+            return (struct answer){MUSTER_E_NOMEM, "the broker is out of memory", 0};
+        notice->next = job->notices;
+        job->notices = notice;
+        notice->state = RECORD_NOTICE_CANCELLED;
+    }
+    if (notice->state ==
+        RECORD_NOTICE_CANCELLED) { /* who tells an active one again says when only */
+        notice->rank = rank;
+        notice->incarnation = incarnation;
+    }
+    fill(core, job, notice, m);
     hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
-struct answer notice_cancel(struct core *core, struct job *job, const char *id)
+/* The event names the incarnation that withdrew its own notice, 0 for a tool: a node that issues it again
+ * meanwhile knows that this is not about the new one. */
+struct answer notice_cancel(struct core *core, struct job *job, const char *id,
+                            uint64_t incarnation)
 {
     struct notice *notice = find(job, id);
 
@@ -156,8 +226,8 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id)
         return (struct answer){MUSTER_E_NOT_FOUND,
                                out_printf(core,
                                           "job '%s' has no notice '%s' in its present generation; "
-                                          "`muster why` lists them",
-                                          job->name, id),
+                                          "`muster events --job %s` tells of all that there were",
+                                          job->name, id, job->name),
                                0};
     if (notice->state != RECORD_NOTICE_ACTIVE)
         return (struct answer){MUSTER_OK, "", notice->round};
@@ -165,6 +235,7 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id)
     persist_notice(core, job, notice);
     struct wire_event event = event_make(job, EVENT_NOTICE_CANCELLED);
     event.rank = notice->rank;
+    event.incarnation = incarnation;
     event.text = notice->id;
     event_emit(core, job, event, 0);
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
@@ -174,7 +245,8 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id)
 }
 
 /* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a deadline
- * to one whose machine was rebooted. */
+ * to one whose machine was rebooted or whose database is older. (What differs by less than the margin is
+ * how long the message took.) */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello)
 {
     for (size_t i = 0; i < hello->notices.count; i++) {
@@ -186,10 +258,14 @@ void notice_facts(struct core *core, struct peer *peer, const struct wire_hello 
                                 .cancellable = fact->cancellable,
                                 .text = fact->text};
         struct notice *known = find(peer->job, fact->id);
+        bool told = fact->left_ms >= 0 && fact->left_ms <= LEFT_MAX_MS;
         if (known == NULL) {
             notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);
-        } else if (known->deadline_boot_ms == 0 && fact->left_ms >= 0 &&
-                   fact->left_ms <= LEFT_MAX_MS) {
+        } else if (known->state == RECORD_NOTICE_CANCELLED) {
+            continue; /* its node will hear so; if it issues it anew, that is a request */
+        } else if (known->deadline_boot_ms > core->now + fact->left_ms + MARGIN_MS && told) {
+            notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);
+        } else if (known->deadline_boot_ms == 0 && told) {
             known->deadline_boot_ms = core->now + fact->left_ms;
             persist_notice(core, peer->job, known);
         }

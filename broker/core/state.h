@@ -302,7 +302,9 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
 /* notice.c */
 struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *m,
                           int64_t rank, uint64_t incarnation);
-struct answer notice_cancel(struct core *core, struct job *job, const char *id);
+struct answer notice_cancel(struct core *core, struct job *job, const char *id,
+                            uint64_t incarnation);
+bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
 int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = none known */
 bool notice_any_active(const struct job *job);

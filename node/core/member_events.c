@@ -154,7 +154,9 @@ void events_apply(struct member *m, const struct wire_event *event)
             policy_over(m);
         break;
     case EVENT_NOTICE_CANCELLED:
-        notice_forget(m, event->text);
+        if (event->incarnation !=
+            m->options.incarnation) /* what it withdrew itself it forgot then */
+            notice_forget(m, event->text);
         break;
     default: /* generation opened, ended, stuck: for others to read */
         break;

@@ -505,21 +505,38 @@ int64_t notice_own_deadline(const struct member *m)
     return deadline;
 }
 
-/* Sent at once, whatever the training thread does. */
-void notice_put(struct member *m, const struct member_input *in)
+static struct own_notice *notice_find(struct member *m, const char *id)
 {
-    struct own_notice *notice;
-    int64_t left = in->left_ms;
-
     for (size_t i = 0; i < m->notices_count; i++)
-        if (strcmp(m->notices[i].id, in->id) == 0)
-            return;
-    if (m->notices_count == NOTICES_NODE_MAX) {
-        member_log(m, 1, "a further notice (%s) is not told: %d are known already", in->id,
-                   NOTICES_NODE_MAX);
-        return;
-    }
-    notice = &m->notices[m->notices_count++];
+        if (strcmp(m->notices[i].id, id) == 0)
+            return &m->notices[i];
+    return NULL;
+}
+
+/* Room for one with this deadline: a free place, or that of the one with the latest deadline, which the
+ * broker was told too. What is kept here is for HELLO and for this process's own deadline. */
+static struct own_notice *notice_place(struct member *m, const struct member_input *in,
+                                       int64_t deadline)
+{
+    struct own_notice *latest = &m->notices[0];
+
+    if (m->notices_count < NOTICES_NODE_MAX)
+        return &m->notices[m->notices_count++];
+    for (size_t i = 1; i < m->notices_count; i++)
+        if (!m->notices[i].termination ||
+            (latest->termination && m->notices[i].deadline_boot_ms > latest->deadline_boot_ms))
+            latest = &m->notices[i];
+    if (wire_notice_ends(in->notice_kind) &&
+        (!latest->termination || deadline < latest->deadline_boot_ms))
+        return latest;
+    member_log(m, 1, "a further notice (%s) is not told: %d are known already", in->id,
+               NOTICES_NODE_MAX);
+    return NULL;
+}
+
+static void notice_fill(struct member *m, struct own_notice *notice, const struct member_input *in,
+                        int64_t deadline)
+{
     memset(notice, 0, sizeof *notice);
     snprintf(notice->id, sizeof notice->id, "%s", in->id);
     snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
@@ -528,11 +545,32 @@ void notice_put(struct member *m, const struct member_input *in)
     notice->kind = in->notice_kind;
     notice->cancellable = in->cancellable;
     notice->termination = wire_notice_ends(in->notice_kind);
+    notice->deadline_boot_ms = deadline;
+}
+
+/* Sent at once, whatever the training thread does. An id that is known counts again if its deadline is
+ * earlier now, or if it ends this process now and did not before. */
+void notice_put(struct member *m, const struct member_input *in)
+{
+    struct own_notice *notice = notice_find(m, in->id);
+    bool ends = wire_notice_ends(in->notice_kind);
+    int64_t left = in->left_ms;
+
     if (left < 0)
         left = m->options.grace_period_ms >= 0 ? m->options.grace_period_ms : GRACE_DEFAULT_MS;
     if (left > INT32_MAX) /* 24 days: as good as for ever */
         left = INT32_MAX;
-    notice->deadline_boot_ms = m->now + left;
+    int64_t deadline = m->now + left;
+    if (notice != NULL && notice->termination == ends &&
+        (in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
+        return;
+    if (notice != NULL && notice->termination && !ends)
+        return;
+    if (notice == NULL)
+        notice = notice_place(m, in, deadline);
+    if (notice == NULL)
+        return;
+    notice_fill(m, notice, in, deadline);
     if (notice->termination) {
         m->view.termination_seen = true;
         m->view_changed = true;
@@ -550,15 +588,14 @@ void notice_put(struct member *m, const struct member_input *in)
 
 bool notice_forget(struct member *m, const char *id)
 {
-    for (size_t i = 0; i < m->notices_count; i++) {
-        if (strcmp(m->notices[i].id, id) != 0)
-            continue;
-        memmove(&m->notices[i], &m->notices[i + 1],
-                (m->notices_count - i - 1) * sizeof m->notices[0]);
-        m->notices_count--;
-        return true;
-    }
-    return false;
+    struct own_notice *notice = notice_find(m, id);
+
+    if (notice == NULL)
+        return false;
+    size_t after = m->notices_count - (size_t)(notice - m->notices) - 1;
+    memmove(notice, notice + 1, after * sizeof *notice);
+    m->notices_count--;
+    return true;
 }
 
 void notice_drop(struct member *m, const char *id)

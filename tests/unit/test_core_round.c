@@ -66,51 +66,6 @@ static void a_notice_is_hinted_written_told_and_frozen_for_in_this_order(void **
     assert_core(f, "+node 1 restored #3; 1:ack #3 MUSTER_OK"); /* known */
 }
 
-struct notice_case {
-    const char *id;
-    unsigned kind;
-    int64_t left_ms, rank;
-    const char *answer, *events;
-};
-
-static void a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing(void **state)
-{
-    struct core_fixture *f = *state;
-    static const struct notice_case table[] = {
-        {"", NOTICE_USER, 1000, 0, "@500:ack #1 MUSTER_E_ARGUMENT", ""},
-        {"a", NOTICE_USER, -2, 0, "@500:ack #1 MUSTER_E_ARGUMENT", ""},
-        {"a", NOTICE_USER, INT64_MAX, 0, "@500:ack #1 MUSTER_E_ARGUMENT", ""},
-        {"a", NOTICE_USER, 1000, 3, "@500:ack #1 MUSTER_E_RANK", ""},
-        {"a", NOTICE_USER, 1000, -1, "@500:ack #1 MUSTER_E_RANK", ""},
-        {"b", NOTICE_FREEZE, 60000, 1, "@500:ack #1 MUSTER_OK", "termination rank 1 retry"},
-        {"c", NOTICE_MIGRATE, 60000, 1, "@500:ack #1 MUSTER_OK", "termination rank 1 retry"},
-        {"d", NOTICE_KIND_COUNT + 7, 60000, 1, "@500:ack #1 MUSTER_OK",
-         "termination rank 1; freeze r1 termination m0,1,2"},
-    };
-
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct wire_msg m = {.type = WIRE_NOTICE};
-        m.u.notice = (struct wire_notice){.id = table[i].id,
-                                          .kind = table[i].kind,
-                                          .source = "op",
-                                          .left_ms = table[i].left_ms,
-                                          .text = "",
-                                          .rank = table[i].rank};
-        core_tool(f, m, 1);
-        assert_answers(f, table[i].answer);
-        assert_events(f, table[i].events);
-    }
-}
-
-static void a_notice_without_a_deadline_gets_the_usual_thirty_seconds(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_notice(f, 1, "n1", -1);
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms,
-                     f->now + GRACE_DEFAULT_MS);
-}
-
 static void a_notice_before_the_first_step_ends_unchanged(void **state)
 {
     struct core_fixture *f = *state;
@@ -121,19 +76,6 @@ static void a_notice_before_the_first_step_ends_unchanged(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
     assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.state, RECORD_NOTICE_SERVED);
-}
-
-static void the_earliest_of_several_notices_counts(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_notice(f, 1, "n1", 60000);
-    core_notice(f, 2, "n2", 20000);
-    assert_events(f, "termination r1 rank 2"); /* it joined the open round */
-    assert_answers(f, "2:ack #2 MUSTER_OK=1");
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
-    core_notice(f, 0, "n3", 50000);
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
 }
 
 /* --- reports ------------------------------------------------------------------------------------------ */
@@ -433,53 +375,6 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 30000);
 }
 
-static void a_cancelled_notice_is_no_cause_before_the_freeze(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_restart(f, false); /* the freeze waits for the nodes to come back */
-    core_hello(f, 1);
-    core_notice(f, 1, "n1", 60000);
-    assert_events(f, "termination rank 1");
-    core_cancel(f, 1, "n1");
-    assert_core(f, "+notice n1 cancelled; +job; +event 5; !5 notice cancelled rank 1; "
-                   "+node 1 restored #3; +job; 1:ack #3 MUSTER_OK");
-    core_hello(f, 0);
-    core_hello(f, 2);
-    core_pass(f, 2 * START_FREEZE_MS);
-    assert_events(f, "");
-    core_cancel(f, 1, "n1");
-    assert_events(f, "");
-}
-
-static void a_cancel_after_the_freeze_does_not_stop_the_round(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_notice(f, 1, "n1", 60000);
-    core_cancel(f, 1, "n1");
-    assert_events(f, "notice cancelled rank 1");
-    report_all(f, 1, 4);
-    assert_events(f, "decision r1 termination S4 m0w,1,2");
-    core_save(f, 0, 1, 4);
-    assert_events(f, "commit r1 termination S4 c1 rank 0");
-}
-
-static void one_of_two_notices_may_be_cancelled(void **state)
-{
-    struct core_fixture *f = *state;
-
-    core_restart(f, false);
-    core_hello(f, 1);
-    core_notice(f, 1, "n1", 30000);
-    core_notice(f, 1, "n2", 90000);
-    core_cancel(f, 1, "n1");
-    core_hello(f, 0);
-    core_hello(f, 2);
-    assert_events(f, "freeze r1 termination m0,1,2");
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 90000);
-}
-
 /* --- saves of an operator ----------------------------------------------------------------------------------- */
 
 static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough(void **state)
@@ -530,10 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_notice_is_hinted_written_told_and_frozen_for_in_this_order, three_running),
-        T(a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing, three_running),
-        T(a_notice_without_a_deadline_gets_the_usual_thirty_seconds, three_running),
         T(a_notice_before_the_first_step_ends_unchanged, two_open),
-        T(the_earliest_of_several_notices_counts, three_running),
         T(the_furthest_begun_step_is_the_save_step, three_running),
         T(a_decision_is_written_with_all_its_rows_before_it_is_published, three_sharded),
         T(reports_that_cannot_be_are_not_taken, three_running),
@@ -549,9 +441,6 @@ int main(void)
         T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
         T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),
         T(a_notice_turns_an_open_round_into_a_termination, three_running),
-        T(a_cancelled_notice_is_no_cause_before_the_freeze, three_running),
-        T(a_cancel_after_the_freeze_does_not_stop_the_round, three_running),
-        T(one_of_two_notices_may_be_cancelled, three_running),
         T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, three_running),
         T(an_operator_cannot_save_what_does_not_run, two_open),
         T(a_notice_during_the_end_is_only_told, three_running),

@@ -547,8 +547,8 @@ static void a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancel
     assert_int_equal(told->left_ms, GRACE_DEFAULT_MS);
     assert_int_equal(told->rank, 1);
     assert_true(member_seen(f)->termination_seen);
-    member_notice(f, "n1", 5);
-    assert_member(f, ""); /* known */
+    member_notice(f, "n1", 60000);
+    assert_member(f, ""); /* known, and nothing postpones it */
     f->now += 1000;
     member_ack(f, 0, MUSTER_E_HELLO);
     assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.notices.items[0].left_ms, 29000);
@@ -574,6 +574,83 @@ static void a_notice_that_somebody_else_cancelled_is_forgotten(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN); /* its deadline is none any more */
 }
 
+static void a_known_notice_counts_again_when_its_deadline_is_earlier(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 60000);
+    member_ack_all(f);
+    f->now += 10000;
+    member_notice(f, "n1", 50000); /* the same moment */
+    member_notice(f, "n1", -1);    /* says nothing of when */
+    assert_int_equal(f->m->pending_count, 0);
+    member_notice(f, "n1", 20000);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, 20000);
+    assert_int_equal(notice_own_deadline(f->m), f->now + 20000);
+    assert_int_equal(f->m->notices_count, 1);
+    member_ack_all(f);
+    member_pass(f, 20000 - MARGIN_MS - 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+}
+
+static void a_notice_that_ends_nothing_may_become_one_that_does(void **state)
+{
+    struct member_fixture *f = *state;
+    struct member_input in = {.kind = MEMBER_NOTICE, .id = "n1", .left_ms = 5000, .text = ""};
+
+    in.notice_kind = NOTICE_MIGRATE;
+    member_feed(f, in);
+    assert_int_equal(notice_own_deadline(f->m), NEVER);
+    in.notice_kind = NOTICE_PREEMPT;
+    in.left_ms = 9000; /* later, but now it matters */
+    member_feed(f, in);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.kind, NOTICE_PREEMPT);
+    assert_int_equal(notice_own_deadline(f->m), f->now + 9000);
+    in.notice_kind = NOTICE_MIGRATE;
+    member_feed(f, in);
+    assert_member(f, "");
+    assert_int_equal(notice_own_deadline(f->m), f->now + 9000);
+}
+
+/* The event of the own CANCEL may come after the same notice was issued anew. */
+static void a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event = member_event(f, EVENT_NOTICE_CANCELLED);
+
+    member_notice(f, "n1", 60000);
+    member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = "n1"});
+    member_notice(f, "n1", 8000);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, 8000);
+    event.text = "n1";
+    event.incarnation = MEMBER_INCARNATION;
+    member_tell(f, event);
+    assert_int_equal(notice_own_deadline(f->m), f->now + 8000);
+    event = member_event(f, EVENT_NOTICE_CANCELLED);
+    event.text = "n1"; /* a tool's */
+    member_tell(f, event);
+    assert_int_equal(notice_own_deadline(f->m), NEVER);
+}
+
+static void the_earliest_deadline_is_never_the_one_without_a_place(void **state)
+{
+    struct member_fixture *f = *state;
+    char id[16];
+
+    for (int i = 0; i < NOTICES_NODE_MAX; i++) {
+        snprintf(id, sizeof id, "n%d", i);
+        member_notice(f, id, 60000 + i);
+    }
+    member_notice(f, "late", 70000);
+    assert_member(f, "log");
+    member_notice(f, "early", 5000);
+    assert_string_equal(member_sent(f, WIRE_NOTICE)->u.notice.id, "early");
+    assert_int_equal(notice_own_deadline(f->m), f->now + 5000);
+    assert_int_equal(f->m->notices_count, NOTICES_NODE_MAX);
+}
+
 static void only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble(void **state)
 {
     struct member_fixture *f = *state;
@@ -586,7 +663,7 @@ static void only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble(void 
         member_notice(f, id, 60000);
         assert_non_null(member_sent(f, WIRE_NOTICE));
     }
-    member_notice(f, "more", 60000);
+    member_notice(f, "more", INT64_MAX);
     assert_member(f, "log");
 }
 
@@ -635,6 +712,10 @@ int main(void)
         T(a_snapshot_asks_to_repair_the_choice, fresh),
         T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, running),
         T(a_notice_that_somebody_else_cancelled_is_forgotten, running),
+        T(a_known_notice_counts_again_when_its_deadline_is_earlier, running),
+        T(a_notice_that_ends_nothing_may_become_one_that_does, running),
+        T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, running),
+        T(the_earliest_deadline_is_never_the_one_without_a_place, running),
         T(only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble, running),
         T(a_hint_only_shows, running),
     };
