@@ -368,6 +368,16 @@ static bool somebody_speaks(const struct job *job)
     return false;
 }
 
+/* What the launch asked for is in no row: after a start of the broker its processes say it again. */
+static void join_timeout_again(struct core *core, struct job *job, const struct wire_hello *hello)
+{
+    int64_t until = core->start_boot_ms + (int64_t)hello->join_timeout_ms;
+
+    if (hello->join_timeout_ms <= LEFT_MAX_MS && until > job->gen.join_until_boot_ms &&
+        job->gen.state == GENERATION_JOINING)
+        job->gen.join_until_boot_ms = until;
+}
+
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
  * is lost. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
@@ -411,6 +421,8 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
     bool jumped =
         m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked_to_repair(peer);
+    if (!peer->mapped)
+        join_timeout_again(core, job, &m->u.hello);
     jump_above(core, job, m);
     take_facts(core, in, peer);
     persist_peer(core, peer);

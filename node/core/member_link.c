@@ -233,6 +233,12 @@ static void subscribe(struct member *m, const char *endpoint)
     message_send(m, &message, 0);
 }
 
+/* The broker's verdict first: it names who is missing. */
+static int64_t join_wait_ms(const struct member *m)
+{
+    return m->options.join_timeout_ms + LOST_MS;
+}
+
 static void joined(struct member *m)
 {
     m->link = LINK_JOINED;
@@ -242,8 +248,7 @@ static void joined(struct member *m)
     m->view.refused.status = MUSTER_OK;
     m->view_changed = true;
     if (m->join_until == NEVER && !m->view.started)
-        m->join_until =
-            m->now + m->options.join_timeout_ms + LOST_MS; /* the broker's verdict first */
+        m->join_until = m->now + join_wait_ms(m);
     send_pending(m);
     if (m->pending_count > 0)
         m->resend_at = m->now + m->resend_every;
@@ -364,6 +369,8 @@ void link_frame(struct member *m, const struct wire_msg *message)
 {
     if (m->link == LINK_OVER || wire_is_up(message->type) || !from_my_broker(m, message))
         return;
+    if (m->join_until != NEVER && m->options.join_timeout_default)
+        m->join_until = m->now + join_wait_ms(m); /* its own option counts, which may be longer */
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
         m->known_seq = message->down.last_seq;
         watch_gap(m);

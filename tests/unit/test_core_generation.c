@@ -115,6 +115,29 @@ static void a_hello_may_ask_for_another_join_timeout(void **state)
     assert_events(f, "join failed MUSTER_E_JOIN");
 }
 
+static void a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg hello = core_msg(f, 0, WIRE_HELLO);
+
+    hello.u.hello = (struct wire_hello){.nonce = 1,
+                                        .world_size = 2,
+                                        .host = "h",
+                                        .layout = LAYOUT_REPLICATED,
+                                        .checkpoint_dir = "/ckpt",
+                                        .join_timeout_ms = 2 * JOIN_TIMEOUT_MS};
+    core_feed(f, 100, &hello);
+    core_restart(f, false);
+    hello.up.generation = 1;
+    core_feed(f, 100, &hello);
+    f->nodes[0].generation = 1;
+    f->nodes[1].silent = true;
+    core_pass(f, 2 * JOIN_TIMEOUT_MS - 1000);
+    assert_events(f, "");
+    core_pass(f, 1000);
+    assert_non_null(core_event(f, EVENT_JOIN_FAILED));
+}
+
 static void nobody_waits_for_a_rank_that_finished_while_the_others_joined(void **state)
 {
     struct core_fixture *f = *state;
@@ -408,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(ranks_that_do_not_come_end_the_generation_by_name, two_open),
         T(a_hello_may_ask_for_another_join_timeout, two_open),
+        T(a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker, two_open),
         T(nobody_waits_for_a_rank_that_finished_while_the_others_joined, two_open),
         T(a_generation_resumes_from_the_newest_checkpoint_and_says_where, two_running),
         T(a_missing_manifest_is_written_by_rank_0_before_anybody_restores, two_running),

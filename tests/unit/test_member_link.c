@@ -155,6 +155,24 @@ static void without_the_brokers_verdict_joining_ends_by_itself_a_little_later(vo
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_JOIN);
 }
 
+/* The broker's option may be longer than any that this node knows of: as long as it speaks, its verdict
+ * counts. */
+static void who_asked_for_no_join_timeout_waits_for_the_brokers(void **state)
+{
+    struct member_fixture *f = *state;
+
+    f->m->options.join_timeout_default = true;
+    member_tick_at(f, f->now);
+    member_welcome(f, true);
+    struct wire_snapshot s = member_snapshot_made(f);
+    s.generation_state = GENERATION_JOINING;
+    member_snapshot(f, s);
+    member_pass(f, 5 * 60000, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 60000 + LOST_MS + HEARTBEAT_MS, false); /* it is gone */
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_JOIN);
+}
+
 /* --- requests ------------------------------------------------------------------------------------------- */
 
 static void a_request_is_resent_at_doubling_times_until_it_is_answered(void **state)
@@ -692,6 +710,7 @@ int main(void)
         T(an_answer_to_another_hello_is_not_taken, fresh),
         T(a_refusal_is_final_or_asked_again_as_it_says, fresh),
         T(without_the_brokers_verdict_joining_ends_by_itself_a_little_later, fresh),
+        T(who_asked_for_no_join_timeout_waits_for_the_brokers, fresh),
         T(a_request_is_resent_at_doubling_times_until_it_is_answered, running),
         T(an_answer_counts_for_all_before_it_and_a_full_disk_is_no_answer, running),
         T(after_hello_all_that_waits_is_sent_again_in_order, running),
