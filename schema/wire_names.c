@@ -34,7 +34,7 @@ NAMES(wire_checkpoint_state_name, state, CHECKPOINT_STATE_COUNT, "none", "writin
 NAMES(wire_event_kind_name, kind, EVENT_KIND_COUNT, "none", "generation opened", "resume",
       "started", "termination", "notice cancelled", "freeze", "decision", "commit", "manifest",
       "abort", "unchanged", "not saved", "peer error", "node lost", "rank restarted", "join failed",
-      "restore failed", "stuck", "save skipped", "generation ended")
+      "restore failed", "stuck", "save skipped", "generation ended", "bystander")
 
 unsigned wire_notice_kind_from_name(const char *name)
 {

@@ -105,6 +105,7 @@ static void load_notice(struct core *core, const struct record_notice *row)
     notice->generation = row->generation;
     notice->rank = row->rank;
     notice->incarnation = row->incarnation;
+    notice->of_evaluator = notice_is_of_evaluator(core, row->incarnation);
     notice->kind = row->kind;
     notice->state = row->state;
     notice->cancellable = row->cancellable;

@@ -22,9 +22,15 @@ static struct notice *find(const struct job *job, const char *id)
     return NULL;
 }
 
+/* Does it end a process that the job needs? */
+static bool ends(const struct notice *notice)
+{
+    return wire_notice_ends(notice->kind) && !notice->of_evaluator;
+}
+
 static bool counts(const struct notice *notice)
 {
-    return notice->state == RECORD_NOTICE_ACTIVE && wire_notice_ends(notice->kind);
+    return notice->state == RECORD_NOTICE_ACTIVE && ends(notice);
 }
 
 int64_t notice_deadline(const struct job *job)
@@ -161,10 +167,10 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     event.code = notice->kind;
     event.left_ms = notice->left_ms;
     event.text = notice->id;
-    event.round = wire_notice_ends(notice->kind) && round != NULL ? round->round : 0;
-    event.flags = wire_notice_ends(notice->kind) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
+    event.round = ends(notice) && round != NULL ? round->round : 0;
+    event.flags = ends(notice) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
     event_emit(core, job, event, notice->deadline_boot_ms);
-    if (!wire_notice_ends(notice->kind) || ending)
+    if (!ends(notice) || ending)
         return;
     if (round != NULL) {
         notice->round = round->round;
@@ -173,6 +179,13 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     } else {
         round_want(core, job, CAUSE_TERMINATION);
     }
+}
+
+bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
+{
+    const struct peer *peer = incarnation != 0 ? peer_find(core, incarnation) : NULL;
+
+    return peer != NULL && peer->role == ROLE_EVALUATOR;
 }
 
 struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *m,
@@ -207,9 +220,11 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         RECORD_NOTICE_CANCELLED) { /* who tells an active one again says when only */
         notice->rank = rank;
         notice->incarnation = incarnation;
+        notice->of_evaluator = notice_is_of_evaluator(core, incarnation);
     }
     fill(core, job, notice, m);
-    hint(core, job, notice);
+    if (!notice->of_evaluator)
+        hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
     return (struct answer){MUSTER_OK, "", notice->round};

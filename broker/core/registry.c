@@ -113,7 +113,11 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
         return (struct answer){MUSTER_E_ENDING, "the generation is ending", 0};
     if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
         return ok; /* an older one was announced meanwhile: it will restore that */
-    if (m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step)
+    bool wrong = m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step;
+    if (wrong && !role_is_trainer(peer->role))
+        return bystander_restore_failed(core, peer, m->step,
+                                        "it restored another checkpoint than the job's");
+    if (wrong)
         return wrong_restore(core, peer, m->checkpoint, m->step);
     peer->state = NODE_RESTORED;
     peer->begun = peer->done = m->step;
@@ -159,6 +163,8 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     struct job *job = peer->job;
     struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
 
+    if (m->checkpoint == job->gen.resume_checkpoint && !role_is_trainer(peer->role))
+        return bystander_restore_failed(core, peer, m->step, m->text);
     if (job->gen.state != GENERATION_JOINING || m->checkpoint != job->gen.resume_checkpoint)
         return ok; /* of a choice that was given up already */
     event.rank = (int64_t)peer->rank;

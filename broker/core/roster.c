@@ -339,8 +339,9 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
                     generation_live_count(job)));
             return;
         }
-        if (!trainer && m->u.hello.world_size == 0) {
-            refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
+        if (!trainer) { /* the facts of a launch are told by those who train */
+            refuse(core, in, MUSTER_E_ENDING, true,
+                   "the job has no running generation yet; its ranks come first");
             return;
         }
         generation_open(core, job, &m->u.hello);
@@ -606,6 +607,9 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
             generation_live_count(job) > 0)
             left_early(core, peer);
     }
+    if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
+        bystander_failed(core, peer, leave->done,
+                         out_printf(core, "it left with exit code %lld", (long long)leave->code));
     generation_check_ended(core, job);
     generation_check_started(core, job); /* the others may have waited for this one alone */
     return ok;
@@ -617,6 +621,10 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     struct wire_event event = event_make(job, EVENT_PEER_ERROR);
     char text[256];
 
+    if (!role_is_trainer(peer->role)) {
+        bystander_failed(core, peer, error->step, error->text);
+        return (struct answer){MUSTER_OK, "", 0};
+    }
     peer->failed = true;
     if (job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING)
         return (struct answer){MUSTER_OK, "", 0};
@@ -651,6 +659,8 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 
     gone(core, peer, NODE_LOST);
     persist_peer(core, peer);
+    if (!role_is_trainer(peer->role))
+        bystander_lost(core, peer, why);
     snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost after step %lld: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
              (long long)peer->done, why);
@@ -730,7 +740,8 @@ static void judge_stuck(struct core *core, struct peer *peer)
         peer->job->gen.state != GENERATION_RUNNING)
         return;
     struct wire_event event = event_make(peer->job, EVENT_STUCK);
-    snprintf(text, sizeof text, "rank %llu has been in step %lld for %lld s",
+    snprintf(text, sizeof text, "%s %llu has been in step %lld for %lld s",
+             role_is_trainer(peer->role) ? "rank" : wire_role_name(peer->role),
              (unsigned long long)peer->rank, (long long)peer->begun, (long long)(still / 1000));
     event.rank = (int64_t)peer->rank;
     event.step = peer->begun;

@@ -5,6 +5,7 @@
  *   roster.c    HELLO, LEAVE, loss, errors            generation.c  opening, starting, ending
  *   round.c     one agreement, from cause to decision
  *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
+ *   bystander.c  ps and evaluators, for whom nobody waits
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
  * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */
@@ -81,6 +82,7 @@ struct notice {
     char source[NAME_MAX_BYTES + 1];
     enum record_notice_state state;
     bool cancellable;
+    bool of_evaluator; /* its own end is nobody else's: shown, no cause of a round */
     int64_t left_ms;
     int64_t deadline_boot_ms; /* 0 = not known (the machine rebooted) */
     char *text;
@@ -304,12 +306,19 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                           int64_t rank, uint64_t incarnation);
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation);
+bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation);
 bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
 int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = none known */
 bool notice_any_active(const struct job *job);
 void notices_served(struct core *core, struct job *job, uint64_t round);
 void notices_free(struct job *job);
+
+/* bystander.c */
+void bystander_lost(struct core *core, struct peer *peer, const char *why);
+void bystander_failed(struct core *core, struct peer *peer, int64_t step, const char *why);
+struct answer bystander_restore_failed(struct core *core, struct peer *peer, int64_t step,
+                                       const char *why);
 
 /* round.c */
 struct round *round_open_one(struct job *job); /* freezing or decided, NULL if none */

@@ -322,6 +322,24 @@ struct end_case {
     bool restart;
 };
 
+static void an_evaluator_ends_by_its_own_restore_and_by_no_other(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event = member_event(f, EVENT_BYSTANDER);
+
+    event.code = MUSTER_E_RESTORE;
+    event.text = "evaluator 0 could not restore";
+    event.incarnation = 5;
+    member_tell(f, event);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    event = member_event(f, EVENT_BYSTANDER);
+    event.code = MUSTER_E_RESTORE;
+    event.text = "evaluator 0 could not restore";
+    event.incarnation = MEMBER_INCARNATION;
+    member_tell(f, event);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_RESTORE);
+}
+
 static void events_that_end_the_generation_end_the_node(void **state)
 {
     struct member_fixture *f = *state;
@@ -334,6 +352,7 @@ static void events_that_end_the_generation_end_the_node(void **state)
         {"restore failed", EVENT_RESTORE_FAILED, 0, MUSTER_E_RESTORE, false},
         {"an older one follows", EVENT_RESTORE_FAILED, EVENT_FLAG_RETRY, MUSTER_OK, false},
         {"stuck", EVENT_STUCK, 0, MUSTER_OK, false},
+        {"of an evaluator", EVENT_BYSTANDER, 0, MUSTER_OK, false},
         {"a kind that is not known here", EVENT_KIND_COUNT, 0, MUSTER_OK, false},
     };
 
@@ -589,6 +608,7 @@ int main(void)
         T(at_the_margin_a_running_step_is_not_waited_for, running),
         T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
         T(a_notice_of_another_rank_is_none_of_this_nodes_clock, running),
+        T(an_evaluator_ends_by_its_own_restore_and_by_no_other, running),
         T(events_that_end_the_generation_end_the_node, running),
         T(an_older_choice_is_restored_instead, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
