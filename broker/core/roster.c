@@ -385,7 +385,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
 {
     const struct wire_msg *m = in->message;
     struct peer *peer = peer_find(core, m->up.incarnation);
-    bool known = peer != NULL && peer->job == job;
+    bool known = peer != NULL && peer->job == job, asked = false;
 
     if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
         bool newer = m->up.generation > job->gen.generation;
@@ -406,6 +406,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
             peer->state = job->gen.state == GENERATION_RUNNING ? NODE_RESTORED : NODE_JOINED;
             peer->last_request = 0;
             known = true;
+            asked = round_join_freeze(core, job, peer);
         }
     }
     if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
@@ -420,8 +421,8 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool jumped =
-        m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked_to_repair(peer);
+    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked ||
+                  asked_to_repair(peer);
     if (!peer->mapped)
         join_timeout_again(core, job, &m->u.hello);
     jump_above(core, job, m);

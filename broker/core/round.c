@@ -108,29 +108,52 @@ static bool may_be_member(const struct job *job, const struct peer *peer)
     return peer != NULL && peer->state == NODE_RESTORED && !peer->failed && !skipped;
 }
 
+static struct participant part_of(struct peer *peer)
+{
+    return (struct participant){.peer = peer,
+                                .rank = peer->rank,
+                                .incarnation = peer->incarnation,
+                                .begun = -1,
+                                .done = -1,
+                                .reported_ms = -1,
+                                .at_step_ms = -1,
+                                .captured_ms = -1,
+                                .saved_ms = -1,
+                                .save_ms = -1};
+}
+
 static bool add_members(struct job *job, struct round *round)
 {
     round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
     if (round->parts == NULL)
         return false;
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
-        struct peer *peer = job->trainers[rank];
-        if (!may_be_member(job, peer))
-            continue;
-        round->parts[round->count++] = (struct participant){.peer = peer,
-                                                            .rank = rank,
-                                                            .incarnation = peer->incarnation,
-                                                            .begun = -1,
-                                                            .done = -1,
-                                                            .reported_ms = -1,
-                                                            .at_step_ms = -1,
-                                                            .captured_ms = -1,
-                                                            .saved_ms = -1,
-                                                            .save_ms = -1};
-    }
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (may_be_member(job, job->trainers[rank]))
+            round->parts[round->count++] = part_of(job->trainers[rank]);
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL)
             job->trainers[rank]->left_out = false;
+    return true;
+}
+
+/* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It hears
+ * of the freeze by its snapshot. Nobody joins a decided round. */
+bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
+{
+    struct round *round = round_open_one(job);
+    size_t at = 0;
+
+    if (round == NULL || round->state != ROUND_FREEZING || !role_is_trainer(peer->role) ||
+        !may_be_member(job, peer) || round->count >= job->gen.world_size)
+        return false;
+    while (at < round->count && round->parts[at].rank < peer->rank)
+        at++;
+    if (at < round->count && round->parts[at].rank == peer->rank)
+        return false; /* another life of it was asked: its loss ends the round */
+    memmove(&round->parts[at + 1], &round->parts[at], (round->count - at) * sizeof round->parts[0]);
+    round->parts[at] = part_of(peer);
+    round->count++;
+    persist_participant(core, job, round, &round->parts[at]);
     return true;
 }
 
@@ -432,6 +455,15 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
     job_timer(job, round->way_until_boot_ms);
 }
 
+static bool is_being_written(const struct job *job, int64_t step)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING &&
+            job->rounds[i].step == step)
+            return true;
+    return false;
+}
+
 static void decide_from_reports(struct core *core, struct job *job, struct round *round)
 {
     int64_t furthest = -1;
@@ -460,8 +492,19 @@ static void decide_from_reports(struct core *core, struct job *job, struct round
     }
     if (is_committed(job, furthest))
         round_unchanged(core, job, round, furthest);
+    else if (is_being_written(job, furthest) && core->now < round->freeze_until_boot_ms)
+        return; /* its commit would do; longer than a freeze may take nobody waits for it */
     else
         round_decide(core, job, round, furthest);
+}
+
+/* A checkpoint that the reports of the open round may have waited for is written, or never will be. */
+void round_writing_ended(struct core *core, struct job *job)
+{
+    struct round *round = round_open_one(job);
+
+    if (round != NULL && round->state == ROUND_FREEZING && all_reported(round))
+        decide_from_reports(core, job, round);
 }
 
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m)
@@ -504,6 +547,10 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
 
     if (is_committed(job, step)) {
         skip_policy(core, job, step, "this step is committed already");
+        return;
+    }
+    if (is_being_written(job, step)) {
+        skip_policy(core, job, step, "this step is being written already");
         return;
     }
     if (job->gen.layout == LAYOUT_SHARDED && missing_rank(job, text, sizeof text) >= 0) {
@@ -607,6 +654,10 @@ static void freeze_over(struct core *core, struct job *job, struct round *round)
     size_t missing = 0;
     const struct participant *first = NULL;
 
+    if (all_reported(round)) {
+        decide_from_reports(core, job, round);
+        return;
+    }
     for (size_t i = 0; i < round->count; i++) {
         struct participant *part = &round->parts[i];
         if (part->reported_ms >= 0)

@@ -101,6 +101,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     finish(job, round);
     if (retry == ABORT_LATER || retry == ABORT_OVER)
         return false;
+    round_writing_ended(core, job);
     if (!again && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);
     round_try_open(core, job);
@@ -171,6 +172,7 @@ static void commit(struct core *core, struct job *job, struct round *round)
         generation_ending(core, job, MUSTER_PREEMPTED, "terminated; its checkpoint is committed");
     }
     finish(job, round);
+    round_writing_ended(core, job);
     if (!termination && job->gen.error_rank >= 0)
         generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
     round_try_open(core, job);

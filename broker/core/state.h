@@ -329,6 +329,9 @@ void round_remember(struct job *job, const struct round *round);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
+/* Whether it is a member now. */
+bool round_join_freeze(struct core *core, struct job *job, struct peer *peer);
+void round_writing_ended(struct core *core, struct job *job);
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_at(struct core *core, struct peer *peer, int64_t step);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);

@@ -442,6 +442,35 @@ static void a_live_node_of_an_unknown_generation_is_believed(void **state)
     assert_answers(f, "3:refused MUSTER_E_RANK");
 }
 
+static void who_comes_back_into_a_running_freeze_is_a_member_and_must_report(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[1].generation = f->nodes[0].generation =
+        6; /* of a database that was restored from a copy */
+    f->nodes[1].done = f->nodes[1].begun = 55;
+    core_hello(f, 1);
+    core_save_now(f, "a");
+    assert_events(f, "freeze r1 operator m1");
+    core_hello(f, 0);
+    assert_answers(f, "0:welcome g6; 0:SNAPSHOT");
+    const struct wire_snapshot *s = &core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot;
+    assert_int_equal(s->round, 1);
+    assert_int_equal(s->round_state, ROUND_FREEZING);
+    assert_true(s->member);
+    assert_false(s->taken);
+    core_report(f, 1, 1, 55, 55);
+    assert_events(f, ""); /* not without rank 0 */
+    core_report(f, 0, 1, 58, 57);
+    assert_events(f, "decision r1 operator S58 m0w,1");
+    f->nodes[2] = f->nodes[0];
+    core_restart(f, false);
+    core_hello(f, 0);
+    s = &core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot;
+    core_save(f, 0, 1, 58); /* its part is in the rows */
+    assert_events(f, "commit r1 operator S58 c1 rank 0");
+}
+
 static void rows_of_an_older_launch_do_not_keep_a_live_node_out(void **state)
 {
     struct core_fixture *f = *state;
@@ -512,6 +541,7 @@ int main(void)
         T(a_process_that_was_lost_is_stale_and_one_that_left_is_answered, two_running),
         T(numbers_that_a_node_saw_are_jumped_over_before_it_is_answered, two_running),
         T(a_live_node_of_an_unknown_generation_is_believed, two_open),
+        T(who_comes_back_into_a_running_freeze_is_a_member_and_must_report, two_open),
         T(rows_of_an_older_launch_do_not_keep_a_live_node_out, two_running),
         T(who_claims_a_generation_must_fit_into_it, two_running),
         T(a_generation_that_only_an_evaluator_knows_is_not_adopted_without_a_world, two_open),

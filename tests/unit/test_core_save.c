@@ -278,6 +278,70 @@ static void a_round_whose_members_are_captured_lets_the_next_open(void **state)
     assert_int_equal(round_open_one(core_job(f))->round, 2);
 }
 
+static void write_behind_is_there(struct core_fixture *f)
+{
+    core_files(f, 0, 1, 4, 1);
+    core_saved(f, 0, 1, 4, 1);
+}
+
+static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
+{
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, round, at, at);
+}
+
+static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    writing_begin(f);
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    report_all(f, 2, 4);
+    assert_events(f, ""); /* S would be 4 */
+    write_behind_is_there(f);
+    assert_events(f, "commit r1 operator S4 c1 rank 0; unchanged r2 termination S4 c1");
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
+}
+
+static void a_step_whose_writing_fails_is_saved_anew(void **state)
+{
+    struct core_fixture *f = *state;
+
+    writing_begin(f);
+    core_notice(f, 1, "n1", 60000);
+    report_all(f, 2, 4);
+    core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
+    assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_SAVE retry; "
+                     "decision r2 termination S4 m0w,1,2");
+}
+
+static void a_step_that_is_written_too_long_is_saved_anew(void **state)
+{
+    struct core_fixture *f = *state;
+
+    writing_begin(f);
+    core_save_now(f, "b");
+    report_all(f, 2, 4);
+    core_pass(f, FREEZE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1); /* before any node thaws */
+    assert_events(f, "decision r2 operator S4 m0w,1,2");
+    write_behind_is_there(f);
+    assert_events(f, "commit r1 operator S4 c1 rank 0");
+    core_save(f, 0, 2, 4);
+    assert_events(f, "commit r2 operator S4 c2 rank 0");
+}
+
+static void a_policy_save_of_a_step_that_is_being_written_is_skipped(void **state)
+{
+    struct core_fixture *f = *state;
+
+    writing_begin(f);
+    core_save_at(f, 0, 4);
+    assert_events(f, "save skipped S4");
+}
+
 static void a_writer_that_is_lost_while_it_writes_behind_aborts_its_round_at_once(void **state)
 {
     struct core_fixture *f = *state;
@@ -465,6 +529,10 @@ int main(void)
         T(a_member_is_needed_until_it_captured_and_a_writer_until_it_saved, three_running),
         T(a_save_is_bounded_from_the_arrival_of_its_rank, three_running),
         T(a_round_whose_members_are_captured_lets_the_next_open, three_running),
+        T(a_step_that_is_being_written_counts_if_it_is_there_in_time, three_running),
+        T(a_step_whose_writing_fails_is_saved_anew, three_running),
+        T(a_step_that_is_written_too_long_is_saved_anew, three_running),
+        T(a_policy_save_of_a_step_that_is_being_written_is_skipped, three_running),
         T(a_writer_that_is_lost_while_it_writes_behind_aborts_its_round_at_once, three_running),
         T(a_failing_write_behind_does_not_push_a_termination_aside, three_running),
         T(the_first_save_at_decides_and_the_others_hear_of_it, three_running),
