@@ -225,7 +225,7 @@ static struct answer take_request(struct core *core, struct peer *peer, const st
     case WIRE_PAST:
         return save_past(core, peer, &m->u.past);
     case WIRE_SAVE_AT:
-        return round_save_at(core, peer, m->u.save_at.step);
+        return policy_save_at(core, peer, m->u.save_at.step);
     case WIRE_ERROR:
         return roster_error(core, peer, &m->u.error);
     case WIRE_RESTORED:
@@ -343,7 +343,7 @@ static void on_message(struct core *core, const struct input *in)
     const struct wire_msg *m = in->message;
 
     if (m->type == WIRE_HELLO) {
-        roster_hello(core, in);
+        hello_take(core, in);
         return;
     }
     if (m->up.role == ROLE_TOOL) {
@@ -515,7 +515,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
         for (size_t i = 0; job != NULL && i < job->peers_count; i++) {
             peer = job->peers[i];
             if (peer->mapped && peer->route == in->route && peer_is_live(peer))
-                roster_snapshot(core, peer);
+                hello_snapshot(core, peer);
         }
         break;
     default:

@@ -186,7 +186,7 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     if (chosen->path[0] != '\0')
         registry_announce_resume(core, job);
     else if (job->trainers[0] != NULL)
-        roster_snapshot(core, job->trainers[0]); /* it is asked to repair */
+        hello_snapshot(core, job->trainers[0]); /* it is asked to repair */
     return ok;
 }
 

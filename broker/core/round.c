@@ -122,7 +122,7 @@ static struct participant part_of(struct peer *peer)
                                 .save_ms = -1};
 }
 
-static bool add_members(struct job *job, struct round *round)
+bool round_add_members(struct job *job, struct round *round)
 {
     round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
     if (round->parts == NULL)
@@ -158,7 +158,7 @@ bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
 }
 
 /* sharded: without one rank there is no checkpoint. Writes who is missing and why. */
-static int64_t missing_rank(const struct job *job, char *text, size_t size)
+int64_t round_missing_rank(const struct job *job, char *text, size_t size)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         const struct peer *peer = job->trainers[rank];
@@ -294,8 +294,9 @@ void round_try_open(struct core *core, struct job *job)
         return; /* three are being written: when one ends this is tried again */
     round->aborted_steps = job->want.aborted_steps;
     job->want = (struct want){CAUSE_NONE, 0, false};
-    int64_t missing = job->gen.layout == LAYOUT_SHARDED ? missing_rank(job, text, sizeof text) : -1;
-    if (!add_members(job, round) || (round->count == 0 && missing < 0)) {
+    int64_t missing =
+        job->gen.layout == LAYOUT_SHARDED ? round_missing_rank(job, text, sizeof text) : -1;
+    if (!round_add_members(job, round) || (round->count == 0 && missing < 0)) {
         snprintf(text, sizeof text, "no rank is left that could save");
         missing = 0;
     }
@@ -385,7 +386,7 @@ static bool all_reported(const struct round *round)
     return true;
 }
 
-static bool is_committed(const struct job *job, int64_t step)
+bool round_is_committed(const struct job *job, int64_t step)
 {
     const struct checkpoint *newest = registry_newest(job);
 
@@ -455,7 +456,7 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
     job_timer(job, round->way_until_boot_ms);
 }
 
-static bool is_being_written(const struct job *job, int64_t step)
+bool round_is_being_written(const struct job *job, int64_t step)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING &&
@@ -490,9 +491,9 @@ static void decide_from_reports(struct core *core, struct job *job, struct round
                     ABORT_FINAL);
         return;
     }
-    if (is_committed(job, furthest))
+    if (round_is_committed(job, furthest))
         round_unchanged(core, job, round, furthest);
-    else if (is_being_written(job, furthest) && core->now < round->freeze_until_boot_ms)
+    else if (round_is_being_written(job, furthest) && core->now < round->freeze_until_boot_ms)
         return; /* its commit would do; longer than a freeze may take nobody waits for it */
     else
         round_decide(core, job, round, furthest);
@@ -524,125 +525,6 @@ struct answer round_report(struct core *core, struct peer *peer, const struct wi
     persist_participant(core, peer->job, round, part);
     if (all_reported(round))
         decide_from_reports(core, peer->job, round);
-    return ok;
-}
-
-/* --- policy saves ----------------------------------------------------------------------------------- */
-
-static void skip_policy(struct core *core, struct job *job, int64_t step, const char *why)
-{
-    struct wire_event event = event_make(job, EVENT_SAVE_SKIPPED);
-
-    job->policy_step = step;
-    job->policy_skipped = true;
-    event.step = step;
-    event.text = why;
-    event_emit(core, job, event, 0);
-}
-
-static void open_policy(struct core *core, struct job *job, int64_t step)
-{
-    char text[256];
-    struct round *round;
-
-    if (is_committed(job, step)) {
-        skip_policy(core, job, step, "this step is committed already");
-        return;
-    }
-    if (is_being_written(job, step)) {
-        skip_policy(core, job, step, "this step is being written already");
-        return;
-    }
-    if (job->gen.layout == LAYOUT_SHARDED && missing_rank(job, text, sizeof text) >= 0) {
-        skip_policy(core, job, step, text);
-        return;
-    }
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
-        const struct peer *peer = job->trainers[rank];
-        if (peer == NULL || peer->done <= step)
-            continue; /* it waited for another round: that one took all beyond this step */
-        snprintf(text, sizeof text, "rank %llu is past this step already",
-                 (unsigned long long)rank);
-        skip_policy(core, job, step, text);
-        return;
-    }
-    round = round_new(core, job, CAUSE_POLICY, 1);
-    if (round == NULL || !add_members(job, round) || round->count == 0) {
-        if (round != NULL) {
-            job->round--; /* nobody heard of it */
-            round_free(round);
-        }
-        skip_policy(core, job, step, "earlier checkpoints are still being written");
-        return;
-    }
-    job->policy_step = step;
-    job->policy_skipped = false;
-    persist_job(core, job);
-    round_decide(core, job, round, step);
-}
-
-void round_policy_pending(struct core *core, struct job *job)
-{
-    int64_t step = job->policy_pending;
-
-    if (step < 0 || round_open_one(job) != NULL || job->want.cause != CAUSE_NONE ||
-        job->gen.state != GENERATION_RUNNING)
-        return;
-    job->policy_pending = -1;
-    if (step > job->policy_step)
-        open_policy(core, job, step);
-}
-
-/* Who comes late to the newest policy save: only an open round is still to be waited for. */
-static struct answer answer_late(const struct job *job, int64_t step)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
-        const struct round *round = &job->rounds[i];
-        if (round->used && round->step == step && round->state == ROUND_DECIDED)
-            return (struct answer){MUSTER_OK, "", 0};
-        if (round->used && round->step == step && round->state == ROUND_WRITING)
-            return (struct answer){MUSTER_E_EXISTS, "this step is captured already", 0};
-    }
-    if (is_committed(job, step))
-        return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
-    return (struct answer){MUSTER_E_ABORTED, "this save was aborted", 0};
-}
-
-struct answer round_save_at(struct core *core, struct peer *peer, int64_t step)
-{
-    static const struct answer ok = {MUSTER_OK, "", 0};
-    struct job *job = peer->job;
-    struct round *round = round_open_one(job);
-
-    if (!step_ok(step))
-        return (struct answer){MUSTER_E_ARGUMENT, "there is no such step", 0};
-    if (!role_is_trainer(peer->role))
-        return (struct answer){MUSTER_E_ABORTED, "the steps of the ranks say when to save", 0};
-    if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
-        return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
-    if (step <= job->policy_step) {
-        if (job->policy_skipped || step < job->policy_step)
-            return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};
-        return answer_late(job, step);
-    }
-    if (round != NULL) {
-        struct participant *part = round_part(round, peer);
-        if (round->state == ROUND_DECIDED && part != NULL && part->captured_ms < 0 &&
-            step > round->step) {
-            char text[160];
-            snprintf(text, sizeof text, "rank %llu is at step %lld, past the save step %lld",
-                     (unsigned long long)peer->rank, (long long)step, (long long)round->step);
-            round_abort(core, job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
-        }
-        if (step > job->policy_pending)
-            job->policy_pending = step;
-        round_policy_pending(core, job);
-        return ok;
-    }
-    if (job->want.cause == CAUSE_NONE)
-        open_policy(core, job, step);
-    else
-        job->policy_pending = step;
     return ok;
 }
 
@@ -740,7 +622,7 @@ void round_tick(struct core *core, struct job *job)
     }
     margin_over(core, job);
     round_try_open(core, job);
-    round_policy_pending(core, job);
+    policy_pending(core, job);
     /* the round that an error waited for came to nothing */
     if (job->gen.state == GENERATION_RUNNING && job->gen.error_rank >= 0 &&
         job->want.cause == CAUSE_NONE && round_open_one(job) == NULL)

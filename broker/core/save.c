@@ -105,7 +105,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     if (!again && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);
     round_try_open(core, job);
-    round_policy_pending(core, job);
+    policy_pending(core, job);
     return round_open_one(job) != NULL;
 }
 
@@ -176,7 +176,7 @@ static void commit(struct core *core, struct job *job, struct round *round)
     if (!termination && job->gen.error_rank >= 0)
         generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
     round_try_open(core, job);
-    round_policy_pending(core, job);
+    policy_pending(core, job);
 }
 
 static void try_commit(struct core *core, struct job *job, struct round *round)

@@ -2,7 +2,8 @@
  *
  *   core.c      create, dispatch, timers              journal.c   events and rows as actions
  *   load.c      from the rows of the database         save.c      from the decision to the commit
- *   roster.c    HELLO, LEAVE, loss, errors            generation.c  opening, starting, ending
+ *   hello.c     who comes: HELLO, WELCOME, snapshots  generation.c  opening, starting, ending
+ *   roster.c    who is there: LEAVE, loss, errors     policy.c      saves that all ranks ask for alike
  *   round.c     one agreement, from cause to decision
  *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
  *   bystander.c  ps and evaluators, for whom nobody waits
@@ -268,9 +269,12 @@ struct answer {
     uint64_t value;
 };
 
+/* hello.c */
+void hello_take(struct core *core, const struct input *in);
+void hello_snapshot(struct core *core, struct peer *peer);
+
 /* roster.c */
-void roster_hello(struct core *core, const struct input *in);
-void roster_snapshot(struct core *core, struct peer *peer);
+unsigned roster_phase_known(uint64_t phase);
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave);
 struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error);
 void roster_lost(struct core *core, struct peer *peer, const char *why);
@@ -333,18 +337,26 @@ void round_join_termination(struct core *core, struct job *job, struct round *ro
 bool round_join_freeze(struct core *core, struct job *job, struct peer *peer);
 void round_writing_ended(struct core *core, struct job *job);
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
-struct answer round_save_at(struct core *core, struct peer *peer, int64_t step);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
 void round_margin_reached(struct core *core, struct job *job);
 void round_tick(struct core *core, struct job *job);
-void round_policy_pending(struct core *core, struct job *job);
 void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);
 int64_t round_way_ms(const struct round *round);
 uint64_t round_nonce(struct core *core, const struct round *round);
 void round_free(struct round *round);
+
+bool round_is_committed(const struct job *job, int64_t step);
+bool round_is_being_written(const struct job *job, int64_t step);
+bool round_add_members(struct job *job, struct round *round);
+/* sharded: a rank without which there is no checkpoint, with the reason, or -1. */
+int64_t round_missing_rank(const struct job *job, char *text, size_t size);
+
+/* policy.c */
+struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step);
+void policy_pending(struct core *core, struct job *job);
 
 /* save.c */
 bool save_is_needed(const struct job *job, const struct round *round,

@@ -1,0 +1,483 @@
+/* hello - who comes: HELLO, its refusals, WELCOME and the snapshot that stands for the journal.
+ * A rank has one live holder. */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+
+static void refuse(struct core *core, const struct input *in, unsigned code, bool retry,
+                   const char *text)
+{
+    const struct wire_msg *m = in->message;
+    struct wire_msg *out = send_to(core, in->route, m->up.job, WIRE_REFUSED);
+
+    out->u.refused = (struct wire_refused){
+        .nonce = m->u.hello.nonce, .code = code, .text = out_text(core, text), .retry = retry};
+}
+
+/* --- WELCOME and SNAPSHOT --------------------------------------------------------------------- */
+
+static bool asked_to_repair(const struct peer *peer)
+{
+    const struct generation *gen = &peer->job->gen;
+
+    return gen->resume_checkpoint > 0 && !gen->resume_ready && role_is_trainer(peer->role) &&
+           peer->rank == 0;
+}
+
+static const char *checkpoint_path(const struct job *job, uint64_t round)
+{
+    for (size_t i = 0; i < job->checkpoints_count; i++)
+        if (job->checkpoints[i].row.round == round)
+            return job->checkpoints[i].path;
+    return "";
+}
+
+static void snapshot_round(struct core *core, struct job *job, const struct peer *peer,
+                           struct wire_snapshot *s)
+{
+    struct round *round = round_open_one(job);
+
+    if (round == NULL)
+        return;
+    s->round = round->round;
+    s->round_state = round->state;
+    s->round_cause = round->cause;
+    s->round_step = round->step;
+    s->round_flags = round->aborted_steps ? EVENT_FLAG_ABORT : 0;
+    const struct participant *part = round_part(round, peer);
+    if (part == NULL)
+        return;
+    s->member = true;
+    s->writer = part->writer;
+    s->round_nonce = round_nonce(core, round);
+    if (round->state == ROUND_FREEZING)
+        s->taken = part->reported_ms >= 0;
+    else
+        s->taken = part->writer ? part->saved_ms >= 0 : part->captured_ms >= 0;
+}
+
+/* Everything that a node without the journal has to know, at the job's present seq. */
+void hello_snapshot(struct core *core, struct peer *peer)
+{
+    struct job *job = peer->job;
+    const struct generation *gen = &job->gen;
+    struct wire_msg *out = send_to(core, peer->route, job->name, WIRE_SNAPSHOT);
+    struct wire_snapshot *s = &out->u.snapshot;
+    const struct checkpoint *newest = registry_newest(job);
+    struct outcome named = round_outcome(job, peer->named_round);
+    int64_t deadline = notice_deadline(job);
+
+    peer->repeated = true; /* what it acknowledges next was not published to it just now */
+    *s = (struct wire_snapshot){
+        .seq = job->seq,
+        .generation = gen->generation,
+        .generation_state = gen->state,
+        .resume_checkpoint = gen->resume_checkpoint,
+        .resume_step = gen->resume_step,
+        .resume_ready = gen->resume_ready,
+        .resume_path = out_text(core, checkpoint_path(job, gen->resume_checkpoint)),
+        .resume_repair = asked_to_repair(peer),
+        .round_step = -1,
+        .newest_checkpoint = newest ? newest->row.round : 0,
+        .newest_step = newest ? newest->row.step : 0,
+        .named_round = named.round,
+        .named_state = named.state,
+        .named_step = named.step,
+        .named_cause = named.cause,
+        .error_rank = gen->error_rank,
+        .error_code = gen->error_code,
+        .error_text = out_text(core, gen->error_text),
+        .end_status = gen->end_status,
+        .end_text = out_text(core, gen->end_text),
+        .left_ms = deadline > 0 ? deadline - core->now : -1,
+    };
+    snapshot_round(core, job, peer, s);
+}
+
+static void welcome(struct core *core, const struct input *in, struct peer *peer, bool snapshot)
+{
+    struct wire_msg *out = send_to(core, in->route, peer->job->name, WIRE_WELCOME);
+
+    out->u.welcome = (struct wire_welcome){
+        .nonce = in->message->u.hello.nonce,
+        .generation = peer->job->gen.generation,
+        .world_size = peer->job->gen.world_size,
+        .events_endpoint = out_text(core, core->events_endpoint),
+        .heartbeat_ms = HEARTBEAT_MS,
+        .last_request = peer->last_request,
+        .snapshot_follows = snapshot,
+    };
+    if (snapshot)
+        hello_snapshot(core, peer);
+}
+
+/* --- HELLO ------------------------------------------------------------------------------------ */
+
+/* A database that was restored from a copy knows less than the nodes: jump above what they saw
+ * before anything is answered, so that no number is ever used twice. */
+static void jump_above(struct core *core, struct job *job, const struct wire_msg *m)
+{
+    if (m->up.broker_epoch > core->epoch) {
+        core->epoch = m->up.broker_epoch + 1;
+        persist_broker(core);
+    }
+    if (job == NULL)
+        return;
+    bool changed = false;
+    if (m->up.applied_seq > job->seq) {
+        job->seq = m->up.applied_seq + 1;
+        changed = true;
+    }
+    uint64_t round =
+        m->u.hello.round > m->u.hello.saved_round ? m->u.hello.round : m->u.hello.saved_round;
+    if (round > job->round) {
+        job->round = round;
+        changed = true;
+    }
+    if (changed)
+        persist_job(core, job);
+}
+
+static void take_facts(struct core *core, const struct input *in, struct peer *peer)
+{
+    const struct wire_hello *hello = &in->message->u.hello;
+
+    peer->mapped = true;
+    peer->route = in->route;
+    peer->heard_boot_ms = core->now;
+    peer->heard_unix_ms = core->now_unix;
+    peer->pinged_boot_ms = 0;
+    peer->begun = hello->begun;
+    peer->done = hello->done;
+    peer->phase = roster_phase_known(hello->phase);
+    peer->named_round = hello->round;
+    peer->applied_seq = in->message->up.applied_seq;
+    peer->repeat_every_ms = REPEAT_MIN_MS;
+    peer->repeat_boot_ms = core->now + REPEAT_MAX_MS; /* it repairs by itself first */
+    peer->progress_dirty = true;
+    job_timer(peer->job, core->now + REPEAT_MIN_MS);
+}
+
+static struct peer *join(struct core *core, const struct input *in, struct job *job)
+{
+    const struct wire_msg *m = in->message;
+    struct peer *peer = peer_create(core, job, m->up.incarnation);
+
+    if (peer == NULL) {
+        refuse(core, in, MUSTER_E_NOMEM, true, "the broker holds as many nodes as it can");
+        return NULL;
+    }
+    peer->role = (enum wire_role)m->up.role;
+    peer->rank = m->up.rank;
+    peer->state = NODE_JOINED;
+    peer->pid = m->u.hello.pid;
+    peer->joined_unix_ms = core->now_unix;
+    peer->advanced_boot_ms = core->now;
+    strncpy(peer->host, m->u.hello.host, sizeof peer->host - 1);
+    if (role_is_trainer(peer->role))
+        job->trainers[peer->rank] = peer;
+    return peer;
+}
+
+static struct peer *holder_of(const struct job *job, enum wire_role role, uint64_t rank)
+{
+    if (role_is_trainer(role))
+        return rank < job->gen.world_size ? job->trainers[rank] : NULL;
+    for (size_t i = 0; i < job->peers_count; i++) {
+        struct peer *peer = job->peers[i];
+        if (peer->role == role && peer->rank == rank && peer_is_live(peer))
+            return peer;
+    }
+    return NULL;
+}
+
+/* A save that is under way is not given up for a process that came back: it ends by its bounds. */
+static bool saves_are_open(const struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            return true;
+    return false;
+}
+
+static bool rank_was_held(const struct job *job, enum wire_role role, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (role_is_trainer(job->peers[i]->role) == role_is_trainer(role) &&
+            job->peers[i]->rank == rank)
+            return true;
+    return false;
+}
+
+/* True when the holder is gone and the rank is free. */
+static bool takeover(struct core *core, const struct input *in, struct peer *holder)
+{
+    if (holder->pinged_boot_ms > 0 && core->now - holder->pinged_boot_ms >= TAKEOVER_PING_MS) {
+        roster_lost(core, holder,
+                    "another process came for its rank and it did not answer for 2 s");
+        return true;
+    }
+    if (holder->pinged_boot_ms == 0)
+        holder->pinged_boot_ms = core->now;
+    if (holder->mapped)
+        send_to(core, holder->route, holder->job->name, WIRE_PING);
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "rank %llu of job '%s' is held by process %llu on %s; stop that process, or give this one "
+        "its own rank",
+        (unsigned long long)holder->rank, holder->job->name, (unsigned long long)holder->pid,
+        holder->host);
+    refuse(core, in, MUSTER_E_RANK_TAKEN, true, text);
+    return false;
+}
+
+static bool facts_agree(struct core *core, const struct input *in, const struct job *job)
+{
+    const struct wire_hello *hello = &in->message->u.hello;
+    const struct generation *gen = &job->gen;
+    char text[PATH_BYTES_MAX + 512];
+
+    if (!role_is_trainer((enum wire_role)in->message->up.role))
+        return true;
+    if (hello->world_size != gen->world_size) {
+        snprintf(text, sizeof text,
+                 "job '%s' runs with world size %llu, this process came with %llu; start all ranks "
+                 "of one "
+                 "launch with one world size",
+                 job->name, (unsigned long long)gen->world_size,
+                 (unsigned long long)hello->world_size);
+        refuse(core, in, MUSTER_E_WORLD_SIZE, false, text);
+        return false;
+    }
+    if (hello->layout != gen->layout || strcmp(hello->checkpoint_dir, gen->checkpoint_dir) != 0) {
+        snprintf(
+            text, sizeof text,
+            "job '%s' runs with layout %s in checkpoint directory '%s', this process came with %s "
+            "in '%s'; use the same on all ranks",
+            job->name, wire_layout_name(gen->layout), gen->checkpoint_dir,
+            wire_layout_name((unsigned)hello->layout), hello->checkpoint_dir);
+        refuse(core, in, MUSTER_E_LAYOUT, false, text);
+        return false;
+    }
+    return true;
+}
+
+/* A new process for the present generation. NULL: it was refused. */
+static struct peer *join_present(struct core *core, const struct input *in, struct job *job)
+{
+    enum wire_role role = (enum wire_role)in->message->up.role;
+    uint64_t rank = in->message->up.rank;
+
+    if (!facts_agree(core, in, job))
+        return NULL;
+    struct peer *holder = holder_of(job, role, rank);
+    if (holder != NULL && !takeover(core, in, holder))
+        return NULL;
+    if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
+        rank_was_held(job, role, rank) && saves_are_open(job)) {
+        refuse(core, in, MUSTER_E_ENDING, true,
+               out_printf(core, "job '%s' is saving; rank %llu may come back when that is over",
+                          job->name, (unsigned long long)rank));
+        return NULL;
+    }
+    if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
+        rank_was_held(job, role, rank)) {
+        struct wire_event event = event_make(job, EVENT_RANK_RESTARTED);
+        event.rank = (int64_t)rank;
+        event.code = MUSTER_E_PEER;
+        char text[256];
+        snprintf(text, sizeof text, "rank %llu was restarted after steps were taken",
+                 (unsigned long long)rank);
+        event.text = text;
+        event_emit(core, job, event, 0);
+        generation_set_first_error(core, job, (int64_t)rank, 0, text);
+        generation_ending(core, job, MUSTER_E_PEER, text);
+        generation_check_ended(core, job);
+    }
+    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+        return NULL; /* the caller goes on with that */
+    return join(core, in, job);
+}
+
+static bool ending_is_over(struct core *core, const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDED ||
+           (job->gen.state == GENERATION_ENDING &&
+            (generation_live_count(job) == 0 ||
+             (core->now - job->gen.ending_boot_ms >= ENDING_MS && !saves_are_open(job))));
+}
+
+static void hello_new(struct core *core, const struct input *in, struct job *job)
+{
+    const struct wire_msg *m = in->message;
+    bool trainer = role_is_trainer((enum wire_role)m->up.role);
+    enum wire_generation_state state = job->gen.state;
+    struct peer *peer = NULL;
+
+    if (state == GENERATION_JOINING || state == GENERATION_RUNNING) {
+        size_t before = core->out->count;
+        peer = join_present(core, in, job);
+        if (peer == NULL && job->gen.state == state && core->out->count > before)
+            return; /* refused, with the reason */
+    }
+    if (peer == NULL) {
+        if (job->gen.generation > 0 && !ending_is_over(core, job)) {
+            refuse(
+                core, in, MUSTER_E_ENDING, true,
+                out_printf(
+                    core,
+                    "generation %llu of job '%s' is ending; %zu of its processes are still leaving",
+                    (unsigned long long)job->gen.generation, job->name,
+                    generation_live_count(job)));
+            return;
+        }
+        if (!trainer) { /* the facts of a launch are told by those who train */
+            refuse(core, in, MUSTER_E_ENDING, true,
+                   "the job has no running generation yet; its ranks come first");
+            return;
+        }
+        generation_open(core, job, &m->u.hello);
+        if (job->trainers == NULL) {
+            refuse(core, in, MUSTER_E_NOMEM, true, "the broker is out of memory");
+            return;
+        }
+        peer = join(core, in, job);
+    }
+    if (peer == NULL)
+        return;
+    take_facts(core, in, peer);
+    persist_peer(core, peer);
+    welcome(core, in, peer, true);
+    notice_facts(core, peer, &m->u.hello);
+}
+
+/* A live process that this broker start has heard. Rows alone, read from a copy of the database, are
+ * no proof that a launch which a newer one replaced still runs. */
+static bool somebody_speaks(const struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i]->mapped && peer_is_live(job->peers[i]))
+            return true;
+    return false;
+}
+
+/* What the launch asked for is in no row: after a start of the broker its processes say it again. */
+static void join_timeout_again(struct core *core, struct job *job, const struct wire_hello *hello)
+{
+    int64_t until = core->start_boot_ms + (int64_t)hello->join_timeout_ms;
+
+    if (hello->join_timeout_ms <= LEFT_MAX_MS && until > job->gen.join_until_boot_ms &&
+        job->gen.state == GENERATION_JOINING)
+        job->gen.join_until_boot_ms = until;
+}
+
+/* A process that was welcomed before: by this broker, by its former start, or by one whose database
+ * is lost. */
+static void hello_again(struct core *core, const struct input *in, struct job *job)
+{
+    const struct wire_msg *m = in->message;
+    struct peer *peer = peer_find(core, m->up.incarnation);
+    bool known = peer != NULL && peer->job == job, asked = false;
+
+    if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
+        bool newer = m->up.generation > job->gen.generation;
+        bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
+        bool held = !newer && holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL;
+        if (newer && !role_is_trainer((enum wire_role)m->up.role)) {
+            refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
+            return; /* its world is told by those who train */
+        }
+        if (!newer && running && !held && !facts_agree(core, in, job))
+            return;
+        if (newer && !somebody_speaks(job))
+            generation_adopt(core, job, m->up.generation, &m->u.hello);
+        if ((newer && job->gen.generation == m->up.generation) || (!newer && running && !held)) {
+            peer = join(core, in, job);
+            if (peer == NULL)
+                return;
+            peer->state = job->gen.state == GENERATION_RUNNING ? NODE_RESTORED : NODE_JOINED;
+            peer->last_request = 0;
+            known = true;
+            asked = round_join_freeze(core, job, peer);
+        }
+    }
+    if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
+        refuse(core, in, MUSTER_E_STALE, false,
+               out_printf(core,
+                          "rank %llu of job '%s' (generation %llu) was given up or taken over; "
+                          "generation %llu goes on without this process",
+                          (unsigned long long)m->up.rank, job->name,
+                          (unsigned long long)m->up.generation,
+                          (unsigned long long)job->gen.generation));
+        return;
+    }
+    uint64_t named = m->u.hello.round;
+    bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
+    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked ||
+                  asked_to_repair(peer);
+    if (!peer->mapped)
+        join_timeout_again(core, job, &m->u.hello);
+    jump_above(core, job, m);
+    take_facts(core, in, peer);
+    persist_peer(core, peer);
+    welcome(core, in, peer, jumped);
+    notice_facts(core, peer, &m->u.hello);
+    round_try_open(core, job);
+}
+
+/* The database keeps signed numbers, and a jump goes above what a node has seen. */
+static bool numbers_ok(const struct wire_msg *m)
+{
+    const uint64_t max = (uint64_t)1 << 62;
+
+    return m->up.applied_seq < max && m->up.broker_epoch < max && m->up.generation < max &&
+           m->u.hello.round < max && m->u.hello.saved_round < max && step_ok(m->u.hello.begun) &&
+           step_ok(m->u.hello.done);
+}
+
+void hello_take(struct core *core, const struct input *in)
+{
+    const struct wire_msg *m = in->message;
+    bool trainer = role_is_trainer((enum wire_role)m->up.role);
+
+    if (!numbers_ok(m)) {
+        refuse(core, in, MUSTER_E_ARGUMENT, false, "a number of HELLO is negative or beyond 2^62");
+        return;
+    }
+    if (!wire_job_name_ok(m->up.job) || m->up.role == ROLE_NONE || m->up.role >= ROLE_TOOL ||
+        m->up.incarnation == 0 || m->u.hello.layout == LAYOUT_NONE) {
+        refuse(core, in, MUSTER_E_ARGUMENT, false,
+               "job name, role, incarnation or layout of HELLO are not acceptable");
+        return;
+    }
+    if (trainer && (m->u.hello.world_size == 0 || m->up.rank >= m->u.hello.world_size)) {
+        refuse(
+            core, in, MUSTER_E_RANK, false,
+            out_printf(core,
+                       "rank %llu is not inside a world of %llu; ranks go from 0 to world size - 1",
+                       (unsigned long long)m->up.rank, (unsigned long long)m->u.hello.world_size));
+        return;
+    }
+    struct job *job = job_find(core, m->up.job);
+    if (job == NULL) {
+        job = job_create(core, m->up.job);
+        if (job == NULL) {
+            refuse(core, in, MUSTER_E_NOMEM, true, "the broker holds as many jobs as it can");
+            return;
+        }
+        job->state_unix_ms = core->now_unix;
+        persist_job(core, job);
+    }
+    jump_above(core, NULL, m);
+    struct peer *peer = peer_find(core, m->up.incarnation);
+    if (peer != NULL && peer->job != job) {
+        refuse(core, in, MUSTER_E_ARGUMENT, false, "the incarnation is in use by another job");
+        return;
+    }
+    if (peer != NULL || m->up.generation > 0)
+        hello_again(core, in, job);
+    else
+        hello_new(core, in, job);
+    persist_want(core, job);
+}
