@@ -5,6 +5,7 @@
 #include "node/notice/signal.h"
 #include "schema/error.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,17 @@ static void count_step(struct muster_node *node)
         local_count_step(node->local);
 }
 
+/* The step that ends here failed: muster_node_fail said so. It is not counted, and no other begins. */
+static COLD enum muster_status after_failure(struct muster_node *node, struct muster_error *err)
+{
+    enum muster_status status = node->agent != NULL ? agent_after_failure(node->agent, err)
+                                                    : local_after_failure(node->local, err);
+
+    if (must_leave(node, status))
+        node_leave_process(node);
+    return status;
+}
+
 enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
                                                  struct muster_error *ret_error)
 {
@@ -159,6 +171,8 @@ enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
         return refuse(node, "muster_node_save_if_preempted", ret_error);
     if (UNLIKELY(!node->restored))
         return slow_boundary(node, true, arg, ret_error);
+    if (UNLIKELY(atomic_load_explicit(&node->failed, memory_order_relaxed)))
+        return after_failure(node, ret_error);
     count_step(node);
     return boundary(node, arg, ret_error);
 }
@@ -284,6 +298,7 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
         return MUSTER_E_FORKED;
     if (text == NULL)
         text = "the program reported a failure of its own";
+    atomic_store(&node->failed, true);
     if (node->agent != NULL)
         return agent_fail(node->agent, code, text, NULL);
     local_fail(node->local, code, text);

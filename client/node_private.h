@@ -8,6 +8,8 @@
 #include "node/agent.h"
 #include "node/local.h"
 
+#include <stdatomic.h>
+
 #define NODE_SIGNALS_MAX 8
 
 struct muster_node {
@@ -15,6 +17,7 @@ struct muster_node {
     /* training thread: why a boundary is refused at once */
     int hold_depth;
     bool scope_open;
+    atomic_bool failed; /* muster_node_fail was called, by any thread */
 
     struct agent *agent;
     struct local *local;

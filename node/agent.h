@@ -79,6 +79,8 @@ enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_ar
  * Returns E_STEP with code; or, when the step was asked to break off, the error that asked. */
 enum muster_status agent_step_failed(struct agent *agent, int code, struct muster_error *err);
 /* A step that no boundary began is done (loops of save_if_preempted): begun = max(begun, done). */
+/* A boundary after agent_fail: the step that ends here is not counted. E_STEP, or what came first. */
+enum muster_status agent_after_failure(struct agent *agent, struct muster_error *err);
 void agent_count_step(struct agent *agent);
 void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoch,
                         int64_t data_position);

@@ -254,6 +254,21 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
     return status;
 }
 
+enum muster_status agent_after_failure(struct agent *agent, struct muster_error *err)
+{
+    struct visit visit = {.failed = true};
+    enum muster_status status;
+
+    pthread_mutex_lock(&agent->mutex);
+    gate_close(agent->gate);
+    if (gate_begun(agent->gate) > gate_done(agent->gate))
+        gate_take_back(agent->gate);
+    pthread_mutex_unlock(&agent->mutex);
+    status = stay(agent, &visit, err);
+    return status != MUSTER_OK ? status
+                               : error_set(err, MUSTER_E_STEP, "this process reported a failure");
+}
+
 void agent_count_step(struct agent *agent)
 {
     int64_t done, begun;

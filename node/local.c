@@ -417,6 +417,15 @@ enum muster_status local_step_failed(struct local *local, int code, struct muste
     return local_boundary(local, false, NULL, err);
 }
 
+enum muster_status local_after_failure(struct local *local, struct muster_error *err)
+{
+    pthread_mutex_lock(&local->mutex);
+    if (gate_begun(local->gate) > gate_done(local->gate))
+        gate_take_back(local->gate);
+    pthread_mutex_unlock(&local->mutex);
+    return local_boundary(local, false, NULL, err);
+}
+
 void local_count_step(struct local *local)
 {
     int64_t done, begun;

@@ -43,6 +43,7 @@ void local_restored(struct local *local, int64_t step); /* opens the gate */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
 enum muster_status local_step_failed(struct local *local, int code, struct muster_error *err);
+enum muster_status local_after_failure(struct local *local, struct muster_error *err);
 void local_count_step(struct local *local);
 void local_set_position(struct local *local, int64_t epoch, int64_t step_in_epoch,
                         int64_t data_position);

@@ -253,6 +253,25 @@ static void a_failed_step_is_not_counted_and_ends_the_node(void **state)
     muster_node_close(&node, 1, NULL);
 }
 
+static void a_loop_of_its_own_that_failed_counts_no_further_step(void **state)
+{
+    muster_node_t *node = open_node();
+    struct muster_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        f.weight++;
+        assert_int_equal(muster_node_save_if_preempted(node, NULL, NULL), MUSTER_OK);
+    }
+    assert_int_equal(muster_node_fail(node, 9, "bad batch"), MUSTER_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(muster_node_save_if_preempted(node, NULL, &err), MUSTER_E_STEP);
+        assert_int_equal(err.code, 9);
+        assert_int_equal(muster_node_total_run_calls(node), 2);
+    }
+    assert_int_equal(muster_node_close(&node, 1, NULL), MUSTER_OK);
+}
+
 static void a_loop_of_its_own_counts_by_save_if_preempted(void **state)
 {
     muster_node_t *node = open_node();
@@ -462,6 +481,7 @@ int main(void)
         TEST(the_watcher_function_is_a_notice),
         TEST(the_policy_saves_at_each_multiple),
         TEST(a_failed_step_is_not_counted_and_ends_the_node),
+        TEST(a_loop_of_its_own_that_failed_counts_no_further_step),
         TEST(a_loop_of_its_own_counts_by_save_if_preempted),
         TEST(a_scope_is_one_step),
         TEST(inside_a_hold_no_boundary_is_passed),
