@@ -136,6 +136,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->want = (struct want){CAUSE_NONE, 0, false};
     persist_generation(core, job);
     persist_job(core, job);
+    job_timer(job, core->now);
 }
 
 size_t generation_live_count(const struct job *job)
@@ -147,12 +148,33 @@ size_t generation_live_count(const struct job *job)
     return live;
 }
 
-void generation_check_ended(struct core *core, struct job *job)
+/* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
+static bool finished_already(const struct job *job, uint64_t rank)
 {
-    enum wire_generation_state state = job->gen.state;
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
+            peer->leave_why == LEAVE_FINISHED)
+            return true;
+    }
+    return false;
+}
 
-    if (state == GENERATION_NONE || state == GENERATION_ENDED || generation_live_count(job) > 0)
-        return;
+/* A rank that had nothing left to do came and went before the others: they are still to come, and it is
+ * known of them that they need not wait for it. Bounded by the join timeout. */
+static bool others_are_to_come(const struct job *job)
+{
+    uint64_t finished = 0;
+
+    if (job->gen.state != GENERATION_JOINING)
+        return false;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        finished += finished_already(job, rank);
+    return finished > 0 && finished < job->gen.world_size;
+}
+
+void generation_end(struct core *core, struct job *job)
+{
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
@@ -167,16 +189,13 @@ void generation_check_ended(struct core *core, struct job *job)
     event_emit(core, job, event, 0);
 }
 
-/* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
-static bool finished_already(const struct job *job, uint64_t rank)
+void generation_check_ended(struct core *core, struct job *job)
 {
-    for (size_t i = 0; i < job->peers_count; i++) {
-        const struct peer *peer = job->peers[i];
-        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
-            peer->leave_why == LEAVE_FINISHED)
-            return true;
-    }
-    return false;
+    enum wire_generation_state state = job->gen.state;
+
+    if (state != GENERATION_NONE && state != GENERATION_ENDED && generation_live_count(job) == 0 &&
+        !others_are_to_come(job))
+        generation_end(core, job);
 }
 
 static bool rank_is_ready(const struct job *job, uint64_t rank)
@@ -225,6 +244,8 @@ void generation_tick(struct core *core, struct job *job)
 {
     char missing[400], text[512];
 
+    if (job->gen.state == GENERATION_ENDING)
+        generation_check_ended(core, job); /* it may have ended without a process */
     if (job->gen.state != GENERATION_JOINING)
         return;
     if (core->now < job->gen.join_until_boot_ms) {

@@ -232,6 +232,12 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
     return false;
 }
 
+static bool same_launch(const struct wire_hello *hello, const struct generation *gen)
+{
+    return hello->world_size == gen->world_size && hello->layout == gen->layout &&
+           strcmp(hello->checkpoint_dir, gen->checkpoint_dir) == 0;
+}
+
 static bool facts_agree(struct core *core, const struct input *in, const struct job *job)
 {
     const struct wire_hello *hello = &in->message->u.hello;
@@ -269,6 +275,11 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     enum wire_role role = (enum wire_role)in->message->up.role;
     uint64_t rank = in->message->up.rank;
 
+    if (role_is_trainer(role) && generation_live_count(job) == 0 &&
+        !same_launch(&in->message->u.hello, &job->gen)) {
+        generation_end(core, job); /* a launch of which nobody lives binds no other */
+        return NULL;
+    }
     if (!facts_agree(core, in, job))
         return NULL;
     struct peer *holder = holder_of(job, role, rank);

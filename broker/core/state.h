@@ -288,6 +288,7 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
                                 const char *text);
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);
+void generation_end(struct core *core, struct job *job);         /* nobody is left */
 void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);
 void generation_check_started(struct core *core, struct job *job);

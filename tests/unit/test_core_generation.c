@@ -144,17 +144,66 @@ static void nobody_waits_for_a_rank_that_finished_while_the_others_joined(void *
 
     core_hello(f, 0);
     core_restored(f, 0, 0, 0);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    core_hello(f, 1); /* the last one left before: this is another launch */
-    assert_events(f, "generation opened S0; resume S0");
-    core_hello(f, 2);
-    assert_answers(f, "2:refused MUSTER_E_RANK");
-    f->nodes[0].incarnation = 90;
-    f->nodes[0].generation = f->nodes[0].request = 0;
-    core_hello(f, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0); /* the only one so far: the launch is not over with it */
+    assert_events(f, "");
+    core_hello(f, 1);
+    assert_answers(f, "1:welcome g1; 1:SNAPSHOT");
     core_restored(f, 1, 0, 0);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
     assert_events(f, "started");
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_events(f, "generation ended");
+}
+
+static void a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_restart(f, false);
+    core_hello(f, 1);
+    assert_answers(f, "1:welcome g1; 1:SNAPSHOT");
+    core_restored(f, 1, 0, 0);
+    assert_events(f, "started");
+}
+
+static void a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_pass(f, JOIN_TIMEOUT_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "join failed MUSTER_E_JOIN; generation ended");
+    core_hello(f, 1);
+    assert_events(f, "generation opened S0; resume S0");
+}
+
+static void another_launch_need_not_fit_to_one_of_which_nobody_lives(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    f->world_size = 3;
+    core_hello(f, 2);
+    assert_events(f, "generation ended; generation opened S0; resume S0");
+    assert_int_equal(core_job(f)->gen.world_size, 3);
+}
+
+static void a_rank_that_left_otherwise_before_the_others_came_ends_its_generation(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_restored(f, 0, 0, 0);
+    core_leave(f, 0, LEAVE_FAILED, 3);
+    assert_events(f, "generation ended");
 }
 
 /* --- the choice --------------------------------------------------------------------------------------- */
@@ -433,6 +482,10 @@ int main(void)
         T(a_hello_may_ask_for_another_join_timeout, two_open),
         T(a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker, two_open),
         T(nobody_waits_for_a_rank_that_finished_while_the_others_joined, two_open),
+        T(a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker, two_open),
+        T(a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end, two_open),
+        T(another_launch_need_not_fit_to_one_of_which_nobody_lives, two_open),
+        T(a_rank_that_left_otherwise_before_the_others_came_ends_its_generation, two_open),
         T(a_generation_resumes_from_the_newest_checkpoint_and_says_where, two_running),
         T(a_missing_manifest_is_written_by_rank_0_before_anybody_restores, two_running),
         T(another_step_than_told_ends_the_generation, two_running),
