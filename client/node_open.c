@@ -238,7 +238,10 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         return status;
     node->gate = agent_gate(node->agent);
     status = agent_wait_joined(node->agent, o->connect_timeout_ms, o->open_timeout_ms, err);
-    if (status != MUSTER_OK) { /* not a member: nobody to say good-bye to */
+    if (status != MUSTER_OK) {
+        if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
+            agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
+                        status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
         agent_destroy(&node->agent);
         node->gate = NULL;
     }

@@ -206,6 +206,7 @@ static void send_hello(struct member *m)
         .restore_fallback = m->options.restore_fallback,
     };
     message_send(m, &message, 0);
+    m->hello_open = true;
     m->hello_at = m->now + m->hello_every;
     m->hello_every = m->hello_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->hello_every * 2;
 }
@@ -260,6 +261,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
 
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
         return;
+    m->hello_open = false;
     m->start_id = message->down.start_id;
     m->broker_epoch = message->down.broker_epoch;
     m->generation = m->view.generation = welcome->generation;
@@ -284,6 +286,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
 
     if (m->link != LINK_HELLO || refused->nonce != m->nonce)
         return;
+    m->hello_open = false;
     m->view.refused.status = code;
     m->view.refused.rank = (int)m->options.rank;
     m->view.refused.step = -1;
@@ -435,6 +438,12 @@ static void heartbeat(struct member *m)
     m->heartbeat_at = m->now + HEARTBEAT_MS;
 }
 
+/* Closed before it was let in: it does not ask again. What it asked for may be granted all the same. */
+static bool link_gave_up(const struct member *m)
+{
+    return m->closing && !m->view.joined;
+}
+
 void link_tick(struct member *m)
 {
     if (m->link == LINK_OVER)
@@ -442,7 +451,7 @@ void link_tick(struct member *m)
     if (m->link == LINK_HELLO) {
         if (m->nonce == 0)
             m->nonce = m->options.incarnation >> 1;
-        if (m->now >= m->hello_at)
+        if (m->now >= m->hello_at && !link_gave_up(m))
             send_hello(m);
         return;
     }
@@ -486,7 +495,7 @@ int64_t link_wakeup(const struct member *m)
     if (m->link == LINK_OVER)
         return NEVER;
     if (m->link == LINK_HELLO)
-        return m->hello_at;
+        return link_gave_up(m) ? NEVER : m->hello_at;
     if (m->link == LINK_SNAPSHOT)
         return m->snapshot_until;
     at = earlier(at, m->heartbeat_at);

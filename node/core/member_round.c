@@ -593,7 +593,9 @@ void member_leave(struct member *m)
     if (unreachable)
         m->left_until = m->now + LEAVE_MS; /* the broker is away: it will find out by silence */
     bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
-    if (m->link == LINK_OVER || answered || (m->left_until != NEVER && m->now >= m->left_until)) {
+    bool never_in = !m->view.joined && m->link == LINK_HELLO && !m->hello_open;
+    if (m->link == LINK_OVER || never_in || answered ||
+        (m->left_until != NEVER && m->now >= m->left_until)) {
         m->view.left = true;
         m->view_changed = true;
     }

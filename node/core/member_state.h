@@ -67,6 +67,7 @@ struct member {
     uint64_t nonce;
     int64_t hello_at;
     int64_t hello_every;
+    bool hello_open; /* one is on its way, or its answer */
     uint64_t start_id;
     uint64_t broker_epoch;
     uint64_t generation;

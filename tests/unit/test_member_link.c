@@ -138,6 +138,54 @@ static void a_refusal_is_final_or_asked_again_as_it_says(void **state)
     assert_member(f, "");
 }
 
+/* Told to end while it joins: the broker may have let it in already. */
+static void who_closes_while_it_is_let_in_says_leave(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_tick_at(f, f->now);
+    assert_member(f, "HELLO");
+    member_close(f, LEAVE_PREEMPTED);
+    assert_false(member_seen(f)->left);
+    member_welcome(f, true);
+    struct wire_snapshot s = member_snapshot_made(f);
+    s.generation_state = GENERATION_JOINING;
+    member_snapshot(f, s);
+    assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.why, LEAVE_PREEMPTED);
+    assert_false(member_seen(f)->left);
+    member_ack_all(f);
+    assert_true(member_seen(f)->left);
+}
+
+static void who_closes_before_it_is_let_in_asks_no_further_and_waits_a_second_at_most(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_tick_at(f, f->now);
+    member_close(f, LEAVE_PREEMPTED);
+    member_pass(f, LEAVE_MS - 1, false);
+    assert_int_equal(member_sent_count(f, WIRE_HELLO), 0);
+    assert_false(member_seen(f)->left);
+    member_pass(f, 1, false);
+    assert_true(member_seen(f)->left);
+}
+
+static void who_closes_after_a_refusal_leaves_at_once(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg refused = member_down(f, WIRE_REFUSED);
+
+    member_tick_at(f, f->now);
+    refused.u.refused = (struct wire_refused){.nonce = f->m->nonce,
+                                              .code = MUSTER_E_RANK_TAKEN,
+                                              .text = "held by process 7",
+                                              .retry = true};
+    member_frame(f, refused);
+    member_close(f, LEAVE_PREEMPTED);
+    assert_true(member_seen(f)->left);
+    assert_null(member_sent(f, WIRE_HELLO));
+}
+
 static void without_the_brokers_verdict_joining_ends_by_itself_a_little_later(void **state)
 {
     struct member_fixture *f = *state;
@@ -709,6 +757,9 @@ int main(void)
         T(a_welcome_whose_snapshot_does_not_come_is_asked_for_again, fresh),
         T(an_answer_to_another_hello_is_not_taken, fresh),
         T(a_refusal_is_final_or_asked_again_as_it_says, fresh),
+        T(who_closes_while_it_is_let_in_says_leave, fresh),
+        T(who_closes_before_it_is_let_in_asks_no_further_and_waits_a_second_at_most, fresh),
+        T(who_closes_after_a_refusal_leaves_at_once, fresh),
         T(without_the_brokers_verdict_joining_ends_by_itself_a_little_later, fresh),
         T(who_asked_for_no_join_timeout_waits_for_the_brokers, fresh),
         T(a_request_is_resent_at_doubling_times_until_it_is_answered, running),
