@@ -19,8 +19,9 @@ struct visit {
     struct agent_patience patience;
 };
 
-static enum muster_status ended(const struct agent *agent, struct muster_error *err)
+static enum muster_status ended(struct agent *agent, struct muster_error *err)
 {
+    agent->end_told = true;
     if (err != NULL)
         *err = agent->view.end;
     return agent->view.end.status;

@@ -128,7 +128,8 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         agent_discard(agent, action->generation, action->round);
         return -1;
     case MEMBER_EXIT_PROCESS:
-        agent->exit_wanted = agent->options.exit_allowed;
+        /* a thread that knows of its end is on its way */
+        agent->exit_wanted = agent->options.exit_allowed && !agent->end_told;
         agent->exit_restart = action->restart;
         return -1;
     case MEMBER_LOG:

@@ -64,6 +64,7 @@ struct agent {
     struct callback *callback;
     struct signal_watch *signals;
     uint64_t signal_notice[SIGNAL_NUMBER_MAX + 1]; /* number of its notice that stands; 0 = none */
+    bool end_told;                                 /* a boundary has returned the end */
     bool exit_wanted, exit_restart; /* the core's MEMBER_EXIT_PROCESS, done with the mutex free */
     int64_t now_boot_ms;
     uint64_t bad_frames;

@@ -233,6 +233,7 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
     struct wire_msg message = message_make(ok ? WIRE_RESTORED : WIRE_RESTORE_FAILED);
 
     if (ok) {
+        m->restored = true;
         message.u.restored = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
     } else {
         message.u.restore_failed = (struct wire_restore_failed){

@@ -56,13 +56,27 @@ static void arm_exit(struct member *m, bool restart)
     m->exit_restart = restart;
 }
 
+static bool has_stepped(const struct member *m)
+{
+    return m->view.started && m->begun > m->view.resume_step;
+}
+
+/* Its end is settled and it has not begun its first step: the program may be setting up what it shares
+ * with ranks that will not come. (After a step nobody knows what it does between two boundaries.) */
+static bool blocked_in_setup(const struct member *m)
+{
+    return m->view.mode == VIEW_END && !has_stepped(m) && !m->closing;
+}
+
 /* A step in flight would wait for ever: its peers leave too. Judged by what the gate's closing gave:
  * a begun that was read earlier may be one behind. */
 static void break_off_step(struct member *m, const struct muster_error *why, bool restart)
 {
-    if (m->begun <= m->done)
+    bool in_step = m->begun > m->done;
+
+    if (!in_step && !blocked_in_setup(m))
         return;
-    if (!m->broken_off)
+    if (!m->broken_off && (in_step || m->restored))
         ask_on_error(m, why->status, why->rank, why->code, why->step, why->text);
     m->broken_off = true;
     arm_exit(m, restart);
@@ -632,7 +646,7 @@ static void end_preempted(struct member *m)
 
 void part_tick(struct member *m)
 {
-    if (m->exit_at != NEVER && m->begun == m->done)
+    if (m->exit_at != NEVER && m->begun == m->done && !blocked_in_setup(m))
         m->exit_at = NEVER; /* it came back */
     if (m->now >= m->exit_at) {
         struct member_action *action = member_add(m, MEMBER_EXIT_PROCESS);

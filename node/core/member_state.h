@@ -134,6 +134,7 @@ struct member {
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
     bool own_failure;
+    bool restored;   /* open has returned, or is about to */
     bool broken_off; /* on_error was asked to free the running step */
     bool unfit; /* closed inside a step: its state is that of no step, it takes part in nothing */
     bool closing;

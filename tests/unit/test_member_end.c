@@ -149,6 +149,67 @@ static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(voi
     }
 }
 
+/* Let in, and back in its program: in a set-up of its own, that may wait for ranks that will not come. */
+static void bring_into_setup(struct member_fixture *f, bool restored)
+{
+    member_fixture_close(f);
+    member_fixture_open(f, 1, LAYOUT_REPLICATED);
+    member_tick_at(f, f->now);
+    member_welcome(f, true);
+    struct wire_snapshot s = member_snapshot_made(f);
+    s.generation_state = GENERATION_JOINING;
+    member_snapshot(f, s);
+    if (restored)
+        member_feed(f, (struct member_input){.kind = MEMBER_RESTORED});
+    member_ack_all(f);
+}
+
+static void
+a_process_that_is_told_to_end_before_its_first_step_is_freed_and_then_ended(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int restored = 0; restored < 2; restored++) {
+        struct wire_event unchanged = member_event(f, EVENT_UNCHANGED);
+        bring_into_setup(f, restored > 0);
+        unchanged.round = 1;
+        unchanged.cause = CAUSE_TERMINATION;
+        unchanged.seq = 0;
+        member_tell(f, unchanged);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
+        /* the program's on_error knows what it may break off once open has returned */
+        assert_true((member_did(f, MEMBER_ON_ERROR) != NULL) == (restored > 0));
+        member_pass(f, 20000 - 1, true);
+        assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+        member_pass(f, 1, true);
+        assert_true(member_did(f, MEMBER_EXIT_PROCESS)->restart);
+    }
+}
+
+static void a_process_that_comes_to_its_end_by_itself_is_not_ended(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event failed = member_event(f, EVENT_JOIN_FAILED);
+
+    bring_into_setup(f, true);
+    member_tell(f, failed);
+    member_pass(f, 10000, true);
+    member_close(f, LEAVE_ERROR);
+    member_pass(f, 60000, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+}
+
+static void a_program_between_its_steps_is_not_ended_by_force(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 50);
+    member_tick_at(f, f->now + 1);
+    member_peer_error(f, 0, false); /* it may be writing down its results after the last step */
+    member_pass(f, 120000, true);
+    assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+}
+
 static void an_error_while_saving_is_returned_after_the_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -596,6 +657,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary, running),
         T(a_step_that_does_not_return_after_an_error_ends_the_process, running),
+        T(a_process_that_is_told_to_end_before_its_first_step_is_freed_and_then_ended, running),
+        T(a_process_that_comes_to_its_end_by_itself_is_not_ended, running),
+        T(a_program_between_its_steps_is_not_ended_by_force, running),
         T(an_own_deadline_shortens_that_wait, running),
         T(a_round_that_follows_is_served_first_and_waited_for_with_a_bound, running),
         T(an_error_while_saving_is_returned_after_the_save, running),

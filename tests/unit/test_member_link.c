@@ -322,7 +322,7 @@ static void being_stale_is_the_end_and_says_why(void **state)
     refused.u.refused = (struct wire_refused){
         .nonce = f->m->nonce, .code = MUSTER_E_STALE, .text = "rank 1 was taken over"};
     member_frame(f, refused);
-    assert_member(f, "close; view end MUSTER_E_STALE");
+    assert_member(f, "close; view end MUSTER_E_STALE; on_error MUSTER_E_STALE");
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_STALE);
     assert_string_equal(member_seen(f)->end.text, "rank 1 was taken over");
     assert_true(f->gate_closed);

@@ -128,8 +128,9 @@ struct muster_node_options {
     int64_t connect_timeout_ms; /* 0 = 10,000: open without a broker that answers */
     int64_t open_timeout_ms;    /* 0 = 60,000: open while refused with "try again" */
     int64_t join_timeout_ms;    /* 0 = 600,000: all ranks joined and restored */
-    int64_t abort_timeout_ms;   /* 0 = 60,000: a step that does not return after on_error */
-    int64_t save_every_steps;   /* 0 = none: all ranks save together at each multiple */
+    int64_t abort_timeout_ms; /* 0 = 60,000: a step that does not return after on_error, or a set-up
+                                 * before the first step that does not end after the job's end */
+    int64_t save_every_steps; /* 0 = none: all ranks save together at each multiple */
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
     bool
         restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
