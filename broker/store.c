@@ -155,15 +155,19 @@ static void roll_back(struct store *store)
         step_once(store, store->rollback, "roll back", NULL);
 }
 
-/* The journal keeps its newest events and all since an active round's first; what goes is always a
- * prefix, so that what stays has no gap. */
+/* The journal keeps its newest events of the last days and all since an active round's first; what goes
+ * is always a prefix, so that what stays has no gap. */
 static enum muster_status prune(struct store *store, const struct record_event *event,
                                 struct muster_error *err)
 {
-    if (event->seq % PRUNE_EVERY != 0 || event->seq <= store->journal_events_max)
+    uint64_t beyond =
+        event->seq > store->journal_events_max ? event->seq - store->journal_events_max : 0;
+
+    if (event->seq % PRUNE_EVERY != 0)
         return MUSTER_OK;
     sqlite3_bind_text(store->prune, 1, event->job, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(store->prune, 2, (int64_t)(event->seq - store->journal_events_max));
+    sqlite3_bind_int64(store->prune, 2, (int64_t)beyond);
+    sqlite3_bind_int64(store->prune, 3, event->unix_ms - JOURNAL_AGE_MS);
     return step_once(store, store->prune, "shorten the journal", err);
 }
 
@@ -332,12 +336,15 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
         {"SELECT seq, boot_id, deadline_boot_ms, body FROM event WHERE job = ?1 AND seq >= ?2 "
          "ORDER BY seq LIMIT ?3",
          &store->events},
-        {"WITH oldest AS MATERIALIZED (SELECT seq, round FROM event WHERE job = ?1 ORDER BY seq "
-         "LIMIT 256), kept AS (SELECT ifnull(min(seq), ?2 + 1) AS first FROM oldest WHERE round IN "
-         "(SELECT round FROM round WHERE job = ?1 AND state IN ('freezing', 'decided', "
-         "'writing'))) "
-         "DELETE FROM event WHERE job = ?1 AND seq <= ?2 AND seq < (SELECT first FROM kept) "
-         "AND seq <= (SELECT max(seq) FROM oldest)",
+        {"WITH oldest AS MATERIALIZED (SELECT seq, round, unix_ms FROM event WHERE job = ?1 "
+         "ORDER BY seq LIMIT 256), "
+         "needed AS (SELECT min(seq) AS first FROM oldest WHERE round IN (SELECT round FROM round "
+         "WHERE job = ?1 AND state IN ('freezing', 'decided', 'writing'))), "
+         "young AS (SELECT min(seq) AS first FROM oldest WHERE unix_ms >= ?3), "
+         "last AS (SELECT max(seq) AS seq FROM oldest) "
+         "DELETE FROM event WHERE job = ?1 AND seq <= (SELECT seq FROM last) "
+         "AND seq < (SELECT ifnull(first, (SELECT seq FROM last) + 1) FROM needed) "
+         "AND (seq <= ?2 OR seq < (SELECT ifnull(first, (SELECT seq FROM last) + 1) FROM young))",
          &store->prune},
     };
     enum muster_status status = store_rows_prepare(store, err);

@@ -35,6 +35,7 @@
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
 #define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
+#define JOURNAL_AGE_MS (30LL * 24 * 3600 * 1000) /* 30 days of the wall clock */
 
 /* --- times, see the table of protocol.md section 6 ------------------------------------------ */
 #define HEARTBEAT_MS 1000

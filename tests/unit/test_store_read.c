@@ -135,6 +135,44 @@ static void the_journal_keeps_its_newest_and_what_an_open_round_needs(void **sta
     assert_int_equal(fixture_look(f, "SELECT min(seq) FROM event"), 1204);
 }
 
+/* One event, told so many days after the first. */
+static void write_event_of_day(struct fixture *f, uint64_t seq, uint64_t round, int64_t day)
+{
+    struct record row = *sample_of(RECORD_EVENT);
+
+    row.u.event.seq = row.u.event.body.seq = seq;
+    row.u.event.body.round = round;
+    row.u.event.unix_ms = day * 24 * 3600 * 1000;
+    fixture_write(f, &row);
+}
+
+static void the_journal_forgets_what_is_older_than_thirty_days(void **state)
+{
+    struct fixture *f = *state;
+    struct record round = *sample_of(RECORD_ROUND);
+
+    fixture_write_samples(f);
+    round.u.round.state = ROUND_COMMITTED;
+    fixture_write(f, &round);
+    for (uint64_t seq = 104; seq < 128; seq++)
+        write_event_of_day(f, seq, 0, (int64_t)seq - 104);
+    write_event_of_day(f, 128, 0, 34); /* every 64th has a look */
+    assert_int_equal(fixture_look(f, "SELECT min(seq) FROM event"), 108);
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM event"), 21);
+    round.u.round.state = ROUND_DECIDED;
+    fixture_write(f, &round);
+    write_event_of_day(f, 129, SAMPLE_ROUND, 35);
+    for (uint64_t seq = 130; seq < 192; seq++)
+        write_event_of_day(f, seq, 0, 35);
+    write_event_of_day(f, 192, 0, 900); /* all are old, but the round goes on */
+    assert_int_equal(fixture_look(f, "SELECT min(seq) FROM event"), 129);
+    round.u.round.state = ROUND_COMMITTED;
+    fixture_write(f, &round);
+    for (uint64_t seq = 193; seq <= 256; seq++)
+        write_event_of_day(f, seq, 0, 900);
+    assert_int_equal(fixture_look(f, "SELECT min(seq) FROM event"), 192);
+}
+
 static void a_manifest_is_rendered_from_rows_in_chunks(void **state)
 {
     struct fixture *f = *state;
@@ -241,6 +279,7 @@ int main(void)
         TEST(what_the_journal_has_not_is_said_and_nothing_comes_across_a_gap),
         TEST(time_left_is_counted_when_an_event_is_sent),
         TEST(the_journal_keeps_its_newest_and_what_an_open_round_needs),
+        TEST(the_journal_forgets_what_is_older_than_thirty_days),
         TEST(a_manifest_is_rendered_from_rows_in_chunks),
         TEST(only_committed_checkpoints_have_a_manifest),
         TEST(queries_are_answered_by_name_and_in_pages),
