@@ -218,7 +218,9 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .join_timeout_default = node->join_timeout_default,
                    .abort_timeout_ms = o->abort_timeout_ms,
                    .grace_period_ms = o->termination.grace_period_ms,
-                   .restore_fallback = o->restore_fallback},
+                   .restore_fallback = o->restore_fallback,
+                   .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
+                   .restart_code = o->termination.restart_code},
         .broker = node->broker,
         .save = save_target(node),
         .hooks = {.watch = o->termination.termination_watcher_fn,
@@ -228,8 +230,6 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .watch_period_ms = o->termination.watcher_period_ms,
         .signals = node->signals,
         .signal_count = node->signal_count,
-        .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
-        .restart_code = o->termination.restart_code,
         .save_every_steps = o->save_every_steps,
     };
     enum muster_status status = agent_open(&options, &node->agent, err);

@@ -40,7 +40,7 @@ static void exit_if_wanted(struct agent *agent)
         return;
     link_close(&agent->link); /* what was said to the broker gets its time to leave */
     tell_stop(&agent->tell, AGENT_CLOSE_MS);
-    _exit(agent->exit_restart ? agent->options.restart_code : EXIT_FAILURE);
+    _exit(agent->exit_restart ? agent->options.member.restart_code : EXIT_FAILURE);
 }
 
 static int64_t sleep_ms(const struct agent *agent)

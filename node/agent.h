@@ -31,8 +31,6 @@ struct agent_options {
     int64_t watch_period_ms;
     const int *signals; /* copied */
     size_t signal_count;
-    bool exit_allowed; /* MEMBER_EXIT_PROCESS ends the process (policy EXIT) */
-    int restart_code;
     int64_t save_every_steps; /* 0 = none */
 };
 

@@ -129,7 +129,7 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         return -1;
     case MEMBER_EXIT_PROCESS:
         /* a thread that knows of its end is on its way */
-        agent->exit_wanted = agent->options.exit_allowed && !agent->end_told;
+        agent->exit_wanted = agent->options.member.exit_allowed && !agent->end_told;
         agent->exit_restart = action->restart;
         return -1;
     case MEMBER_LOG:

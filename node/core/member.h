@@ -44,6 +44,8 @@ struct member_options { /* strings are copied */
     int64_t abort_timeout_ms;
     int64_t grace_period_ms; /* -1: as the notice says, else GRACE_DEFAULT_MS */
     bool restore_fallback;
+    bool exit_allowed; /* MEMBER_EXIT_PROCESS ends the process: it says LEAVE before */
+    int restart_code;
 };
 
 enum member_input_kind {

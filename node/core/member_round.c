@@ -644,15 +644,28 @@ static void end_preempted(struct member *m)
                "the job is being terminated; its checkpoint is committed");
 }
 
+/* Nobody waits for the answer. */
+static void exit_process(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_LEAVE);
+
+    if (m->options.exit_allowed && m->link == LINK_JOINED && m->leave_request == 0) {
+        message.u.leave =
+            (struct wire_leave){.why = m->exit_restart ? LEAVE_PREEMPTED : LEAVE_ERROR,
+                                .code = m->exit_restart ? m->options.restart_code : EXIT_FAILURE,
+                                .done = m->done};
+        m->leave_request = request_put(m, &message);
+    }
+    member_add(m, MEMBER_EXIT_PROCESS)->restart = m->exit_restart;
+    m->exit_at = NEVER;
+}
+
 void part_tick(struct member *m)
 {
     if (m->exit_at != NEVER && m->begun == m->done && !blocked_in_setup(m))
         m->exit_at = NEVER; /* it came back */
-    if (m->now >= m->exit_at) {
-        struct member_action *action = member_add(m, MEMBER_EXIT_PROCESS);
-        action->restart = m->exit_restart;
-        m->exit_at = NEVER;
-    }
+    if (m->now >= m->exit_at)
+        exit_process(m);
     if (m->manifest != 0 && !m->manifest_writing && m->now >= m->manifest_ask_at)
         manifest_ask(m);
     own_margin(m);

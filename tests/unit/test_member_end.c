@@ -101,6 +101,35 @@ static void a_step_that_does_not_return_after_an_error_ends_the_process(void **s
     assert_null(member_did(f, MEMBER_EXIT_PROCESS));
 }
 
+static void a_process_that_is_ended_by_force_says_leave_first(void **state)
+{
+    struct member_fixture *f = *state;
+
+    f->m->options.exit_allowed = true;
+    f->m->options.restart_code = 42;
+    member_in_step(f, 8);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, false);
+    member_ack_all(f);
+    member_pass(f, 20000, true);
+    assert_true(member_did(f, MEMBER_EXIT_PROCESS)->restart);
+    const struct wire_leave *leave = &member_sent(f, WIRE_LEAVE)->u.leave;
+    assert_int_equal(leave->why, LEAVE_PREEMPTED);
+    assert_int_equal(leave->code, 42);
+    assert_int_equal(leave->done, 7);
+    anew(f);
+    f->m->options.exit_allowed = true;
+    member_in_step(f, 8);
+    member_peer_error(f, 2, false);
+    member_pass(f, 20000, true);
+    assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.why, LEAVE_ERROR);
+    assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.code, 1);
+    anew(f);
+    member_in_step(f, 8); /* with policy RETURN it lives on, whatever it does */
+    member_peer_error(f, 2, false);
+    member_pass(f, 30000, true);
+    assert_null(member_sent(f, WIRE_LEAVE));
+}
+
 static void an_own_deadline_shortens_that_wait(void **state)
 {
     struct member_fixture *f = *state;
@@ -660,6 +689,7 @@ int main(void)
         T(a_process_that_is_told_to_end_before_its_first_step_is_freed_and_then_ended, running),
         T(a_process_that_comes_to_its_end_by_itself_is_not_ended, running),
         T(a_program_between_its_steps_is_not_ended_by_force, running),
+        T(a_process_that_is_ended_by_force_says_leave_first, running),
         T(an_own_deadline_shortens_that_wait, running),
         T(a_round_that_follows_is_served_first_and_waited_for_with_a_bound, running),
         T(an_error_while_saving_is_returned_after_the_save, running),
