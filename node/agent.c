@@ -71,19 +71,38 @@ static int64_t pass(struct agent *agent)
     return more || agent->first_post != NULL ? 0 : sleep_ms(agent);
 }
 
+static bool is_stopped(struct agent *agent)
+{
+    bool stop;
+
+    pthread_mutex_lock(&agent->mutex);
+    stop = agent->stop;
+    pthread_mutex_unlock(&agent->mutex);
+    return stop;
+}
+
+static void sleep_until_woken(struct agent *agent, int64_t timeout_ms)
+{
+    uint64_t wakes;
+
+    link_wait(agent->link, agent->wake_fd, timeout_ms);
+    if (read(agent->wake_fd, &wakes, sizeof wakes) < 0)
+        wakes = 0; /* nobody woke us */
+}
+
 /* A HELLO that is sent before the connection is there is lost until its resending. */
 static void await_connection(struct agent *agent)
 {
     int64_t until_ms = agent_now_mono_ms() + CONNECT_PATIENCE_MS, left_ms;
 
-    while (!link_is_up(agent->link) && (left_ms = until_ms - agent_now_mono_ms()) > 0)
-        link_wait(agent->link, -1, left_ms);
+    while (!link_is_up(agent->link) && !is_stopped(agent) &&
+           (left_ms = until_ms - agent_now_mono_ms()) > 0)
+        sleep_until_woken(agent, left_ms);
 }
 
 static void *run(void *arg)
 {
     struct agent *agent = arg;
-    uint64_t wakes;
     int64_t timeout_ms;
 
     await_connection(agent);
@@ -94,9 +113,7 @@ static void *run(void *arg)
         timeout_ms = pass(agent);
         pthread_mutex_unlock(&agent->mutex);
         exit_if_wanted(agent);
-        link_wait(agent->link, agent->wake_fd, timeout_ms);
-        if (read(agent->wake_fd, &wakes, sizeof wakes) < 0)
-            wakes = 0; /* nobody woke us */
+        sleep_until_woken(agent, timeout_ms);
         pthread_mutex_lock(&agent->mutex);
     }
     agent_feed_posts(agent); /* what the writer did last */
