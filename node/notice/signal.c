@@ -69,7 +69,7 @@ static void record(int signo, int pid, bool to_all)
     clock_gettime(CLOCK_BOOTTIME, &now);
     now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     first_ms = atomic_load(&entry->first_boot_ms);
-    if ((first_ms == 0 || now_ms - first_ms >= SIGNAL_BURST_MS) &&
+    if (signal_begins_burst(first_ms, now_ms) &&
         atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))
         atomic_store(&entry->first_pid, pid);
     for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++) {

@@ -45,6 +45,12 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 /* The host's own handler saw it (async-signal-safe): all watches of this process are told. */
 void signal_report(int signo);
 
+/* Is a signal at now a new burst, when the last burst began at first (0: there was none)? */
+static inline bool signal_begins_burst(int64_t first_boot_ms, int64_t now_boot_ms)
+{
+    return first_boot_ms == 0 || now_boot_ms - first_boot_ms >= SIGNAL_BURST_MS;
+}
+
 #define SIGNAL_TEXT_SIZE 64
 /* "SIGTERM from pid 4711" */
 void signal_describe(const struct signal_seen *seen, char ret_text[SIGNAL_TEXT_SIZE]);

