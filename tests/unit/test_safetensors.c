@@ -374,68 +374,68 @@ static void file_of_another_writer_is_read_in_any_order_and_extras_are_skipped(v
 
 /* Headers that a checksum does not protect from: the manifest may be hostile as well. The state has
  * "a": U8 [4]; each file has 4 bytes of data. */
+#define A "\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}"
+static const struct {
+    const char *json;
+    enum muster_status status;
+} headers[] = {
+    {"{" A "}", MUSTER_OK},
+    {"", MUSTER_E_CORRUPT},
+    {"{", MUSTER_E_CORRUPT},
+    {" {" A "}", MUSTER_E_CORRUPT},
+    {"{" A "} x", MUSTER_E_CORRUPT},
+    {"[]", MUSTER_E_CORRUPT},
+    {"{}", MUSTER_E_CORRUPT}, /* four bytes of nobody */
+    {"{" A "," A "}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
+     MUSTER_E_CORRUPT},
+    {"{\"a\":[]}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":8,\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_UNSUPPORTED},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,4],\"data_offsets\":[0,4]}}",
+     MUSTER_E_UNSUPPORTED},
+    {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":4,\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4.0],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-2,-2],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U32\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4611686018427387904,4,1],\"data_offsets\":[0,4]}}",
+     MUSTER_E_CORRUPT}, /* 2^64 = 0 */
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}",
+     MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[\"0\",4]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,0]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[-4,0]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[9223372036854775803,"
+     "9223372036854775807]}}",
+     MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", MUSTER_E_CORRUPT},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[1,4]}}", MUSTER_E_CORRUPT},
+    {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", MUSTER_E_CORRUPT},
+    {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
+    {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}", MUSTER_E_CORRUPT},
+    {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", MUSTER_OK},
+    {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[9,0],\"data_offsets\":[4,4]}}", MUSTER_OK},
+    {"{\"__metadata__\":{\"k\":\"v\"}," A "}", MUSTER_OK},
+    {"{\"__metadata__\":{\"k\":1}," A "}", MUSTER_E_CORRUPT},
+    {"{\"__metadata__\":[]," A "}", MUSTER_E_CORRUPT},
+    {"{\"a\\u0000\":1," A "}", MUSTER_E_CORRUPT},
+    {"{\"\xff\":1," A "}", MUSTER_E_CORRUPT},
+    {"{\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_RESTORE},
+};
+#undef A
+
 static void hostile_header_is_refused(void **state)
 {
-#define A "\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}"
-    static const struct {
-        const char *json;
-        enum muster_status status;
-    } rows[] = {
-        {"{" A "}", MUSTER_OK},
-        {"", MUSTER_E_CORRUPT},
-        {"{", MUSTER_E_CORRUPT},
-        {" {" A "}", MUSTER_E_CORRUPT},
-        {"{" A "} x", MUSTER_E_CORRUPT},
-        {"[]", MUSTER_E_CORRUPT},
-        {"{}", MUSTER_E_CORRUPT}, /* four bytes of nobody */
-        {"{" A "," A "}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
-         MUSTER_E_CORRUPT},
-        {"{\"a\":[]}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":8,\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}}",
-         MUSTER_E_UNSUPPORTED},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,4],\"data_offsets\":[0,4]}}",
-         MUSTER_E_UNSUPPORTED},
-        {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":4,\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4.0],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-2,-2],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U32\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4611686018427387904,4,1],\"data_offsets\":[0,4]}}",
-         MUSTER_E_CORRUPT}, /* 2^64 = 0 */
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}",
-         MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[\"0\",4]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,0]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[-4,0]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[9223372036854775803,"
-         "9223372036854775807]}}",
-         MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", MUSTER_E_CORRUPT},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[1,4]}}", MUSTER_E_CORRUPT},
-        {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", MUSTER_E_CORRUPT},
-        {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_CORRUPT},
-        {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}", MUSTER_E_CORRUPT},
-        {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", MUSTER_OK},
-        {"{" A ",\"b\":{\"dtype\":\"U8\",\"shape\":[9,0],\"data_offsets\":[4,4]}}", MUSTER_OK},
-        {"{\"__metadata__\":{\"k\":\"v\"}," A "}", MUSTER_OK},
-        {"{\"__metadata__\":{\"k\":1}," A "}", MUSTER_E_CORRUPT},
-        {"{\"__metadata__\":[]," A "}", MUSTER_E_CORRUPT},
-        {"{\"a\\u0000\":1," A "}", MUSTER_E_CORRUPT},
-        {"{\"\xff\":1," A "}", MUSTER_E_CORRUPT},
-        {"{\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", MUSTER_E_RESTORE},
-    };
-#undef A
     static const int64_t four[1] = {4};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         unsigned char a[4] = {9, 9, 9, 9};
         struct muster_error err = {0};
         enum muster_status status;
@@ -444,9 +444,9 @@ static void hostile_header_is_refused(void **state)
         assert_int_equal(muster_state_create(&f->state, NULL), MUSTER_OK);
         assert_int_equal(muster_state_add_tensor(f->state, "a", MUSTER_DTYPE_U8, four, 1, a, NULL),
                          MUSTER_OK);
-        put_file(f, strlen(rows[i].json), rows[i].json, 4);
+        put_file(f, strlen(headers[i].json), headers[i].json, 4);
         status = restore(f, &err);
-        if (status != rows[i].status)
+        if (status != headers[i].status)
             fail_msg("row %zu: %s: %s", i, muster_status_name(status), err.text);
         assert_int_equal(a[0], status == MUSTER_OK ? 0 : 9);
         if (status != MUSTER_OK)

@@ -1,10 +1,6 @@
-/* test_shard_dir - the checkpoint directory and the shards in it, on a real file system: who may
- * write, what a crash between any two steps of a commit leaves, and what is restored from where. */
-#include <muster/checkpoint.h>
-
-#include "node/shard/dir.h"
-#include "node/shard/shard.h"
-#include "tests/support/scratch.h"
+/* The checkpoint directory, on a real file system: who may write, and whose a round's directory and
+ * its shards are. */
+#include "tests/unit/shard_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,156 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JOB "words"
-#define NONCE 0xfeedu
-#define WORLD 3
-
-/* A sharded job of three ranks at step 12, in one process: rank r's state is the number r. */
-struct fixture {
-    char dir[SCRATCH_PATH_MAX];
-    char root[SCRATCH_PATH_MAX];
-    char round_dir[FS_PATH_MAX];
-    struct shard_files files[WORLD];
-    struct manifest_shard shards[WORLD];
-    struct manifest manifest;
-    struct muster_state *state;
-    int64_t value;
-    char *text;
-    size_t text_size;
-    char path[FS_PATH_MAX];
-};
-
-static uint64_t incarnation_of(uint64_t rank)
-{
-    return 0xabc0 + rank;
-}
-
-static void must(enum muster_status status, const struct muster_error *err)
-{
-    if (status != MUSTER_OK)
-        fail_msg("%s: %s", muster_status_name(status), err->text);
-}
-
-static int make(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    struct muster_error err = {0};
-
-    assert_non_null(f);
-    scratch_make(f->dir);
-    snprintf(f->root, sizeof f->root, "%s", scratch_path(f->dir, "a/b/checkpoints"));
-    must(dir_prepare(f->root, JOB, &err), &err);
-    must(muster_state_create(&f->state, &err), &err);
-    must(muster_state_add_i64(f->state, "value", &f->value, &err), &err);
-    f->manifest = (struct manifest){.job = JOB,
-                                    .generation = 1,
-                                    .round = 4,
-                                    .step = 12,
-                                    .layout = LAYOUT_SHARDED,
-                                    .world_size = WORLD,
-                                    .epoch = 1,
-                                    .step_in_epoch = 2,
-                                    .data_position = -1,
-                                    .total_run_calls = 12,
-                                    .created_unix_ms = 1,
-                                    .cause = "operator",
-                                    .shards = f->shards,
-                                    .shard_count = WORLD};
-    *state = f;
-    return 0;
-}
-
-static int drop(void **state)
-{
-    struct fixture *f = *state;
-
-    for (int i = 0; i < WORLD; i++)
-        shard_files_clear(&f->files[i]);
-    muster_state_destroy(&f->state);
-    free(f->text);
-    scratch_remove(f->dir);
-    free(f);
-    return 0;
-}
-
-static void save_rank(struct fixture *f, uint64_t rank)
-{
-    struct muster_error err = {0};
-    struct shard_facts facts = {.job = JOB,
-                                .generation = f->manifest.generation,
-                                .round = f->manifest.round,
-                                .step = f->manifest.step,
-                                .layout = f->manifest.layout,
-                                .rank = rank,
-                                .incarnation = incarnation_of(rank),
-                                .world_size = WORLD,
-                                .total_run_calls = 12,
-                                .epoch = 1,
-                                .step_in_epoch = 2,
-                                .data_position = -1};
-
-    f->value = (int64_t)rank;
-    shard_files_clear(&f->files[rank]);
-    must(shard_save_state(f->round_dir, &facts, f->state, &f->files[rank], &err), &err);
-}
-
-static void render(struct fixture *f)
-{
-    struct muster_error err = {0};
-
-    for (uint64_t i = 0; i < f->manifest.shard_count; i++)
-        f->shards[i] =
-            (struct manifest_shard){i, incarnation_of(i), f->files[i].files, f->files[i].count};
-    free(f->text);
-    must(manifest_render(&f->manifest, &f->text, &f->text_size, &err), &err);
-}
-
-/* The whole way to a round that only wants its commit. */
-static void write_round(struct fixture *f)
-{
-    struct muster_error err = {0};
-
-    for (uint64_t rank = 0; rank < f->manifest.shard_count; rank++) {
-        must(dir_round_open(f->root, JOB, f->manifest.generation, f->manifest.round, NONCE,
-                            f->round_dir, &err),
-             &err);
-        save_rank(f, rank);
-    }
-    render(f);
-}
-
-static enum muster_status commit(struct fixture *f, struct muster_error *err)
-{
-    return dir_commit(f->root, f->text, f->text_size, f->path, err);
-}
-
-static struct shard_restore request(struct fixture *f, uint64_t rank)
-{
-    return (struct shard_restore){.checkpoint_path = f->path,
-                                  .job = JOB,
-                                  .layout = f->manifest.layout,
-                                  .rank = rank,
-                                  .world_size = WORLD,
-                                  .step = f->manifest.step,
-                                  .round = f->manifest.round,
-                                  .state = f->state};
-}
-
-static void assert_restores(struct fixture *f, uint64_t rank, int64_t value)
-{
-    struct shard_restore r = request(f, rank);
-    struct muster_error err = {0};
-
-    f->value = -1;
-    must(shard_restore(&r, NULL, &err), &err);
-    assert_int_equal(f->value, value);
-}
-
 /* --- owning -------------------------------------------------------------------------------- */
 
 static void prepare_makes_the_directory_and_may_be_called_by_every_rank(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     char *text;
 
     assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
@@ -183,7 +34,7 @@ static void prepare_makes_the_directory_and_may_be_called_by_every_rank(void **s
 
 static void directory_of_another_job_is_refused_naming_both(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct muster_error err;
 
     assert_int_equal(dir_prepare(f->root, "word", &err), MUSTER_E_JOB);
@@ -199,7 +50,7 @@ static void directory_of_another_job_is_refused_naming_both(void **state)
 static void one_job_wins_each_race_for_a_directory(void **state)
 {
     enum { RACERS = 4, RACES = 64 };
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     pid_t pids[RACERS];
     int go[2];
     int result[RACERS][2];
@@ -245,7 +96,7 @@ static void one_job_wins_each_race_for_a_directory(void **state)
 
 static void directory_that_cannot_be_written_is_named(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct muster_error err = {0};
     const char *file = scratch_path(f->dir, "file");
     const char *closed = scratch_path(f->dir, "closed");
@@ -274,7 +125,7 @@ static void directory_that_cannot_be_written_is_named(void **state)
 
 static void prepare_clears_what_a_crash_left_under_way(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 
     assert_int_equal(fs_make_dirs(scratch_path(f->root, ".muster/trash-1-1-ff/x/y"), NULL), 0);
@@ -290,7 +141,7 @@ static void prepare_clears_what_a_crash_left_under_way(void **state)
 
 static void round_directory_is_shared_by_its_ranks_and_by_no_other_life(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct muster_error err;
     char a[FS_PATH_MAX];
     char b[FS_PATH_MAX] = "untouched";
@@ -308,7 +159,7 @@ static void round_directory_is_shared_by_its_ranks_and_by_no_other_life(void **s
 
 static void round_directory_whose_maker_died_before_its_claim_is_taken_over(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     char path[FS_PATH_MAX];
 
     assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-4"), 0700), 0);
@@ -319,11 +170,11 @@ static void round_directory_whose_maker_died_before_its_claim_is_taken_over(void
 
 static void shard_is_reported_with_path_size_and_checksum(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct stat st;
 
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, NULL), MUSTER_OK);
-    save_rank(f, 2);
+    shard_job_save_rank(f, 2);
     assert_int_equal(f->files[2].count, 1);
     assert_string_equal(f->files[2].files[0].path, "shard-00002-000000000000abc2.safetensors");
     assert_true(manifest_checksum_ok(f->files[2].files[0].checksum));
@@ -334,14 +185,14 @@ static void shard_is_reported_with_path_size_and_checksum(void **state)
 
 static void second_shard_of_one_incarnation_is_refused(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct shard_files files = {0};
     struct shard_facts facts = {
-        .job = JOB, .layout = LAYOUT_SHARDED, .rank = 0, .incarnation = incarnation_of(0)};
+        .job = JOB, .layout = LAYOUT_SHARDED, .rank = 0, .incarnation = shard_job_incarnation(0)};
     char dir[FS_PATH_MAX];
 
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, NULL), MUSTER_OK);
-    save_rank(f, 0);
+    shard_job_save_rank(f, 0);
     assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, &files, NULL),
                      MUSTER_E_EXISTS);
     assert_true(scratch_exists(scratch_path(f->round_dir, "%s", f->files[0].files[0].path)));
@@ -354,7 +205,7 @@ static void second_shard_of_one_incarnation_is_refused(void **state)
 
 static void save_into_a_removed_round_fails_and_leaves_nothing(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct shard_files files = {0};
     struct muster_error err;
     const struct shard_facts facts = {.job = JOB, .layout = LAYOUT_SHARDED};
@@ -373,7 +224,7 @@ static void save_into_a_removed_round_fails_and_leaves_nothing(void **state)
 
 static void files_of_a_save_fn_are_walked_in_order_and_summed(void **state)
 {
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct shard_files files = {0};
     char dir[FS_PATH_MAX];
 
@@ -444,7 +295,7 @@ static void what_no_manifest_can_hold_is_refused_and_removed(void **state)
         put_link,     put_link_to_a_directory, put_fifo, put_newline,
         put_bad_utf8, put_long_path,           put_deep,
     };
-    struct fixture *f = *state;
+    struct shard_job *f = *state;
     struct shard_files files = {0};
     struct muster_error err;
     char dir[FS_PATH_MAX];
@@ -462,382 +313,9 @@ static void what_no_manifest_can_hold_is_refused_and_removed(void **state)
     assert_true(scratch_exists("/etc/hostname"));
 }
 
-/* --- commit -------------------------------------------------------------------------------- */
-
-static void commit_names_the_directory_after_its_step(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    size_t size;
-    char *text;
-
-    write_round(f);
-    must(commit(f, &err), &err);
-    assert_string_equal(f->path, scratch_path(f->root, "12"));
-    text = scratch_read(scratch_path(f->path, "manifest.json"), &size);
-    assert_int_equal(size, f->text_size);
-    assert_memory_equal(text, f->text, size);
-    free(text);
-    assert_int_equal(scratch_count(f->path), WORLD + 2); /* ROUND, manifest.json */
-    assert_int_equal(scratch_count(f->root), 2);         /* .muster, 12 */
-    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1);
-    for (uint64_t rank = 0; rank < WORLD; rank++)
-        assert_restores(f, rank, (int64_t)rank);
-}
-
-/* Every state in which a crash can leave a commit; dir_commit must come to the same end from each. */
-static void commit_is_finished_from_every_crash_point(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    const char *final;
-
-    for (int point = 0; point < 7; point++) {
-        f->manifest.round = 10 + (uint64_t)point;
-        f->manifest.step = 100 + point;
-        write_round(f);
-        final = scratch_path(f->root, "%d", 100 + point);
-        if (point == 1) /* died while writing the temporary file */
-            scratch_write(scratch_path(f->root, ".muster/tmp-00"), f->text, 3);
-        if (point >= 2) /* died after the manifest was in place */
-            must(dir_commit_manifest(f->root, &f->manifest, f->text, f->text_size, &err), &err);
-        if (point == 3) /* a disk that lost the tail of a file it had not been told to sync */
-            scratch_cut(scratch_path(f->round_dir, "manifest.json"), 10);
-        if (point >= 4) /* died after the rename */
-            must(dir_commit_rename(f->root, &f->manifest, f->path, &err), &err);
-        if (point == 5) /* and the manifest did not survive */
-            assert_int_equal(unlink(scratch_path(final, "manifest.json")), 0);
-        if (point == 6) /* a straggler opened the round once more, too late */
-            assert_int_equal(dir_round_open(f->root, JOB, 1, 16, NONCE, f->round_dir, NULL), 0);
-        memset(f->path, 0, sizeof f->path);
-        must(commit(f, &err), &err);
-        assert_string_equal(f->path, final);
-        must(commit(f, &err), &err); /* and again */
-        assert_string_equal(f->path, final);
-        assert_restores(f, 1, 1);
-    }
-}
-
-static void two_processes_that_repair_one_round_both_succeed(void **state)
-{
-    enum { RACERS = 8 };
-    struct fixture *f = *state;
-    pid_t pids[RACERS];
-    struct muster_error err = {0};
-
-    write_round(f);
-    for (int i = 0; i < RACERS; i++) {
-        pids[i] = fork();
-        assert_true(pids[i] >= 0);
-        if (pids[i] == 0)
-            _exit(commit(f, NULL) == MUSTER_OK ? 0 : 1);
-    }
-    for (int i = 0; i < RACERS; i++) {
-        int status;
-
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-    must(commit(f, &err), &err);
-    assert_string_equal(f->path, scratch_path(f->root, "12"));
-    assert_restores(f, 2, 2);
-}
-
-static void step_that_another_round_has_gets_the_second_name(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    char first[FS_PATH_MAX];
-
-    write_round(f);
-    must(commit(f, &err), &err);
-    strcpy(first, f->path);
-    f->manifest.round = 5;
-    write_round(f);
-    must(commit(f, &err), &err);
-    assert_string_equal(f->path, scratch_path(f->root, "12.1-5"));
-    must(commit(f, &err), &err); /* found again under its second name */
-    assert_string_equal(f->path, scratch_path(f->root, "12.1-5"));
-    assert_restores(f, 0, 0);
-    strcpy(f->path, first);
-    f->manifest.round = 4;
-    assert_restores(f, 0, 0); /* the first is as it was */
-}
-
-static void directory_of_the_user_with_the_steps_name_is_left_alone(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-
-    assert_int_equal(fs_make_dirs(scratch_path(f->root, "12"), NULL), MUSTER_OK);
-    write_round(f);
-    must(commit(f, &err), &err);
-    assert_string_equal(f->path, scratch_path(f->root, "12.1-4"));
-    assert_int_equal(scratch_count(scratch_path(f->root, "12")), 0);
-    f->manifest.round = 5;
-    write_round(f);
-    scratch_write(scratch_path(f->root, "12.1-5"), "a file", 6);
-    assert_int_equal(commit(f, &err), MUSTER_E_EXISTS);
-    assert_non_null(strstr(err.text, "12.1-5"));
-    assert_true(scratch_exists(f->round_dir)); /* nothing is lost */
-}
-
-static void missing_or_short_shard_stops_the_commit_and_is_named(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    const char *shard;
-
-    write_round(f);
-    shard = scratch_path(f->round_dir, "%s", f->files[1].files[0].path);
-    scratch_cut(shard, 10);
-    assert_int_equal(commit(f, &err), MUSTER_E_CORRUPT);
-    assert_non_null(strstr(err.text, f->files[1].files[0].path));
-    assert_int_equal(unlink(shard), 0);
-    assert_int_equal(commit(f, &err), MUSTER_E_NOT_FOUND);
-    assert_non_null(strstr(err.text, f->files[1].files[0].path));
-    assert_int_equal(scratch_count(f->root), 1); /* only .muster */
-    assert_int_equal(dir_commit(f->root, "{}", 2, f->path, &err), MUSTER_E_CORRUPT);
-}
-
-static void round_is_found_before_and_after_its_commit(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    enum dir_place place = DIR_PLACE_NONE;
-    char path[FS_PATH_MAX];
-
-    assert_int_equal(dir_find(f->root, JOB, 1, 4, 12, &place, path, &err), MUSTER_E_NOT_FOUND);
-    assert_int_equal(place, DIR_PLACE_NONE);
-    write_round(f);
-    must(dir_find(f->root, JOB, 1, 4, 12, &place, path, &err), &err);
-    assert_int_equal(place, DIR_PLACE_ROUND);
-    assert_string_equal(path, f->round_dir);
-    must(commit(f, &err), &err);
-    must(dir_find(f->root, JOB, 1, 4, 12, &place, path, &err), &err);
-    assert_int_equal(place, DIR_PLACE_FINAL);
-    assert_string_equal(path, f->path);
-    assert_int_equal(dir_find(f->root, JOB, 1, 44, 12, &place, path, &err), MUSTER_E_NOT_FOUND);
-    assert_int_equal(dir_find(f->root, "word", 1, 4, 12, &place, path, &err), MUSTER_E_NOT_FOUND);
-}
-
-static void nonce_is_that_of_the_members_in_any_order(void **state)
-{
-    static const struct wire_member a[] = {{0, 10, MEMBER_FLAG_WRITER}, {1, 11, 0}};
-    static const struct wire_member b[] = {{1, 11, 0}, {0, 10, 0}};
-    static const struct wire_member c[] = {{0, 11, 0}, {1, 10, 0}};
-
-    (void)state;
-    assert_true(wire_round_nonce(a, 2) == wire_round_nonce(b, 2));
-    assert_true(wire_round_nonce(a, 2) != wire_round_nonce(c, 2));
-    assert_true(wire_round_nonce(a, 2) != wire_round_nonce(a, 1));
-    assert_true(wire_round_nonce(a, 0) != 0);
-}
-
-static void aborted_round_is_removed_and_a_committed_one_is_not(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-
-    assert_int_equal(dir_remove_round(f->root, JOB, 1, 4, NONCE, NULL), MUSTER_OK); /* none */
-    write_round(f);
-    assert_int_equal(dir_remove_round(f->root, JOB, 1, 4, NONCE + 1, &err), MUSTER_E_EXISTS);
-    assert_int_equal(dir_remove_round(f->root, "other", 1, 4, NONCE, &err), MUSTER_E_EXISTS);
-    assert_true(scratch_exists(f->round_dir));
-    must(dir_remove_round(f->root, JOB, 1, 4, NONCE, &err), &err);
-    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* JOB, no trash */
-    write_round(f);
-    must(dir_commit_manifest(f->root, &f->manifest, f->text, f->text_size, &err), &err);
-    assert_int_equal(dir_remove_round(f->root, JOB, 1, 4, NONCE, &err), MUSTER_E_EXISTS);
-    assert_non_null(strstr(err.text, "manifest"));
-    must(commit(f, &err), &err);
-    must(dir_remove_round(f->root, JOB, 1, 4, NONCE, &err), &err); /* nothing in .muster */
-    assert_restores(f, 0, 0);
-    f->manifest.round = 5;
-    write_round(f);
-    must(dir_remove_round(f->root, JOB, 1, 5, 0, &err), &err); /* of whatever life */
-    assert_false(scratch_exists(f->round_dir));
-    assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-9"), 0700), 0); /* died unclaimed */
-    must(dir_remove_round(f->root, JOB, 1, 9, NONCE, &err), &err);
-    assert_false(scratch_exists(scratch_path(f->root, ".muster/1-9")));
-}
-
-/* --- restore ------------------------------------------------------------------------------- */
-
-static void replicated_checkpoint_restores_at_every_rank_of_any_world(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct manifest *manifest = NULL;
-    struct shard_restore r;
-
-    f->manifest.layout = LAYOUT_REPLICATED;
-    f->manifest.shard_count = 1;
-    write_round(f);
-    must(commit(f, &err), &err);
-    r = request(f, 77);
-    r.world_size = 100;
-    f->value = -1;
-    must(shard_restore(&r, &manifest, &err), &err);
-    assert_int_equal(f->value, 0);
-    assert_int_equal(manifest->total_run_calls, 12);
-    assert_int_equal(manifest->epoch, 1);
-    assert_int_equal(manifest->step_in_epoch, 2);
-    manifest_destroy(&manifest);
-}
-
-static void restore_refuses_what_was_not_asked_for(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct shard_restore r;
-
-    write_round(f);
-    must(commit(f, &err), &err);
-#define REFUSED(change, status, words)                            \
-    do {                                                          \
-        struct manifest *none = NULL;                             \
-        r = request(f, 1);                                        \
-        f->value = -1;                                            \
-        change;                                                   \
-        assert_int_equal(shard_restore(&r, &none, &err), status); \
-        if (strstr(err.text, words) == NULL)                      \
-            fail_msg("%s", err.text);                             \
-        assert_int_equal(f->value, -1);                           \
-        assert_null(none);                                        \
-    } while (0)
-    REFUSED(r.job = "other", MUSTER_E_JOB, "\"other\"");
-    REFUSED(r.layout = LAYOUT_REPLICATED, MUSTER_E_LAYOUT, "sharded");
-    REFUSED(r.step = 13, MUSTER_E_RESTORE, "step 12");
-    REFUSED(r.round = 3, MUSTER_E_RESTORE, "round 4");
-    REFUSED(r.world_size = 4, MUSTER_E_RESTORE, "3 ranks");
-    REFUSED(r.rank = 3, MUSTER_E_RESTORE, "rank 3");
-    REFUSED(r.state = NULL, MUSTER_E_ARGUMENT, "restore_fn");
-    REFUSED(r.checkpoint_path = scratch_path(f->root, "13"), MUSTER_E_NOT_FOUND, "/13");
-    REFUSED((assert_int_equal(unlink(scratch_path(f->path, "%s", f->files[1].files[0].path)), 0)),
-            MUSTER_E_CORRUPT, "missing");
-    REFUSED((scratch_flip_bit(scratch_path(f->path, "manifest.json"), 0, 0)), MUSTER_E_CORRUPT,
-            "manifest.json");
-    REFUSED((assert_int_equal(unlink(scratch_path(f->path, "manifest.json")), 0)), MUSTER_E_RESTORE,
-            "unfinished");
-#undef REFUSED
-}
-
-static void damage_of_one_rank_is_found_at_that_rank_alone(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct shard_restore r;
-
-    write_round(f);
-    must(commit(f, &err), &err);
-    scratch_flip_bit(scratch_path(f->path, "%s", f->files[1].files[0].path), f->files[1].bytes - 1,
-                     3);
-    assert_restores(f, 0, 0);
-    assert_restores(f, 2, 2);
-    r = request(f, 1);
-    f->value = -1;
-    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_CORRUPT);
-    assert_non_null(strstr(err.text, f->files[1].files[0].path));
-    assert_int_equal(f->value, -1);
-}
-
-static void manifest_cannot_send_a_rank_to_another_ranks_file(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct shard_restore r;
-
-    write_round(f);
-    f->shards[1].files = f->files[0].files;
-    free(f->text);
-    must(manifest_render(&f->manifest, &f->text, &f->text_size, &err), &err);
-    must(commit(f, &err), &err);
-    r = request(f, 1);
-    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_CORRUPT);
-    assert_restores(f, 0, 0);
-}
-
-struct seen {
-    int calls;
-    int64_t step;
-    char dir[FS_PATH_MAX];
-    int answer;
-};
-
-static int see(void *arg, int64_t step, const char *dir)
-{
-    struct seen *seen = arg;
-
-    seen->calls++;
-    seen->step = step;
-    strcpy(seen->dir, dir);
-    return seen->answer;
-}
-
-static void restore_fn_gets_the_directory_once_all_its_files_are_found_whole(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct seen seen = {0};
-    struct shard_restore r;
-    char dir[FS_PATH_MAX];
-
-    f->manifest.layout = LAYOUT_REPLICATED;
-    f->manifest.shard_count = 1;
-    must(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, &err), &err);
-    must(shard_dir_begin(f->round_dir, 0, incarnation_of(0), dir, &err), &err);
-    scratch_write(scratch_path(dir, "a"), "abc", 3);
-    scratch_write(scratch_path(dir, "b"), "def", 3);
-    must(shard_dir_seal(f->round_dir, 0, incarnation_of(0), &f->files[0], &err), &err);
-    render(f);
-    must(commit(f, &err), &err);
-    r = request(f, 2);
-    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE); /* a state is not its kind */
-    assert_non_null(strstr(err.text, "save_fn"));
-    r.state = NULL;
-    r.restore_fn = see;
-    r.arg = &seen;
-    must(shard_restore(&r, NULL, &err), &err);
-    assert_int_equal(seen.step, 12);
-    assert_string_equal(seen.dir, scratch_path(f->path, "shard-00000-000000000000abc0"));
-    seen.answer = 5;
-    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE);
-    assert_int_equal(err.code, 5);
-    assert_int_equal(seen.calls, 2);
-    scratch_flip_bit(scratch_path(seen.dir, "b"), 1, 1);
-    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_CORRUPT);
-    assert_non_null(strstr(err.text, "/b "));
-    assert_int_equal(seen.calls, 2);
-}
-
-static void save_fn_that_wrote_no_file_commits_and_restores(void **state)
-{
-    struct fixture *f = *state;
-    struct muster_error err = {0};
-    struct seen seen = {0};
-    struct shard_restore r;
-    char dir[FS_PATH_MAX];
-
-    f->manifest.layout = LAYOUT_REPLICATED;
-    f->manifest.shard_count = 1;
-    must(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, &err), &err);
-    must(shard_dir_begin(f->round_dir, 0, incarnation_of(0), dir, &err), &err);
-    must(shard_dir_seal(f->round_dir, 0, incarnation_of(0), &f->files[0], &err), &err);
-    render(f);
-    must(commit(f, &err), &err);
-    must(commit(f, &err), &err);
-    r = request(f, 0);
-    r.state = NULL;
-    r.restore_fn = see;
-    r.arg = &seen;
-    must(shard_restore(&r, NULL, &err), &err);
-    assert_int_equal(seen.calls, 1);
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
     const struct CMUnitTest tests[] = {
         T(prepare_makes_the_directory_and_may_be_called_by_every_rank),
         T(directory_of_another_job_is_refused_naming_both),
@@ -851,21 +329,6 @@ int main(void)
         T(save_into_a_removed_round_fails_and_leaves_nothing),
         T(files_of_a_save_fn_are_walked_in_order_and_summed),
         T(what_no_manifest_can_hold_is_refused_and_removed),
-        T(commit_names_the_directory_after_its_step),
-        T(commit_is_finished_from_every_crash_point),
-        T(two_processes_that_repair_one_round_both_succeed),
-        T(step_that_another_round_has_gets_the_second_name),
-        T(directory_of_the_user_with_the_steps_name_is_left_alone),
-        T(missing_or_short_shard_stops_the_commit_and_is_named),
-        T(round_is_found_before_and_after_its_commit),
-        cmocka_unit_test(nonce_is_that_of_the_members_in_any_order),
-        T(aborted_round_is_removed_and_a_committed_one_is_not),
-        T(replicated_checkpoint_restores_at_every_rank_of_any_world),
-        T(restore_refuses_what_was_not_asked_for),
-        T(damage_of_one_rank_is_found_at_that_rank_alone),
-        T(manifest_cannot_send_a_rank_to_another_ranks_file),
-        T(restore_fn_gets_the_directory_once_all_its_files_are_found_whole),
-        T(save_fn_that_wrote_no_file_commits_and_restores),
     };
 
     return cmocka_run_group_tests_name("shard_dir", tests, NULL, NULL);

@@ -413,7 +413,8 @@ struct writer {
     bool first; /* no comma before the next */
 };
 
-static void put_bytes(struct writer *writer, const char *bytes, size_t size)
+/* Room for so many bytes, which the caller fills. */
+static char *put_room(struct writer *writer, size_t size)
 {
     while (size > writer->capacity - writer->size) {
         writer->capacity = writer->capacity == 0 ? 65536 : 2 * writer->capacity;
@@ -421,8 +422,13 @@ static void put_bytes(struct writer *writer, const char *bytes, size_t size)
         if (writer->bytes == NULL)
             abort();
     }
-    memcpy(writer->bytes + writer->size, bytes, size);
     writer->size += size;
+    return writer->bytes + writer->size - size;
+}
+
+static void put_bytes(struct writer *writer, const char *bytes, size_t size)
+{
+    memcpy(put_room(writer, size), bytes, size);
 }
 
 static void put_text(struct writer *writer, const char *text)
@@ -499,11 +505,15 @@ static void text_r(struct walk *w, const char *name, const uint8_t **bytes, size
 {
     static const char digits[] = "0123456789abcdef";
     struct writer *writer = put_name(w, name);
+    char *at;
 
     (void)max;
     put_text(writer, "{\"hex\":\"");
-    for (size_t i = 0; i < *size; i++)
-        put_bytes(writer, (char[]){digits[(*bytes)[i] >> 4], digits[(*bytes)[i] & 15]}, 2);
+    at = put_room(writer, 2 * *size);
+    for (size_t i = 0; i < *size; i++) {
+        *at++ = digits[(*bytes)[i] >> 4];
+        *at++ = digits[(*bytes)[i] & 15];
+    }
     put_text(writer, "\"}");
 }
 
