@@ -2,6 +2,7 @@
  * written whole or not at all, what was written survives any crash, rows come back in core.h's
  * order. Foreign keys are those of schema/sql. */
 #include "tests/sim/sim_world.h"
+#include "tests/support/record_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,63 +142,9 @@ const struct record_checkpoint *disk_newest(const struct sim *sim, const char *j
 
 /* --- writing ------------------------------------------------------------------------------------------ */
 
-static void own_strings(struct sim *sim, struct record *r)
+static const char *keep_word(void *sim, const char *text)
 {
-    switch (r->kind) {
-    case RECORD_JOB:
-        r->u.job.job = sim_word(sim, r->u.job.job);
-        r->u.job.save_now_id = sim_word(sim, r->u.job.save_now_id);
-        break;
-    case RECORD_GENERATION:
-        r->u.generation.job = sim_word(sim, r->u.generation.job);
-        r->u.generation.checkpoint_dir = sim_word(sim, r->u.generation.checkpoint_dir);
-        r->u.generation.end_text = sim_word(sim, r->u.generation.end_text);
-        r->u.generation.error_text = sim_word(sim, r->u.generation.error_text);
-        break;
-    case RECORD_NODE:
-        r->u.node.job = sim_word(sim, r->u.node.job);
-        r->u.node.host = sim_word(sim, r->u.node.host);
-        break;
-    case RECORD_PROGRESS:
-        r->u.progress.job = sim_word(sim, r->u.progress.job);
-        break;
-    case RECORD_NOTICE:
-        r->u.notice.job = sim_word(sim, r->u.notice.job);
-        r->u.notice.id = sim_word(sim, r->u.notice.id);
-        r->u.notice.source = sim_word(sim, r->u.notice.source);
-        r->u.notice.text = sim_word(sim, r->u.notice.text);
-        break;
-    case RECORD_EVENT:
-        r->u.event.job = sim_word(sim, r->u.event.job);
-        r->u.event.body.text = sim_word(sim, r->u.event.body.text);
-        r->u.event.body.path = sim_word(sim, r->u.event.body.path);
-        r->u.event.body.members.items = NULL; /* they are in the encoded body */
-        r->u.event.body.members.count = 0;
-        break;
-    case RECORD_ROUND:
-        r->u.round.job = sim_word(sim, r->u.round.job);
-        r->u.round.reason = sim_word(sim, r->u.round.reason);
-        break;
-    case RECORD_PARTICIPANT:
-        r->u.participant.job = sim_word(sim, r->u.participant.job);
-        r->u.participant.failed = "";
-        break;
-    case RECORD_CHECKPOINT:
-        r->u.checkpoint.job = sim_word(sim, r->u.checkpoint.job);
-        r->u.checkpoint.path = sim_word(sim, r->u.checkpoint.path);
-        r->u.checkpoint.metrics = sim_word(sim, r->u.checkpoint.metrics);
-        break;
-    case RECORD_SHARD:
-        r->u.shard.job = sim_word(sim, r->u.shard.job);
-        break;
-    case RECORD_FILE:
-        r->u.file.job = sim_word(sim, r->u.file.job);
-        r->u.file.path = sim_word(sim, r->u.file.path);
-        r->u.file.checksum = sim_word(sim, r->u.file.checksum);
-        break;
-    default:
-        break;
-    }
+    return sim_word(sim, text);
 }
 
 static void check_foreign_keys(struct sim *sim, const struct record *r)
@@ -248,7 +195,7 @@ static void encode_body(struct sim *sim, struct sim_row *row, const struct wire_
 
 static void write_row(struct sim *sim, const struct record *record)
 {
-    struct record copy = *record;
+    struct record copy;
     struct sim_table *table = &sim->disk.tables[record->kind];
     struct sim_row *row;
 
@@ -258,7 +205,7 @@ static void write_row(struct sim *sim, const struct record *record)
     }
     check_foreign_keys(sim, record);
     check_row(sim, record);
-    own_strings(sim, &copy);
+    copy = record_copy(record, keep_word, sim);
     row = find(table, &copy);
     if (row == NULL)
         row = row_add(table);
@@ -288,8 +235,7 @@ void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count)
         if (action->kind != ACTION_PERSIST)
             continue;
         if (only_lazy) { /* held: a crash loses them */
-            struct record copy = action->record;
-            own_strings(sim, &copy);
+            struct record copy = record_copy(&action->record, keep_word, sim);
             struct sim_row *row = find(&sim->disk.held, &copy);
             if (row == NULL)
                 row = row_add(&sim->disk.held);

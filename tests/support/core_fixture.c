@@ -1,5 +1,7 @@
 #include "tests/support/core_fixture.h"
 
+#include "tests/support/record_copy.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,59 +10,12 @@
 
 /* --- the database ------------------------------------------------------------------------------ */
 
-static const char *kept(struct core_fixture *f, const char *text)
+static const char *keep_text(void *arena, const char *text)
 {
-    char *copy = arena_strdup(&f->rows_arena, text);
+    char *copy = arena_strdup(arena, text);
 
     assert_non_null(copy);
     return copy;
-}
-
-static void own_strings(struct core_fixture *f, struct record *row)
-{
-    switch (row->kind) {
-    case RECORD_JOB:
-        row->u.job.job = kept(f, row->u.job.job);
-        row->u.job.save_now_id = kept(f, row->u.job.save_now_id);
-        break;
-    case RECORD_GENERATION:
-        row->u.generation.job = kept(f, row->u.generation.job);
-        row->u.generation.checkpoint_dir = kept(f, row->u.generation.checkpoint_dir);
-        row->u.generation.end_text = kept(f, row->u.generation.end_text);
-        row->u.generation.error_text = kept(f, row->u.generation.error_text);
-        break;
-    case RECORD_NODE:
-        row->u.node.job = kept(f, row->u.node.job);
-        row->u.node.host = kept(f, row->u.node.host);
-        break;
-    case RECORD_PROGRESS:
-        row->u.progress.job = kept(f, row->u.progress.job);
-        break;
-    case RECORD_NOTICE:
-        row->u.notice.job = kept(f, row->u.notice.job);
-        row->u.notice.id = kept(f, row->u.notice.id);
-        row->u.notice.source = kept(f, row->u.notice.source);
-        row->u.notice.text = kept(f, row->u.notice.text);
-        break;
-    case RECORD_ROUND:
-        row->u.round.job = kept(f, row->u.round.job);
-        row->u.round.reason = kept(f, row->u.round.reason);
-        break;
-    case RECORD_PARTICIPANT:
-        row->u.participant.job = kept(f, row->u.participant.job);
-        break;
-    case RECORD_CHECKPOINT:
-        row->u.checkpoint.job = kept(f, row->u.checkpoint.job);
-        row->u.checkpoint.path = kept(f, row->u.checkpoint.path);
-        row->u.checkpoint.metrics = kept(f, row->u.checkpoint.metrics);
-        break;
-    case RECORD_FILE:
-        row->u.file.job = kept(f, row->u.file.job);
-        row->u.file.path = kept(f, row->u.file.path);
-        break;
-    default:
-        break; /* never loaded */
-    }
 }
 
 /* The part of a row that another row of the same kind replaces. */
@@ -113,8 +68,7 @@ static void write_row(struct core_fixture *f, const struct record *row)
     }
     for (size_t i = 0; i < f->rows_count; i++)
         if (same_key(&f->rows[i], row)) {
-            f->rows[i] = *row;
-            own_strings(f, &f->rows[i]);
+            f->rows[i] = record_copy(row, keep_text, &f->rows_arena);
             return;
         }
     if (f->rows_count == f->rows_capacity) {
@@ -122,8 +76,7 @@ static void write_row(struct core_fixture *f, const struct record *row)
         f->rows = realloc(f->rows, f->rows_capacity * sizeof *f->rows);
         assert_non_null(f->rows);
     }
-    f->rows[f->rows_count] = *row;
-    own_strings(f, &f->rows[f->rows_count++]);
+    f->rows[f->rows_count++] = record_copy(row, keep_text, &f->rows_arena);
 }
 
 static bool is_active(enum wire_round_state state)
