@@ -19,13 +19,17 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -575,19 +579,24 @@ static struct figure measure_floor(size_t count, size_t rounds)
     return figure;
 }
 
-static void await_port_file(const char *path, char commands[ENDPOINT_BYTES],
+/* watch: an inotify descriptor of the file's directory, made before the server was started. Ends
+ * early when the server does. */
+static void await_port_file(int watch, const char *path, char commands[ENDPOINT_BYTES],
                             char events[ENDPOINT_BYTES])
 {
-    const struct timespec pause = {.tv_nsec = 2000000};
+    struct pollfd items[] = {{.fd = watch, .events = POLLIN},
+                             {.fd = (int)syscall(SYS_pidfd_open, server, 0), .events = POLLIN}};
+    char seen[4096];
     double until = now_ms() + PATIENCE_MS;
-    FILE *file = fopen(path, "re");
+    FILE *file;
 
-    while (file == NULL) {
-        if (waitpid(server, NULL, WNOHANG) != 0 || now_ms() > until)
+    while ((file = fopen(path, "re")) == NULL) {
+        int ready = poll(items, 2, (int)fmax(until - now_ms(), 0));
+
+        if (ready <= 0 || items[1].revents != 0 || read(watch, seen, sizeof seen) < 0)
             die("musterd did not start; what it said is above");
-        nanosleep(&pause, NULL);
-        file = fopen(path, "re");
     }
+    close(items[1].fd);
     if (fgets(commands, ENDPOINT_BYTES, file) == NULL ||
         fgets(events, ENDPOINT_BYTES, file) == NULL)
         die("musterd wrote no endpoints to %s", path);
@@ -608,12 +617,15 @@ static struct figure measure_broker(const char *parent, size_t count, size_t rou
     char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
     struct swarm swarm;
     struct figure figure;
+    int watch = inotify_init1(IN_CLOEXEC);
 
     snprintf(dir, sizeof dir, "%s/muster-bench-XXXXXX", parent);
     if (mkdtemp(dir) == NULL)
         die("cannot make a directory in %s: %s", parent, strerror(errno));
     snprintf(db, sizeof db, "%s/muster.db", dir);
     snprintf(port, sizeof port, "%s/port", dir);
+    if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
+        die("cannot watch %s: %s", dir, strerror(errno));
     server = fork();
     if (server == 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -623,7 +635,8 @@ static struct figure measure_broker(const char *parent, size_t count, size_t rou
               (char *)NULL);
         _exit(127);
     }
-    await_port_file(port, commands, events);
+    await_port_file(watch, port, commands, events);
+    close(watch);
     swarm_open(&swarm, count, commands, events);
     swarm.take = take_frame;
     figure = run_rounds(&swarm, rounds, launch_once);
