@@ -408,6 +408,8 @@ static void another_one_on_the_same_socket_is_refused(void **state)
     start_ready(f, ipc(f));
     assert_exit(start(f, "other.db", "--listen", ipc(f), NULL), 1);
     assert_log_has(f, "another process listens");
+    assert_false(scratch_exists(scratch_path(f->dir, "other.db"))); /* nor its lock */
+    assert_false(scratch_exists(scratch_path(f->dir, "other.db.lock")));
     join(f, 7);
 }
 
