@@ -102,11 +102,13 @@ static const char usage_text[] =
     "      --backoff-ms N       before the first restart after a failure; doubles up to 30 s\n"
     "                           (default 1000); a preemption is restarted at once\n"
     "\n"
-    "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the ranks' processes (not to\n"
-    "what these started); a second SIGINT kills. Exit codes of ranks: 0 finished, the restart\n"
-    "code: restart me, 93: do not restart, anything else: failure. `muster run` exits with 0 when\n"
-    "all ranks finished, with the restart code when it was told to end, else with the code of the\n"
-    "first rank that failed (128 + its signal); 2: the command line is wrong.\n";
+    "What rank R prints is passed on line by line, with [R] before each. SIGTERM, SIGINT, SIGHUP,\n"
+    "SIGUSR1 and SIGUSR2 are passed on to the ranks' processes (not to what these started); a\n"
+    "second SIGINT kills. Exit codes of ranks: 0 finished, the restart code: restart me, 93: do\n"
+    "not restart, anything else: failure. `muster run` exits with 0 when all ranks finished, with\n"
+    "the restart code when it was told to end, with 130 at Ctrl-C, else with the code of the "
+    "first\n"
+    "rank that failed (128 + its signal); 2: the command line is wrong.\n";
 
 enum {
     OPT_OUTPUT = 256,

@@ -82,7 +82,7 @@ no command was given|-n 2 --
 --restart-preset must be|--restart-preset borg true
 not both|--restart-preset gcp --restart-code 3 true
 unrecognized option|--nonsense true
-cannot make the directory|--output /nonexistent/logs true
+cannot make the directory|--output /proc/none/logs true
 TABLE
 run --help
 expect_code 0 "--help"

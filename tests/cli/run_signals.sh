@@ -55,6 +55,14 @@ for leave in 42 0 5 93; do
     ! grep -q "launch 2" "$dir/err" || fail "restarted after SIGTERM"
 done
 
+# Ctrl-C ends ranks that do not know the signal: no restart, no restart code. (A terminal's: proc/run_ctrl_c.sh.)
+launch -n 2 -- sleep 60
+await "the start" grep -q "launch 1" "$dir/err"
+kill -INT $pid
+ended
+expect_code 130 "interrupted"
+! grep -q "launch 2" "$dir/err" || fail "restarted after SIGINT"
+
 # SIGTERM before a rank has its handler is a preemption as well.
 launch -n 2 -- sleep 60
 await "the start" grep -q "launch 1" "$dir/err"
