@@ -285,11 +285,12 @@ void agent_destroy(struct agent **agent)
     *agent = NULL;
     if (a->writer != NULL)
         await_writer(a);
-    callback_stop(&a->callback, AGENT_CLOSE_MS);
     if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
+        callback_abandon(a->callback);
         signal_unwatch(&a->signals);
         return;
     }
+    callback_stop(&a->callback, AGENT_CLOSE_MS); /* after the thread that takes from it */
     signal_unwatch(&a->signals);
     writer_destroy(&a->writer);
     link_close(&a->link);

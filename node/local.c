@@ -221,7 +221,6 @@ void local_destroy(struct local **local)
     if (l == NULL)
         return;
     *local = NULL;
-    callback_stop(&l->callback, LEAVE_MS + 500); /* one that does not return is left behind */
     if (l->thread_started) {
         pthread_mutex_lock(&l->mutex);
         l->stop = true;
@@ -230,6 +229,7 @@ void local_destroy(struct local **local)
             continue;
         pthread_join(l->thread, NULL);
     }
+    callback_stop(&l->callback, LEAVE_MS + 500); /* one that does not return is left behind */
     signal_unwatch(&l->signals);
     gate_destroy(&l->gate);
     if (l->wake_fd >= 0)

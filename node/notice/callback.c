@@ -147,6 +147,16 @@ bool callback_take(struct callback *callback)
     return fresh;
 }
 
+void callback_abandon(struct callback *callback)
+{
+    if (callback == NULL)
+        return;
+    pthread_mutex_lock(&callback->mutex);
+    callback->stop = true;
+    pthread_cond_signal(&callback->changed);
+    pthread_mutex_unlock(&callback->mutex);
+}
+
 bool callback_stop(struct callback **callback, int64_t limit_ms)
 {
     struct callback *c = *callback;
@@ -154,10 +164,7 @@ bool callback_stop(struct callback **callback, int64_t limit_ms)
     if (c == NULL)
         return true;
     *callback = NULL;
-    pthread_mutex_lock(&c->mutex);
-    c->stop = true;
-    pthread_cond_signal(&c->changed);
-    pthread_mutex_unlock(&c->mutex);
+    callback_abandon(c);
     if (!callback_join(c->thread, limit_ms))
         return false;
     release(c);

@@ -161,6 +161,7 @@ static bool install(int signo)
     }
     entry->old = old;
     entry->installed = true;
+    atomic_fetch_add(&entry->inside, 0); /* a handler reads it first: then it sees the above */
     return sigaction(signo, &ours, NULL) == 0;
 }
 
