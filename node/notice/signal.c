@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
+
 struct signal_watch {
     _Atomic int wake_fd_1; /* the descriptor + 1; 0: the slot is free */
     bool taken;
@@ -36,7 +38,9 @@ struct signal_entry {
     bool has_inner;
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
     _Atomic int first_pid;
-    _Atomic long inside; /* the thread that runs our handler: finds a chain that is a ring */
+    _Atomic unsigned installs;       /* orders what install wrote before what a handler reads */
+    _Atomic long inside[INSIDE_MAX]; /* threads that run our handler: finds a chain that is a ring;
+                                        0 = free */
 };
 
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -105,6 +109,27 @@ static void chain(const struct sigaction *old, int signo, siginfo_t *info, void 
         old->sa_handler(signo);
 }
 
+/* The slot of a thread that runs our handler: each its own, so that threads which come and go in any
+ * order leave nothing behind. NULL: all are taken; then a ring would not be found. */
+static _Atomic long *enter(struct signal_entry *entry, long self)
+{
+    for (size_t i = 0; i < INSIDE_MAX; i++) {
+        long nobody = 0;
+
+        if (atomic_compare_exchange_strong(&entry->inside[i], &nobody, self))
+            return &entry->inside[i];
+    }
+    return NULL;
+}
+
+static bool is_inside(const struct signal_entry *entry, long self)
+{
+    for (size_t i = 0; i < INSIDE_MAX; i++)
+        if (atomic_load(&entry->inside[i]) == self)
+            return true;
+    return false;
+}
+
 static void handle(int signo, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -112,13 +137,15 @@ static void handle(int signo, siginfo_t *info, void *context)
     long self = syscall(SYS_gettid);
     bool child = getpid() != atomic_load(&owner_pid);
 
-    if (atomic_load(&entry->inside) != self) {
-        long outer = atomic_exchange(&entry->inside, self);
+    (void)atomic_load(&entry->installs);
+    if (!is_inside(entry, self)) {
+        _Atomic long *slot = enter(entry, self);
 
         if (!child)
             record(signo, info != NULL ? (int)info->si_pid : 0, false);
         chain(&entry->old, signo, info, context, child);
-        atomic_store(&entry->inside, outer);
+        if (slot != NULL)
+            atomic_store(slot, 0);
     } else if (entry->has_inner) { /* the handler that we chain to has chained to us */
         chain(&entry->inner, signo, info, context, child);
     }
@@ -161,7 +188,7 @@ static bool install(int signo)
     }
     entry->old = old;
     entry->installed = true;
-    atomic_fetch_add(&entry->inside, 0); /* a handler reads it first: then it sees the above */
+    atomic_fetch_add(&entry->installs, 1); /* a handler reads it first: then it sees the above */
     return sigaction(signo, &ours, NULL) == 0;
 }
 

@@ -9,7 +9,10 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -133,6 +136,74 @@ static void the_hosts_handler_still_runs_and_is_given_back(void **state)
     assert_true(current(SIGTERM) == host_handler);
     raise(SIGTERM);
     assert_int_equal(host_calls, 2);
+}
+
+/* --- the same signal in two threads at once ------------------------------------------------------ */
+
+static sem_t inside[2], go_on[2], came_out;
+static _Atomic int turns;
+
+/* Holds the first two that come, each until it is let go. */
+static void slow_handler(int signo)
+{
+    int turn = atomic_fetch_add(&turns, 1);
+
+    (void)signo;
+    if (turn >= 2)
+        return;
+    sem_post(&inside[turn]);
+    while (sem_wait(&go_on[turn]) != 0)
+        continue;
+}
+
+static void *raise_here(void *arg)
+{
+    (void)arg;
+    pthread_kill(pthread_self(), SIGUSR1);
+    sem_post(&came_out);
+    return NULL;
+}
+
+static void *raise_twice(void *arg)
+{
+    sem_t *again = arg;
+
+    raise_here(NULL);
+    while (sem_wait(again) != 0)
+        continue;
+    return raise_here(NULL);
+}
+
+/* One enters, another enters, the first leaves, the second leaves: no trace of them may stay. */
+static void two_threads_in_the_handler_hide_no_later_signal(void **state)
+{
+    struct signal_watch *watch = NULL;
+    pthread_t first, second;
+    sem_t again;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sem_init(&inside[i], 0, 0);
+        sem_init(&go_on[i], 0, 0);
+    }
+    sem_init(&came_out, 0, 0);
+    sem_init(&again, 0, 0);
+    set_plain(SIGUSR1, slow_handler);
+    assert_int_equal(signal_watch((const int[]){SIGUSR1}, 1, wake_fd, &watch, NULL), MUSTER_OK);
+    assert_int_equal(pthread_create(&first, NULL, raise_twice, &again), 0);
+    sem_wait(&inside[0]);
+    assert_int_equal(pthread_create(&second, NULL, raise_here, NULL), 0);
+    sem_wait(&inside[1]);
+    for (int i = 0; i < 2; i++) {
+        sem_post(&go_on[i]);
+        sem_wait(&came_out);
+    }
+    assert_int_equal(atomic_load(&turns), 2);
+    sem_post(&again);
+    pthread_join(first, NULL);
+    pthread_join(second, NULL);
+    assert_int_equal(atomic_load(&turns), 3); /* the host's handler ran for the third too */
+    signal_unwatch(&watch);
 }
 
 static void no_other_signal_is_touched(void **state)
@@ -279,6 +350,7 @@ int main(void)
         TEST(a_signal_is_told_once_and_names_its_sender),
         TEST(a_burst_is_counted_from_its_first_signal),
         TEST(the_hosts_handler_still_runs_and_is_given_back),
+        TEST(two_threads_in_the_handler_hide_no_later_signal),
         TEST(no_other_signal_is_touched),
         TEST(the_host_may_report_a_signal_itself),
         TEST(every_node_of_the_process_is_told),
