@@ -358,8 +358,9 @@ void muster_notify_signal(int signo)
 static enum wire_leave_why why_leaving(const struct muster_node *node,
                                        const struct member_view *view, int code)
 {
-    if (view->mode != VIEW_END) /* who closes inside a scope did not finish it */
-        return code == 0 && !node->scope_open ? LEAVE_FINISHED : LEAVE_FAILED;
+    if (view->mode != VIEW_END) /* who closes inside a scope or a hold did not finish it */
+        return code == 0 && !node->scope_open && node->hold_depth == 0 ? LEAVE_FINISHED
+                                                                       : LEAVE_FAILED;
     if (view->leave_restart)
         return LEAVE_PREEMPTED;
     return view->end.status == MUSTER_E_STEP ? LEAVE_FAILED : LEAVE_ERROR;
@@ -388,7 +389,8 @@ static enum muster_status close_alone(struct muster_node *node, int code, struct
 {
     struct muster_error why;
 
-    if (!node->restored || code != 0 || node->scope_open || /* inside a step: no state to save */
+    if (!node->restored || code != 0 || node->scope_open ||
+        node->hold_depth > 0 || /* inside a step, or what is to be saved whole: no state to save */
         local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED)
         return MUSTER_OK;
     if (err != NULL)

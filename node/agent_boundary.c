@@ -325,8 +325,9 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     gate_close(agent->gate);
     agent->gate->due = INT64_MAX;
     /* A program that finished has ended its last step; one that failed between two boundaries is in
-     * the middle of a step, and its state is that of none. */
-    bool broken = gate_begun(agent->gate) > gate_done(agent->gate) && why == LEAVE_FAILED;
+     * the middle of a step, or of what it held together, and its state is that of none. */
+    bool broken = why == LEAVE_FAILED && (gate_begun(agent->gate) > gate_done(agent->gate) ||
+                                          atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
     if (post != NULL && !agent->leaving) {
         post->input.why = why;

@@ -290,6 +290,19 @@ static void inside_a_hold_no_boundary_is_passed(void **state)
     muster_node_close(&node, 0, NULL);
 }
 
+static void who_closes_inside_a_hold_saves_nothing(void **state)
+{
+    muster_node_t *node = open_node();
+
+    (void)state;
+    run_to(node, 2);
+    muster_node_hold(node); /* between two steps: what follows is to be saved whole or not at all */
+    f.weight = 77;
+    notify(node);
+    muster_node_close(&node, 0, NULL);
+    assert_false(there_is("2"));
+}
+
 static int save_fn(const struct muster_save_context *context)
 {
     char path[4096];
@@ -448,6 +461,7 @@ int main(void)
         TEST(a_loop_of_its_own_counts_by_save_if_preempted),
         TEST(a_scope_is_one_step),
         TEST(inside_a_hold_no_boundary_is_passed),
+        TEST(who_closes_inside_a_hold_saves_nothing),
         TEST(the_programs_own_functions_save_and_restore),
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(with_restore_later_the_first_step_waits_for_restore),

@@ -208,7 +208,8 @@ MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, co
 
 /* No save between hold and release: they bracket a part that must not be interrupted, inside a step
  * or between two. They count no step. Boundaries inside are refused (MUSTER_E_ARGUMENT, nothing
- * runs). While the others wait for this rank they are told that it holds. Nest. Training thread. */
+ * runs); a close inside saves nothing and counts as a failure. While the others wait for this rank they
+ * are told that it holds. Nest. Training thread. */
 MUSTER_API void muster_node_hold(muster_node_t *node);
 MUSTER_API void muster_node_release(muster_node_t *node);
 
