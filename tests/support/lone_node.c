@@ -108,6 +108,7 @@ const struct wire_msg *lone_await(enum wire_type type)
                          MUSTER_OK);
         if (lone.heard.type != WIRE_HELLO)
             answer_routine(&lone.heard);
+        lone.saves_told += lone.heard.type == WIRE_SAVED;
         if (lone.heard.type == type)
             return &lone.heard;
     } while (lone_now_ms() < until);
@@ -168,6 +169,8 @@ static int step(void *arg)
         poll(NULL, 0, 1);
     if (atomic_load(&lone.fail_code) != 0)
         return atomic_load(&lone.fail_code);
+    if (atomic_load(&lone.hold))
+        muster_node_hold(lone.node); /* the next boundary is refused, and the program closes */
     lone.weight++;
     poll(NULL, 0, 1);
     return 0;

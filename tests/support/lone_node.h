@@ -28,6 +28,7 @@ struct lone {
     uint64_t incarnation, seq, epoch;
     struct arena arena;
     struct wire_msg heard;
+    int saves_told; /* SAVED messages among what was heard */
     int nag; /* a signal that this process gets as long as the broker waits; 0 = none */
     /* the node's program */
     struct muster_node_options options; /* may be changed before lone_start */
@@ -40,6 +41,7 @@ struct lone {
     _Atomic bool slow;     /* the step waits until this is false */
     _Atomic int in_step;   /* steps that have begun */
     _Atomic int fail_code; /* what the step returns */
+    _Atomic bool hold;     /* the step begins a hold */
     _Atomic bool stop;     /* the loop ends by itself */
     _Atomic int on_error_calls;
     struct muster_error on_error_seen;

@@ -215,6 +215,29 @@ static void a_failed_step_is_told_and_ends_this_node(void **state)
     assert_int_equal(lone.error.code, 19);
 }
 
+static void who_closes_inside_a_hold_saves_nothing(void **state)
+{
+    int64_t save_step;
+
+    (void)state;
+    lone_start();
+    lone_welcome_and_start();
+    lone_await_steps(1);
+    atomic_store(&lone.slow, true);
+    lone_await_steps(atomic_load(&lone.in_step) + 1); /* now deep in a step */
+    lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
+    save_step = lone_await(WIRE_REPORT)->u.report.begun;
+    lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, save_step, MEMBER_FLAG_WRITER);
+    atomic_store(&lone.hold, true);
+    atomic_store(&lone.slow, false); /* it stands at the save step, and holds */
+    lone_await(WIRE_LEAVE);
+    assert_int_equal(lone.heard.u.leave.why, LEAVE_FAILED);
+    assert_int_equal(lone.heard.u.leave.done, save_step);
+    lone_end();
+    assert_int_equal(lone.run_status, MUSTER_E_ARGUMENT);
+    assert_int_equal(lone.saves_told, 0);
+}
+
 static void another_ranks_failure_frees_a_blocked_step_and_is_named(void **state)
 {
     (void)state;
@@ -301,6 +324,7 @@ int main(void)
         TEST(a_signal_becomes_a_notice_while_a_step_runs),
         TEST(the_programs_own_notice_is_told_with_its_time),
         TEST(a_failed_step_is_told_and_ends_this_node),
+        TEST(who_closes_inside_a_hold_saves_nothing),
         TEST(another_ranks_failure_frees_a_blocked_step_and_is_named),
         TEST(a_step_that_was_broken_off_is_saved_as_if_it_had_not_begun),
         TEST(garbage_from_the_network_changes_nothing),
