@@ -383,6 +383,9 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
             *err = view->refused;
         return view->refused.status;
     }
+    if (agent->misfit.status != MUSTER_OK)
+        return error_set(err, agent->misfit.status, "the broker at %s cannot be joined: %.700s",
+                         agent->broker, agent->misfit.text);
     if (agent->frames_heard == 0 && waited_ms >= connect_ms)
         return error_set(err, MUSTER_E_BROKER,
                          "no broker answered at %s within %lld ms; start one with `musterd`, or "

@@ -253,10 +253,13 @@ static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
     struct wire_msg message;
     struct muster_error err;
     struct member_input input = {.kind = MEMBER_FRAME, .message = &message};
+    enum muster_status status;
 
     arena_reset(&agent->frame_arena);
-    if (wire_decode(frame, size, &agent->frame_arena, &message, &err) != MUSTER_OK ||
-        wire_is_up(message.type)) {
+    status = wire_decode(frame, size, &agent->frame_arena, &message, &err);
+    if (status == MUSTER_E_VERSION && agent->misfit.status == MUSTER_OK)
+        agent->misfit = err; /* who waits to join is told; a member trains on */
+    if (status != MUSTER_OK || wire_is_up(message.type)) {
         if (agent->bad_frames++ == 0) /* counted, told once, never obeyed */
             agent_log(agent, 1, "a frame that is no broker's message was dropped (%zu bytes)",
                       size);

@@ -41,6 +41,7 @@ struct agent {
     bool faulted; /* the view ends with E_FAULT, the core is not fed any more */
     uint64_t passes;
     uint64_t frames_heard;
+    struct muster_error misfit; /* status != OK: the broker speaks another version */
     struct post *first_post, *last_post;
     uint64_t posted, consumed; /* counts; at most AGENT_POSTS_MAX apart */
     uint64_t saving_round; /* the training thread writes into this round's directory; 0 = none */

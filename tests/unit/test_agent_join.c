@@ -130,6 +130,23 @@ static void a_termination_while_the_job_assembles_is_left_with_the_restart_code(
     assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
 }
 
+static void a_broker_of_another_version_is_named_as_that(void **state)
+{
+    const uint8_t frame[] = {0x92, WIRE_VERSION + 1, WIRE_REFUSED};
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    lone_start();
+    lone_await(WIRE_HELLO);
+    assert_true(zmq_send(lone.router, lone.route, (size_t)lone.route_size, ZMQ_SNDMORE) >= 0);
+    assert_true(zmq_send(lone.router, frame, sizeof frame, 0) >= 0);
+    lone_end();
+    assert_int_equal(lone.open_status, MUSTER_E_VERSION);
+    assert_non_null(strstr(lone.error.text, lone.command));
+    assert_non_null(strstr(lone.error.text, "protocol version 2"));
+    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
+}
+
 static void a_checkpoint_that_cannot_be_read_is_an_error_of_open_and_told(void **state)
 {
     (void)state;
@@ -159,6 +176,7 @@ int main(void)
         TEST(a_signal_before_joining_leaves_by_the_exit_policy),
         TEST(a_notice_ends_the_wait_for_a_broker_that_is_not_there),
         TEST(a_termination_while_the_job_assembles_is_left_with_the_restart_code),
+        TEST(a_broker_of_another_version_is_named_as_that),
         TEST(a_checkpoint_that_cannot_be_read_is_an_error_of_open_and_told),
     };
 

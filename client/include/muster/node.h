@@ -149,7 +149,7 @@ struct muster_node_options {
  * constructor of PreemptionCheckpointHandler).
  * Blocks: until joined (connect_timeout_ms, open_timeout_ms), then for the restore (join_timeout_ms).
  * Copies options. *ret_node is owned by the caller: muster_node_close.
- * MUSTER_E_BROKER nobody answered · MUSTER_E_ARGUMENT options or identity wrong · MUSTER_E_RANK,
+ * MUSTER_E_BROKER nobody answered · MUSTER_E_VERSION it speaks another version · MUSTER_E_ARGUMENT options or identity wrong · MUSTER_E_RANK,
  * _RANK_TAKEN, _WORLD_SIZE, _LAYOUT refused · MUSTER_E_JOB the directory is another job's ·
  * MUSTER_E_IO it cannot be written · MUSTER_E_RESTORE the checkpoint cannot be read. */
 MUSTER_API enum muster_status muster_node_open(const struct muster_node_options *options,
