@@ -49,9 +49,9 @@ int callback_thread(pthread_t *ret_thread, void *(*run)(void *arg), void *arg)
 
 bool callback_join(pthread_t thread, int64_t limit_ms)
 {
-    struct timespec until = after(CLOCK_REALTIME, limit_ms);
+    struct timespec until = after(CLOCK_MONOTONIC, limit_ms); /* the wall clock may be set back */
 
-    if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
         return true;
     pthread_detach(thread); /* what is left of it goes with it, should it ever end */
     return false;
