@@ -54,6 +54,21 @@ static void sink_put(struct output_sink *sink, const char *data, size_t length)
     sink->length += length;
 }
 
+/* A reader that went away knows; a disk that is full says nothing by itself. */
+static void sink_lost(struct output_sink *sink, int code)
+{
+    char line[160];
+
+    sink->gone = true;
+    if (code == EPIPE || sink->complaints == NULL)
+        return;
+    snprintf(line, sizeof line,
+             "muster run: the standard output cannot be written (%s); what the ranks print there "
+             "is lost from here on\n",
+             strerror(code));
+    sink_put(sink->complaints, line, strlen(line));
+}
+
 /* Whole lines where the chunk holds one, so that another writer to the pipe gets none torn. */
 static size_t sink_chunk(const struct output_sink *sink, size_t start)
 {
@@ -78,7 +93,8 @@ void output_write(struct output_sink *sink)
         written = write(sink->fd, sink->queue + start, sink_chunk(sink, start));
         if (written < 0 && (errno == EAGAIN || errno == EINTR))
             break;
-        sink->gone = written <= 0;
+        if (written <= 0)
+            sink_lost(sink, written < 0 ? errno : ENOSPC);
         start = sink->gone ? sink->length : start + (size_t)written;
     }
     sink->length -= start;
@@ -305,6 +321,8 @@ enum muster_status output_open(struct output *ret, int rank_count, int first_ran
     }
     ret->to_out = &ret->sinks[0];
     ret->to_err = &ret->sinks[one_file(STDOUT_FILENO, STDERR_FILENO) ? 0 : 1];
+    if (ret->to_err != ret->to_out)
+        ret->sinks[0].complaints = ret->to_err;
     if (directory != NULL && mkdir(directory, 0777) != 0 && errno != EEXIST)
         status = error_set_code(err, MUSTER_E_IO, errno, "cannot make the directory %.400s: %s",
                                 directory, strerror(errno));

@@ -62,3 +62,9 @@ expect_code 0 "output to a pipe"
 # A reader that goes away does not end the job.
 "$MUSTER" run -- bash -c 'for i in {1..20000}; do echo $i; done; touch "$dir/done"' 2>"$dir/err" | head -n 1 >"$dir/out"
 [ "${PIPESTATUS[0]}" = 0 ] && [ -e "$dir/done" ] || fail "the job died with its reader"
+
+# A full disk behind it does not end the job either, but it is told, once.
+"$MUSTER" run -- bash -c 'for i in {1..20000}; do echo $i; done' >/dev/full 2>"$dir/err"
+[ $? = 0 ] || fail "the job died of a full disk"
+expect err "the standard output cannot be written (No space left on device)"
+[ "$(grep -c "cannot be written" "$dir/err")" = 1 ] || fail "a full disk was told more than once"
