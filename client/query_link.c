@@ -142,9 +142,31 @@ static enum muster_status receive(struct query_link *link, int64_t until_ms,
     return MUSTER_OK; /* what is no answer of ours is dropped */
 }
 
+/* The broker cannot write now. It may hold the order in a batch that it writes later, so this is no
+ * refusal: the order, which has its number, is repeated. */
+static bool is_put_off(const struct wire_msg *answer)
+{
+    return answer->type == WIRE_ACK && answer->u.ack.code == MUSTER_E_STORAGE;
+}
+
+static enum muster_status no_answer(const struct query_link *link, const char *put_off,
+                                    struct muster_error *err)
+{
+    if (put_off[0] != '\0')
+        return error_set(err, MUSTER_E_STORAGE,
+                         "%s; the order may still be carried out when the broker can write again",
+                         put_off);
+    return error_set(
+        err, MUSTER_E_BROKER,
+        "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
+        "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
+        link->address, link->timeout_ms / 1000.0);
+}
+
 static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
                               struct wire_msg *ret_answer, struct muster_error *err)
 {
+    char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "";
     int64_t end_ms = now_ms() + link->timeout_ms;
     int64_t wait_ms = RESEND_MIN_MS;
     size_t size;
@@ -166,16 +188,17 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
             bool got = false;
             enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
 
-            if (status != MUSTER_OK || got)
+            if (got && is_put_off(ret_answer))
+                snprintf(put_off, sizeof put_off, "%s",
+                         ret_answer->u.ack.text[0] != '\0'
+                             ? ret_answer->u.ack.text
+                             : muster_status_sentence(MUSTER_E_STORAGE));
+            else if (status != MUSTER_OK || got)
                 return status;
         }
         wait_ms = wait_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : wait_ms * 2;
     }
-    return error_set(
-        err, MUSTER_E_BROKER,
-        "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
-        "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
-        link->address, link->timeout_ms / 1000.0);
+    return no_answer(link, put_off, err);
 }
 
 enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,

@@ -143,6 +143,42 @@ static void an_order_is_repeated_with_its_number_until_answered(void **state)
     assert_int_equal(stage.requests[0], stage.requests[2]);
 }
 
+/* The broker keeps the batch that holds the order, and repeats meet a full disk until it is written. */
+static bool has_room_the_third_time(struct stage *stage, int count, const struct wire_msg *question,
+                                    struct wire_msg *answer)
+{
+    bool room = stage->garbage_first ? false : count > 2;
+
+    answer->type = WIRE_ACK;
+    answer->u.ack.request = question->up.request;
+    answer->u.ack.code = room ? MUSTER_OK : MUSTER_E_STORAGE;
+    answer->u.ack.text = room ? "" : "no room for the database; free disk space";
+    answer->u.ack.value = 18;
+    return true;
+}
+
+static void a_full_disk_is_no_answer_to_an_order(void **state)
+{
+    struct stage stage = {.count = 0};
+    muster_client_t *client = open_stage(&stage, has_room_the_third_time, 10000);
+    struct muster_error err;
+    int64_t round = 0;
+
+    (void)state;
+    assert_int_equal(muster_client_notify(client, "words", "x", 1, 500, "why", &round, &err),
+                     MUSTER_OK);
+    assert_int_equal(round, 18);
+    close_stage(&stage, &client);
+
+    stage = (struct stage){.garbage_first = true}; /* it stays full */
+    client = open_stage(&stage, has_room_the_third_time, 300);
+    assert_int_equal(muster_client_notify(client, "words", "x", 1, 500, "why", &round, &err),
+                     MUSTER_E_STORAGE);
+    assert_non_null(strstr(err.text, "no room for the database; free disk space"));
+    assert_non_null(strstr(err.text, "may still be carried out"));
+    close_stage(&stage, &client);
+}
+
 static bool refuses(struct stage *stage, int count, const struct wire_msg *question,
                     struct wire_msg *answer)
 {
@@ -245,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_repeated_with_its_number_until_answered),
+        cmocka_unit_test(a_full_disk_is_no_answer_to_an_order),
         cmocka_unit_test(a_refusal_has_the_brokers_code_and_text),
         cmocka_unit_test(pages_are_asked_for_until_there_is_no_more),
         cmocka_unit_test(a_broker_that_promises_rows_and_sends_none_is_an_error),

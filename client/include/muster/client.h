@@ -328,8 +328,8 @@ MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, si
 
 /* All three return when the broker has committed the order. They may be repeated after an error
  * without doing it twice: an id names the same notice or the same save.
- * MUSTER_E_BROKER no answer within the timeout, the order may or may not have been taken: repeat it
- * with the same id · MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job,
+ * MUSTER_E_BROKER no answer within the timeout, MUSTER_E_STORAGE the broker could not write for so
+ * long: the order may or may not have been taken, repeat it with the same id · MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job,
  * rank or notice · any other code is the broker's refusal with its text. */
 
 /* Tells that a rank will be ended: {id, rank, grace_ms (-1 = not known), text}. All strings are
