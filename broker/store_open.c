@@ -148,7 +148,9 @@ static enum muster_status write_pid(const char *lock, int fd, struct muster_erro
     if (ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)length, 0) == length)
         return MUSTER_OK;
     return error_set_code(err, errno == ENOSPC ? MUSTER_E_STORAGE : MUSTER_E_IO, errno,
-                          "cannot write lock file %s: %s", lock, strerror(errno));
+                          "cannot write lock file %s: %s; free disk space, or choose another "
+                          "place for the database with --db",
+                          lock, strerror(errno));
 }
 
 enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
@@ -167,8 +169,10 @@ enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
             close(fd);
         fd = open_lock(lock, &created);
         if (fd < 0)
-            return error_set_code(err, MUSTER_E_IO, errno, "cannot open lock file %s: %s", lock,
-                                  strerror(errno));
+            return error_set_code(err, MUSTER_E_IO, errno,
+                                  "cannot open lock file %s: %s; choose a place for the database "
+                                  "where files can be made with --db",
+                                  lock, strerror(errno));
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             status = errno == EWOULDBLOCK
                          ? held_by_another(path, fd, err)
