@@ -64,6 +64,7 @@ int tool_fail_status(enum muster_status status, const struct muster_error *err)
     case MUSTER_E_CORRUPT:
     case MUSTER_E_BUSY:
     case MUSTER_E_SCHEMA:
+    case MUSTER_E_STORAGE: /* the broker cannot write: an order may still be carried out */
         code = TOOL_UNREACHABLE;
         break;
     case MUSTER_E_NOT_FOUND:
