@@ -29,7 +29,7 @@ struct lone {
     struct arena arena;
     struct wire_msg heard;
     int saves_told; /* SAVED messages among what was heard */
-    int nag; /* a signal that this process gets as long as the broker waits; 0 = none */
+    int nag;        /* a signal that this process gets as long as the broker waits; 0 = none */
     /* the node's program */
     struct muster_node_options options; /* may be changed before lone_start */
     muster_state_t *state;
