@@ -322,7 +322,8 @@ void round_policy(struct member *m, int64_t step)
         round_arrived(m); /* an open round comes first and stands for this save */
         return;
     }
-    if (m->link != LINK_JOINED || m->error.status != MUSTER_OK) {
+    if (m->link != LINK_JOINED || m->error.status != MUSTER_OK ||
+        m->pending_count >= PENDING_POLICY_MAX) {
         view_open_or_end(m); /* nobody can agree now: skip it */
         return;
     }
@@ -432,8 +433,13 @@ void manifest_begin(struct member *m, uint64_t checkpoint)
             return;
     if (m->manifest == 0)
         manifest_start(m, checkpoint);
-    else if (m->manifests_waiting_count < ROUNDS_ACTIVE_MAX)
+    else if (m->manifests_waiting_count < MANIFESTS_WAITING_MAX)
         m->manifests_waiting[m->manifests_waiting_count++] = checkpoint;
+    else
+        member_log(m, 1,
+                   "checkpoint %llu stays without a manifest: %d wait to be written already; save "
+                   "less often",
+                   (unsigned long long)checkpoint, MANIFESTS_WAITING_MAX);
 }
 
 void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)

@@ -15,6 +15,8 @@
 #define STEP_TIMES_MAX 32
 #define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
 #define GAP_REPEAT_MS 200
+#define PENDING_POLICY_MAX (PENDING_MAX / 4) /* the rest is for notices, reports, a shard's FILES */
+#define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
 #define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
 
@@ -117,7 +119,7 @@ struct member {
     /* manifest */
     uint64_t manifest; /* checkpoint being fetched or written, 0 = none */
     bool manifest_writing;
-    uint64_t manifests_waiting[ROUNDS_ACTIVE_MAX];
+    uint64_t manifests_waiting[MANIFESTS_WAITING_MAX];
     size_t manifests_waiting_count;
     int64_t manifest_late; /* who closes waits no longer for it; the next launch repairs it */
     uint64_t manifest_generation;

@@ -523,6 +523,36 @@ static void a_choice_that_cannot_be_repaired_is_a_failed_restore(void **state)
     }
 }
 
+/* Policy saves may follow each other faster than a slow disk takes manifests. */
+static void no_manifest_is_lost_when_many_wait_for_a_slow_disk(void **state)
+{
+    struct member_fixture *f = *state;
+    const uint64_t count = 12;
+
+    for (uint64_t round = 1; round <= count; round++) {
+        member_stand(f, (int64_t)round);
+        member_decision(f, round, CAUSE_POLICY, (int64_t)round, 2);
+        member_arrive(f);
+        member_saved(f, round, 1);
+        member_commit(f, round, CAUSE_POLICY, (int64_t)round, true);
+        member_ack_all(f);
+    }
+    for (uint64_t round = 1; round <= count; round++) {
+        struct wire_msg message = member_down(f, WIRE_MANIFEST_CHUNK);
+
+        message.u.manifest_chunk = (struct wire_manifest_chunk){
+            .checkpoint = round, .round_generation = 1, .step = (int64_t)round, .total = 2};
+        message.u.manifest_chunk.bytes.data = (const uint8_t *)"{}";
+        message.u.manifest_chunk.bytes.size = 2;
+        member_frame(f, message);
+        assert_non_null(member_did(f, MEMBER_WRITE_MANIFEST));
+        assert_int_equal(member_did(f, MEMBER_WRITE_MANIFEST)->round, round);
+        member_feed(f, (struct member_input){
+                           .kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = round, .text = "/c"});
+        member_ack_all(f);
+    }
+}
+
 /* --- leaving ------------------------------------------------------------------------------------------------------- */
 
 struct close_case {
@@ -706,6 +736,7 @@ int main(void)
         T(events_that_end_the_generation_end_the_node, running),
         T(an_older_choice_is_restored_instead, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
+        T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, running),
         T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
         T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
         T(closing_at_the_save_step_is_an_arrival, running),

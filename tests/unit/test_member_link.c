@@ -733,6 +733,22 @@ static void only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble(void 
     assert_member(f, "log");
 }
 
+/* A broker that cannot write, or that is stopped, for many policy saves: what they left behind in the queue
+ * must not cost the job its termination. */
+static void saves_that_were_given_up_leave_room_for_a_notice(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int64_t step = 1; step <= 2 * PENDING_MAX; step++) {
+        member_stand(f, step);
+        member_policy(f);
+        member_pass(f, THAW_MS, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    }
+    member_notice(f, "n", 60000);
+    assert_non_null(member_sent(f, WIRE_NOTICE));
+}
+
 static void a_hint_only_shows(void **state)
 {
     struct member_fixture *f = *state;
@@ -787,6 +803,7 @@ int main(void)
         T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, running),
         T(the_earliest_deadline_is_never_the_one_without_a_place, running),
         T(only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble, running),
+        T(saves_that_were_given_up_leave_room_for_a_notice, running),
         T(a_hint_only_shows, running),
     };
 
