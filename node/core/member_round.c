@@ -54,6 +54,7 @@ static void arm_exit(struct member *m, bool restart)
     if (at < m->exit_at)
         m->exit_at = at;
     m->exit_restart = restart;
+    m->exit_begun = m->begun;
 }
 
 static bool has_stepped(const struct member *m)
@@ -668,8 +669,9 @@ static void exit_process(struct member *m)
 
 void part_tick(struct member *m)
 {
-    if (m->exit_at != NEVER && m->begun == m->done && !blocked_in_setup(m))
-        m->exit_at = NEVER; /* it came back */
+    if (m->exit_at != NEVER &&
+        ((m->begun == m->done && !blocked_in_setup(m)) || m->begun != m->exit_begun))
+        m->exit_at = NEVER; /* it came back; the end arms it anew for a later one */
     if (m->now >= m->exit_at)
         exit_process(m);
     if (m->manifest != 0 && !m->manifest_writing && m->now >= m->manifest_ask_at)

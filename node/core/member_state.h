@@ -135,6 +135,7 @@ struct member {
     int64_t error_until;       /* a round was announced to come first; NEVER = none awaited */
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
+    int64_t exit_begun; /* the step that does not return */
     bool own_failure;
     bool restored;   /* open has returned, or is about to */
     bool broken_off; /* on_error was asked to free the running step */

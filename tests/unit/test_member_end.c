@@ -553,6 +553,22 @@ static void no_manifest_is_lost_when_many_wait_for_a_slow_disk(void **state)
     }
 }
 
+/* After another rank's error a round may still be served, some long steps away. */
+static void steps_that_return_do_not_end_the_process(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 5);
+    member_freeze(f, 1, CAUSE_TERMINATION, false);
+    member_decision(f, 1, CAUSE_TERMINATION, 8, 1);
+    member_peer_error(f, 2, true);
+    for (int64_t step = 5; step <= 8; step++) {
+        member_in_step(f, step);
+        member_pass(f, f->m->options.abort_timeout_ms / 2, true);
+        assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+    }
+}
+
 /* --- leaving ------------------------------------------------------------------------------------------------------- */
 
 struct close_case {
@@ -737,6 +753,7 @@ int main(void)
         T(an_older_choice_is_restored_instead, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
         T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, running),
+        T(steps_that_return_do_not_end_the_process, running),
         T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
         T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
         T(closing_at_the_save_step_is_an_arrival, running),
