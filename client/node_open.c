@@ -230,6 +230,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .watch_period_ms = o->termination.watcher_period_ms,
         .signals = node->signals,
         .signal_count = node->signal_count,
+        .sources = &node->sources,
         .save_every_steps = o->save_every_steps,
     };
     enum muster_status status = agent_open(&options, &node->agent, err);
@@ -258,6 +259,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
                                           .watch_period_ms = o->termination.watcher_period_ms,
                                           .signals = node->signals,
                                           .signal_count = node->signal_count,
+                                          .sources = &node->sources,
                                           .save_every_steps = o->save_every_steps};
     enum muster_status status;
 

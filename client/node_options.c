@@ -175,6 +175,18 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
     return MUSTER_OK;
 }
 
+static enum muster_status take_sources(struct muster_node *node, struct muster_error *err)
+{
+    const char *text = node->options.termination.sources;
+    enum muster_status status;
+
+    if (text == NULL)
+        text = environment("MUSTER_NOTICE_SOURCES");
+    status = sources_parse(text, &node->sources, err);
+    node->options.termination.sources = NULL; /* it was borrowed for the call */
+    return status;
+}
+
 static enum muster_status take_termination(struct muster_node *node, struct muster_error *err)
 {
     struct muster_termination_config *t = &node->options.termination;
@@ -246,6 +258,8 @@ enum muster_status node_configure(struct muster_node *node,
         status = take_places(node, err);
     if (status == MUSTER_OK)
         status = take_termination(node, err);
+    if (status == MUSTER_OK)
+        status = take_sources(node, err);
     if (status == MUSTER_OK)
         status = take_timeouts(node, err);
     node->options.job = node->job; /* the caller's strings were borrowed for the call */

@@ -33,6 +33,7 @@ struct muster_node {
     uint64_t incarnation;
     int signals[NODE_SIGNALS_MAX];
     size_t signal_count;
+    struct source_list sources;
     char identity_note[256];
     bool join_timeout_default; /* the option was 0 */
     bool restored;

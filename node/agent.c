@@ -1,6 +1,8 @@
 /* agent - see agent.h. Opening, the thread's loop, closing. */
 #include "node/agent_state.h"
 
+#include "node/notice/callback.h"
+
 #include "schema/error.h"
 
 #include <errno.h>
@@ -191,13 +193,19 @@ static enum muster_status start_sources(struct agent *agent, struct muster_error
     const struct agent_options *o = &agent->options;
     const struct tell_hooks hooks = {
         .on_error = o->hooks.on_error, .log = o->hooks.log, .arg = o->hooks.arg};
+    const struct watch_options watch = {.signals = o->signals,
+                                        .signal_count = o->signal_count,
+                                        .ask = o->hooks.watch,
+                                        .arg = o->hooks.arg,
+                                        .ask_period_ms = o->watch_period_ms,
+                                        .sources = o->sources,
+                                        .seed = o->member.incarnation,
+                                        .wake_fd = agent->wake_fd};
     enum muster_status status = tell_start(&hooks, &agent->tell, err);
 
     if (status == MUSTER_OK)
-        status = signal_watch(o->signals, o->signal_count, agent->wake_fd, &agent->signals, err);
-    if (status == MUSTER_OK)
-        status = callback_start(o->hooks.watch, o->hooks.arg, o->watch_period_ms, agent->wake_fd,
-                                &agent->callback, err);
+        status = watch_open(&watch, &agent->watch, err);
+    agent->options.sources = NULL; /* it was borrowed for the call */
     return status;
 }
 
@@ -286,12 +294,10 @@ void agent_destroy(struct agent **agent)
     if (a->writer != NULL)
         await_writer(a);
     if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
-        callback_abandon(a->callback);
-        signal_unwatch(&a->signals);
+        watch_silence(a->watch);
         return;
     }
-    callback_stop(&a->callback, AGENT_CLOSE_MS); /* after the thread that takes from it */
-    signal_unwatch(&a->signals);
+    watch_close(&a->watch, AGENT_CLOSE_MS);
     writer_destroy(&a->writer);
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);

@@ -13,6 +13,7 @@
 #include "node/agent_save.h"
 #include "node/core/member.h"
 #include "node/gate.h"
+#include "node/notice/sources.h"
 
 struct agent;
 
@@ -31,6 +32,8 @@ struct agent_options {
     int64_t watch_period_ms;
     const int *signals; /* copied */
     size_t signal_count;
+    const struct source_list
+        *sources;             /* borrowed for open; NULL = signals and the callback alone */
     int64_t save_every_steps; /* 0 = none */
 };
 

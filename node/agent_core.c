@@ -199,53 +199,66 @@ static void write_notice_id(const struct agent *agent, const char *source, uint6
              (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
 }
 
-/* Returns the notice's number. */
-static uint64_t feed_notice(struct agent *agent, enum wire_notice_kind kind, const char *source,
-                            const char *text)
+static int64_t left_of(const struct agent *agent, int64_t deadline_boot_ms)
 {
-    char id[NOTICE_ID_MAX + 1];
-    struct member_input input = {.kind = MEMBER_NOTICE,
-                                 .id = id,
-                                 .notice_kind = kind,
-                                 .source = source,
-                                 .left_ms = -1,
-                                 .text = text};
+    if (deadline_boot_ms < 0)
+        return -1;
+    return deadline_boot_ms > agent->now_boot_ms ? deadline_boot_ms - agent->now_boot_ms : 0;
+}
 
-    write_notice_id(agent, source, ++agent->notice_count, id);
-    if (agent->told[0] == '\0')
-        snprintf(agent->told, sizeof agent->told, "%s: %s", source, text);
+static void feed_record(struct agent *agent, const struct notice_record *record)
+{
+    const struct notice_item *item = &record->item;
+    char id[NOTICE_ID_MAX + 1];
+    struct member_input input = {.kind =
+                                     record->withdrawn ? MEMBER_NOTICE_CANCELLED : MEMBER_NOTICE,
+                                 .id = id,
+                                 .notice_kind = item->kind,
+                                 .source = record->source,
+                                 .left_ms = left_of(agent, item->deadline_boot_ms),
+                                 .cancellable = item->cancellable,
+                                 .text = item->text};
+
+    if (record->number == 0) {
+        agent_log(agent, 3, "%s again", item->text);
+        return;
+    }
+    write_notice_id(agent, record->source, record->number, id);
+    if (!record->withdrawn && agent->told[0] == '\0' && wire_notice_ends(item->kind))
+        snprintf(agent->told, sizeof agent->told, "%s: %s", record->source, item->text);
+    if (record->withdrawn)
+        agent_log(agent, 2, "notice %s is withdrawn: %s", id, item->text);
     agent_feed(agent, &input);
-    return agent->notice_count;
 }
 
 void agent_feed_notices(struct agent *agent)
 {
-    struct signal_seen seen;
-    char text[SIGNAL_TEXT_SIZE];
+    struct notice_record record;
+    struct source_status status;
 
-    while (signal_take(agent->signals, &seen)) {
-        signal_describe(&seen, text);
-        if (agent->signal_notice[seen.signo] != 0) /* its notice stands: it says nothing new */
-            agent_log(agent, 3, "%s again", text);
-        else
-            agent->signal_notice[seen.signo] = feed_notice(agent, NOTICE_SIGNAL, "signal", text);
-    }
-    if (callback_take(agent->callback))
-        feed_notice(agent, NOTICE_TERMINATE, "callback", "termination_watcher_fn said so");
+    while (watch_take(agent->watch, &record))
+        feed_record(agent, &record);
+    while (watch_take_change(agent->watch, &status))
+        agent_log(agent, status.state == SOURCE_DEGRADED ? 1 : 2, "notice source %s: %s%s%s",
+                  status.name, source_state_name(status.state), status.text[0] != '\0' ? ": " : "",
+                  status.text);
 }
 
-/* A signal whose notice was cancelled may give another. */
+/* A notice of ours that was cancelled may be given anew. */
 static void note_cancelled(struct agent *agent, const char *cancelled)
 {
     char id[NOTICE_ID_MAX + 1];
+    const char *dash = strrchr(cancelled, '-');
+    const char *first = strchr(cancelled, '-');
+    uint64_t number = dash != NULL ? strtoull(dash + 1, NULL, 10) : 0;
+    char source[SOURCE_NAME_MAX + 1];
 
-    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++) {
-        if (agent->signal_notice[signo] == 0)
-            continue;
-        write_notice_id(agent, "signal", agent->signal_notice[signo], id);
-        if (strcmp(id, cancelled) == 0)
-            agent->signal_notice[signo] = 0;
-    }
+    if (dash == NULL || first == dash || (size_t)(first - cancelled) > SOURCE_NAME_MAX)
+        return;
+    snprintf(source, sizeof source, "%.*s", (int)(first - cancelled), cancelled);
+    write_notice_id(agent, source, number, id);
+    if (strcmp(id, cancelled) == 0 && strcmp(source, "user") != 0)
+        watch_forget(agent->watch, number);
 }
 
 static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)

@@ -5,8 +5,7 @@
 #include "node/agent.h"
 #include "node/agent_tell.h"
 #include "node/link.h"
-#include "node/notice/callback.h"
-#include "node/notice/signal.h"
+#include "node/notice/watch.h"
 #include "node/writer.h"
 
 #include <pthread.h>
@@ -62,10 +61,8 @@ struct agent {
     struct member_actions actions;
     struct arena frame_arena;
     uint8_t *frame; /* WIRE_FRAME_MAX bytes */
-    struct callback *callback;
-    struct signal_watch *signals;
-    uint64_t signal_notice[SIGNAL_NUMBER_MAX + 1]; /* number of its notice that stands; 0 = none */
-    bool end_told;                                 /* a boundary has returned the end */
+    struct watch *watch;
+    bool end_told;                  /* a boundary has returned the end */
     bool exit_wanted, exit_restart; /* the core's MEMBER_EXIT_PROCESS, done with the mutex free */
     int64_t now_boot_ms;
     uint64_t bad_frames;

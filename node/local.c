@@ -2,7 +2,7 @@
 #include "node/local.h"
 
 #include "node/notice/callback.h"
-#include "node/notice/signal.h"
+#include "node/notice/watch.h"
 #include "schema/error.h"
 
 #include <dirent.h>
@@ -33,8 +33,7 @@ struct local {
     char notice[TEXT_MAX + 1];
     bool stop;
 
-    struct callback *callback;
-    struct signal_watch *signals;
+    struct watch *watch;
     int wake_fd;
     pthread_t thread;
     bool thread_started;
@@ -66,12 +65,21 @@ void local_notify(struct local *local, const char *text)
     pthread_mutex_unlock(&local->mutex);
 }
 
+static void say_state(const struct local *local, const struct source_status *status)
+{
+    char text[SOURCE_TEXT_MAX + 64];
+
+    snprintf(text, sizeof text, "notice source %s: %s%s%s", status->name,
+             source_state_name(status->state), status->text[0] != '\0' ? ": " : "", status->text);
+    say(local, status->state == SOURCE_DEGRADED ? 1 : 2, text);
+}
+
 static void *watch(void *arg)
 {
     struct local *local = arg;
     struct pollfd item = {.fd = local->wake_fd, .events = POLLIN};
-    char text[SIGNAL_TEXT_SIZE];
-    struct signal_seen seen;
+    struct notice_record record;
+    struct source_status status;
     uint64_t wakes;
     bool stop = false;
 
@@ -79,12 +87,12 @@ static void *watch(void *arg)
         poll(&item, 1, POLL_MS);
         if (read(local->wake_fd, &wakes, sizeof wakes) < 0)
             wakes = 0; /* nobody woke us */
-        while (signal_take(local->signals, &seen)) {
-            signal_describe(&seen, text);
-            local_notify(local, text);
-        }
-        if (callback_take(local->callback))
-            local_notify(local, "termination_watcher_fn said so");
+        while (watch_take(local->watch,
+                          &record)) /* alone it is acted upon at once: nothing to withdraw */
+            if (record.number != 0 && !record.withdrawn && wire_notice_ends(record.item.kind))
+                local_notify(local, record.item.text);
+        while (watch_take_change(local->watch, &status))
+            say_state(local, &status);
         pthread_mutex_lock(&local->mutex);
         stop = local->stop;
         pthread_mutex_unlock(&local->mutex);
@@ -168,12 +176,16 @@ static enum muster_status start(struct local *local, struct muster_error *err)
         return error_set_code(err, MUSTER_E_IO, errno,
                               "no file descriptor for the node: %s; raise the limit (ulimit -n)",
                               strerror(errno));
-    status = signal_watch(local->options.signals, local->options.signal_count, local->wake_fd,
-                          &local->signals, err);
-    if (status != MUSTER_OK)
-        return status;
-    status = callback_start(local->options.watch, local->options.arg,
-                            local->options.watch_period_ms, local->wake_fd, &local->callback, err);
+    status = watch_open(&(struct watch_options){.signals = local->options.signals,
+                                                .signal_count = local->options.signal_count,
+                                                .ask = local->options.watch,
+                                                .arg = local->options.arg,
+                                                .ask_period_ms = local->options.watch_period_ms,
+                                                .sources = local->options.sources,
+                                                .seed = (uint64_t)getpid(),
+                                                .wake_fd = local->wake_fd},
+                        &local->watch, err);
+    local->options.sources = NULL; /* it was borrowed for the call */
     if (status != MUSTER_OK)
         return status;
     code = callback_thread(&local->thread, watch, local);
@@ -229,8 +241,7 @@ void local_destroy(struct local **local)
             continue;
         pthread_join(l->thread, NULL);
     }
-    callback_stop(&l->callback, LEAVE_MS + 500); /* one that does not return is left behind */
-    signal_unwatch(&l->signals);
+    watch_close(&l->watch, LEAVE_MS + 500); /* a callback that does not return is left behind */
     gate_destroy(&l->gate);
     if (l->wake_fd >= 0)
         close(l->wake_fd);

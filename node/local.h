@@ -8,6 +8,7 @@
 
 #include "node/agent_save.h"
 #include "node/gate.h"
+#include "node/notice/sources.h"
 
 struct local;
 
@@ -19,6 +20,7 @@ struct local_options {
     int64_t watch_period_ms;
     const int *signals;
     size_t signal_count;
+    const struct source_list *sources; /* borrowed for open; NULL = none */
     int64_t save_every_steps;
 };
 

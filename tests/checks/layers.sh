@@ -62,6 +62,8 @@ function check_system(name) {
     if (file ~ /^tests\//) return
     if (name ~ /^sqlite3/ && file !~ /^(broker\/store[^\/]*|client\/dbread[^\/]*)\.[ch]$/)
         wrong("<" name "> belongs to broker/store* and client/dbread* only")
+    if (name ~ /^curl\// && file != "node/notice/http.c")
+        wrong("<" name "> belongs to node/notice/http.c only")
     if (name == "czmq.h" && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|tools\/[^\/]*)$/)
         wrong("<czmq.h> belongs to broker/bus*, broker/main.c and tools only: its first socket replaces signal handlers")
     if (name ~ /^zmq/ && file !~ /^(broker\/(bus[^\/]*|main)\.[ch]|node\/link[^\/]*\.[ch]|client\/query[^\/]*\.[ch]|tools\/[^\/]*)$/)

@@ -105,6 +105,9 @@ struct muster_termination_config {
     muster_save_fn *save_fn; /* NULL = options.state is saved as safetensors */
     muster_restore_fn *restore_fn; /* required with save_fn */
     int signals[8];                /* 0-terminated; all 0 = SIGTERM; first = -1: none */
+    /* More sources of notices, besides signals and termination_watcher_fn: "file:/path,ec2,auto", see
+     * muster(1). NULL = MUSTER_NOTICE_SOURCES from the environment, else none. Borrowed for open. */
+    const char *sources;
 };
 
 struct muster_node_options {

@@ -1,0 +1,175 @@
+/* ledger - see ledger.h. */
+#include "node/notice/ledger.h"
+
+#include <string.h>
+
+void ledger_init(struct ledger *ledger)
+{
+    memset(ledger, 0, sizeof *ledger);
+    ledger->next_number = 1;
+}
+
+static bool is_of(const struct ledger_entry *entry, const char *source, unsigned topic)
+{
+    return entry->topic == topic && strcmp(entry->source, source) == 0;
+}
+
+static struct ledger_entry *find(struct ledger *ledger, const char *source, unsigned topic,
+                                 const char *key)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (is_of(&ledger->entries[i], source, topic) &&
+            strcmp(ledger->entries[i].item.key, key) == 0)
+            return &ledger->entries[i];
+    return NULL;
+}
+
+static void drop(struct ledger *ledger, struct ledger_entry *entry)
+{
+    *entry = ledger->entries[--ledger->count];
+}
+
+static void put(struct ledger_out *out, const struct ledger_entry *entry, uint64_t number,
+                bool withdrawn)
+{
+    struct notice_record *record;
+
+    if (number == 0 || out->count == LEDGER_OUT_MAX)
+        return;
+    record = &out->records[out->count++];
+    memset(record, 0, sizeof *record);
+    strncpy(record->source, entry->source, SOURCE_NAME_MAX);
+    record->number = number;
+    record->withdrawn = withdrawn;
+    record->item = entry->item;
+}
+
+static bool sooner(int64_t a, int64_t b) /* -1 is unknown, which is no time */
+{
+    return a >= 0 && (b < 0 || a < b);
+}
+
+/* Room at the member: what stands already keeps its place; beyond it only a sooner end is told. */
+static bool has_room(const struct ledger *ledger, const struct ledger_entry *entry)
+{
+    bool ends = wire_notice_ends(entry->item.kind), soonest = true;
+    size_t told = 0;
+
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_entry *other = &ledger->entries[i];
+
+        if (other->last == 0 || wire_notice_ends(other->item.kind) != ends)
+            continue;
+        told++;
+        if (!sooner(entry->item.deadline_boot_ms, other->item.deadline_boot_ms))
+            soonest = false;
+    }
+    if (!ends)
+        return told < LEDGER_REPORTS_MAX;
+    return told < LEDGER_TOLD_MAX || (told == LEDGER_TOLD_MAX && soonest);
+}
+
+static void tell(struct ledger *ledger, struct ledger_entry *entry, int64_t now_boot_ms,
+                 struct ledger_out *out)
+{
+    uint64_t former = entry->last;
+
+    if (entry->item.deadline_boot_ms > now_boot_ms + LEDGER_HORIZON_MS)
+        return;
+    if (former == 0 && !has_room(ledger, entry))
+        return;
+    entry->last = ledger->next_number++;
+    put(out, entry, entry->last, false);
+    if (entry->first == 0)
+        entry->first = entry->last;
+    else if (former != entry->first)
+        put(out, entry, former, true); /* the new one says all that it said */
+}
+
+static struct ledger_entry *make(struct ledger *ledger, const char *source, unsigned topic,
+                                 const struct notice_item *item)
+{
+    struct ledger_entry *entry;
+
+    for (size_t i = 0; ledger->count == LEDGER_MAX && i < LEDGER_MAX; i++)
+        if (ledger->entries[i].last == 0 || !ledger->entries[i].present)
+            drop(ledger, &ledger->entries[i]);
+    if (ledger->count == LEDGER_MAX)
+        return NULL;
+    entry = &ledger->entries[ledger->count++];
+    *entry = (struct ledger_entry){.source = source, .topic = topic, .item = *item};
+    return entry;
+}
+
+static void say_one(struct ledger *ledger, const char *source, unsigned topic,
+                    const struct notice_item *item, int64_t now_boot_ms, struct ledger_out *out)
+{
+    struct ledger_entry *entry = find(ledger, source, topic, item->key);
+    int64_t known;
+
+    if (entry == NULL) {
+        entry = make(ledger, source, topic, item);
+        if (entry == NULL)
+            return; /* LEDGER_MAX are told and stand */
+        entry->present = true;
+        tell(ledger, entry, now_boot_ms, out);
+        return;
+    }
+    entry->present = true;
+    known = entry->item.deadline_boot_ms;
+    if (!sooner(item->deadline_boot_ms, known < 0 ? known : known - LEDGER_STEP_MS)) {
+        if (entry->last == 0)
+            tell(ledger, entry, now_boot_ms, out); /* it was far away, or there was no room */
+        return;
+    }
+    entry->item = *item;
+    tell(ledger, entry, now_boot_ms, out);
+}
+
+void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
+                const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out)
+{
+    ret_out->count = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        if (is_of(&ledger->entries[i], source, topic))
+            ledger->entries[i].present = false;
+    for (size_t i = 0; i < set->count; i++)
+        say_one(ledger, source, topic, &set->items[i], now_boot_ms, ret_out);
+    for (size_t i = ledger->count; i-- > 0;) {
+        struct ledger_entry *entry = &ledger->entries[i];
+
+        if (!is_of(entry, source, topic) || entry->present || !entry->item.cancellable)
+            continue;
+        put(ret_out, entry, entry->first, true);
+        if (entry->last != entry->first)
+            put(ret_out, entry, entry->last, true);
+        drop(ledger, entry);
+    }
+}
+
+void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *ret_out)
+{
+    ret_out->count = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        if (ledger->entries[i].last == 0 && ledger->entries[i].present)
+            tell(ledger, &ledger->entries[i], now_boot_ms, ret_out);
+}
+
+void ledger_forget(struct ledger *ledger, uint64_t number)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (number != 0 &&
+            (ledger->entries[i].first == number || ledger->entries[i].last == number)) {
+            drop(ledger, &ledger->entries[i]);
+            return;
+        }
+}
+
+bool ledger_pending(const struct ledger *ledger, const char *source)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (strcmp(ledger->entries[i].source, source) == 0 && ledger->entries[i].last != 0 &&
+            wire_notice_ends(ledger->entries[i].item.kind))
+            return true;
+    return false;
+}

@@ -1,0 +1,52 @@
+/* ledger - what was told of what the sources say.
+ * Owns: every notice that is known, by source, topic and key; which records were given for it.
+ * Never: a clock, memory, a lock. Pure.
+ *
+ * The rule: the earliest time wins. A notice is told when it is new, and again (as a further record)
+ * when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says nothing. One that its own source
+ * does not say any more is withdrawn if it was cancellable, with all its records; else it stands.
+ * What ends nothing (freeze, migrate) never takes the place of what does. */
+#ifndef NODE_NOTICE_LEDGER_H
+#define NODE_NOTICE_LEDGER_H
+
+#include "node/notice/source.h"
+
+#define LEDGER_MAX 64      /* notices known at once */
+#define LEDGER_STEP_MS 500 /* an earlier time within that is the same time */
+#define LEDGER_TOLD_MAX \
+    4 /* notices of ends that stand at once: a node has NOTICES_NODE_MAX in all ... */
+#define LEDGER_REPORTS_MAX 1      /* ... and of those that end nothing */
+#define LEDGER_HORIZON_MS 3600000 /* a time further ahead is known, and told when it comes nearer */
+#define LEDGER_OUT_MAX (2 * NOTICE_SET_MAX + LEDGER_MAX)
+
+struct ledger_entry {
+    const char *source; /* borrowed for ever */
+    unsigned topic;
+    bool present;            /* its source says it still */
+    struct notice_item item; /* with the earliest time */
+    uint64_t first, last;    /* numbers of its records; 0 = none */
+};
+
+struct ledger {
+    struct ledger_entry entries[LEDGER_MAX];
+    size_t count;
+    uint64_t next_number; /* 1.. */
+};
+
+struct ledger_out {
+    struct notice_record records[LEDGER_OUT_MAX];
+    size_t count;
+};
+
+void ledger_init(struct ledger *ledger);
+/* What a topic of a source says now. Borrows source for ever. ret_out is filled anew. */
+void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
+                const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
+/* Tells what had to wait: for its time to come nearer, for room. */
+void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *ret_out);
+/* The record of this number was cancelled from outside: when its source says it anew, it is told anew. */
+void ledger_forget(struct ledger *ledger, uint64_t number);
+/* Is an end announced by this source and not withdrawn? */
+bool ledger_pending(const struct ledger *ledger, const char *source);
+
+#endif

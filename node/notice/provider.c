@@ -1,0 +1,498 @@
+/* provider - see provider.h. */
+#include "node/notice/provider.h"
+
+#include "node/notice/times.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER INT64_MAX
+#define SLOT_TOKEN PROVIDER_PATHS_MAX
+#define SKEW_MS 5000 /* a Date header counts whole seconds, and the answer travels */
+
+bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
+                   uint64_t seed, int64_t now_boot_ms)
+{
+    size_t length;
+
+    memset(run, 0, sizeof *run);
+    run->provider = provider;
+    run->random = seed | 1;
+    if (endpoint == NULL)
+        endpoint = provider->endpoint;
+    length = strlen(endpoint);
+    while (length > 0 && endpoint[length - 1] == '/')
+        length--;
+    if (length >= sizeof run->endpoint || strncmp(endpoint, "http://", 7) != 0)
+        return false;
+    memcpy(run->endpoint, endpoint, length);
+    for (size_t i = 0; i < provider->path_count; i++)
+        run->paths[i] = (struct provider_asked){
+            .state = SOURCE_PROBING, .next_boot_ms = now_boot_ms, .last_ok_boot_ms = -1};
+    run->token = run->paths[0];
+    return true;
+}
+
+/* xorshift64*: a fifth up or down. */
+static int64_t jittered(struct provider_run *run, int64_t ms)
+{
+    uint64_t x = run->random;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    run->random = x;
+    return ms - ms / 5 + (int64_t)((x >> 33) % (uint64_t)(ms * 2 / 5 + 1));
+}
+
+static bool pending(const struct provider_run *run)
+{
+    for (size_t i = 0; i < run->provider->path_count; i++)
+        if (run->paths[i].pending)
+            return true;
+    return false;
+}
+
+static bool has_token(const struct provider_run *run, int64_t now_boot_ms)
+{
+    return run->token_text[0] != '\0' && now_boot_ms < run->token_until_boot_ms;
+}
+
+static bool wants_token(const struct provider_run *run, int64_t now_boot_ms)
+{
+    return run->provider->token_path != NULL && now_boot_ms >= run->token.next_boot_ms &&
+           (!has_token(run, now_boot_ms) || now_boot_ms >= run->token_refresh_boot_ms);
+}
+
+static bool may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
+{
+    return run->provider->token_path == NULL || run->token_missing || has_token(run, now_boot_ms);
+}
+
+static bool is_due(const struct provider_run *run, size_t index, int64_t now_boot_ms)
+{
+    const struct provider_asked *asked = &run->paths[index];
+    unsigned after = run->provider->paths[index].after;
+
+    return !asked->in_flight && now_boot_ms >= asked->next_boot_ms &&
+           (after == 0 || run->paths[after - 1].well_once);
+}
+
+static void begin(struct provider_asked *asked, int64_t now_boot_ms)
+{
+    asked->in_flight = true;
+    asked->asked_boot_ms = now_boot_ms;
+}
+
+static void make_request(const struct provider_run *run, struct http_request *request,
+                         const char *method, const char *path, const char *query, const char *etag)
+{
+    memset(request, 0, sizeof *request);
+    request->method = method;
+    request->connect_ms = run->provider->connect_ms;
+    snprintf(request->url, sizeof request->url, "%s%s%s%s", run->endpoint, path, query, etag);
+}
+
+static void ask_token(struct provider_run *run, int64_t now_boot_ms, struct http_request *request)
+{
+    const struct provider *p = run->provider;
+
+    make_request(run, request, "PUT", p->token_path, "", "");
+    request->timeout_ms = p->paths[0].timeout_ms;
+    snprintf(request->headers[0], sizeof request->headers[0], "%s: %lld", p->token_ttl_header,
+             (long long)p->token_ttl_s);
+    begin(&run->token, now_boot_ms);
+}
+
+static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms,
+                     struct http_request *request)
+{
+    const struct provider *p = run->provider;
+    const struct provider_path *path = &p->paths[index];
+    struct provider_asked *asked = &run->paths[index];
+    bool waits = path->wait_query != NULL;
+
+    make_request(run, request, "GET", path->path, waits ? path->wait_query : "",
+                 !waits                   ? ""
+                 : asked->etag[0] != '\0' ? asked->etag
+                                          : "0");
+    request->timeout_ms =
+        !asked->well_once && path->first_timeout_ms > 0 ? path->first_timeout_ms : path->timeout_ms;
+    if (p->header != NULL)
+        snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
+    asked->token_serial = 0;
+    if (has_token(run, now_boot_ms)) {
+        snprintf(request->headers[1], sizeof request->headers[1], "%s: %s", p->token_header,
+                 run->token_text);
+        asked->token_serial = run->token_serial;
+    }
+    begin(asked, now_boot_ms);
+}
+
+bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
+                   unsigned *ret_slot)
+{
+    if (wants_token(run, now_boot_ms) && !run->token.in_flight) {
+        ask_token(run, now_boot_ms, ret_request);
+        *ret_slot = SLOT_TOKEN;
+        return true;
+    }
+    if (!may_ask_paths(run, now_boot_ms))
+        return false;
+    for (size_t i = 0; i < run->provider->path_count; i++)
+        if (is_due(run, i, now_boot_ms)) {
+            ask_path(run, i, now_boot_ms, ret_request);
+            *ret_slot = (unsigned)i;
+            return true;
+        }
+    return false;
+}
+
+/* --- answers --------------------------------------------------------------------------------------- */
+
+static void well(struct provider_asked *asked, int64_t now_boot_ms)
+{
+    asked->state = SOURCE_HEALTHY;
+    asked->well_once = true;
+    asked->renewed = false;
+    asked->failures = asked->denied = 0;
+    asked->last_ok_boot_ms = now_boot_ms;
+    asked->text[0] = '\0';
+}
+
+static int64_t interval(const struct provider_path *path)
+{
+    return path->interval_ms > 0 ? path->interval_ms : PROVIDER_BACKOFF_MS;
+}
+
+/* From asking to asking, for a long poll at once. */
+static void next_by_interval(struct provider_asked *asked, int64_t interval_ms, int64_t now_boot_ms)
+{
+    asked->next_boot_ms = asked->asked_boot_ms + interval_ms;
+    if (asked->next_boot_ms < now_boot_ms)
+        asked->next_boot_ms = now_boot_ms;
+}
+
+static void back_off(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms)
+{
+    int64_t most = asked->well_once && run->provider->backoff_max_ms > 0
+                       ? run->provider->backoff_max_ms
+                       : PROVIDER_BACKOFF_MAX_MS;
+    int64_t delay = PROVIDER_BACKOFF_MS;
+
+    for (unsigned i = 1; i < asked->failures && delay < most; i++)
+        delay *= 2;
+    if (pending(run))
+        delay = PROVIDER_BACKOFF_MS;
+    asked->next_boot_ms = now_boot_ms + jittered(run, delay < most ? delay : most);
+}
+
+static void fail(struct provider_run *run, struct provider_asked *asked, enum source_state state,
+                 int64_t now_boot_ms, const char *text)
+{
+    asked->failures++;
+    asked->state = state;
+    snprintf(asked->text, sizeof asked->text, "%s", text);
+    back_off(run, asked, now_boot_ms);
+}
+
+/* Filtered, misconfigured, or another's service: after some times asked rarely. */
+static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
+                 const char *text)
+{
+    fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
+    if (++asked->denied < PROVIDER_DENIED_MAX)
+        return;
+    asked->state = SOURCE_ABSENT;
+    asked->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+}
+
+static void fail_transport(struct provider_run *run, struct provider_asked *asked,
+                           const struct http_reply *reply, int64_t now_boot_ms)
+{
+    bool nobody = reply->result == HTTP_REFUSED || reply->result == HTTP_TIMEOUT;
+    char text[SOURCE_TEXT_MAX + 1];
+
+    snprintf(text, sizeof text, "%s", reply->error != NULL ? reply->error : "no answer");
+    fail(run, asked, nobody && !asked->well_once ? SOURCE_ABSENT : SOURCE_DEGRADED, now_boot_ms,
+         text);
+}
+
+static void fail_status(struct provider_run *run, struct provider_asked *asked, int status,
+                        int64_t now_boot_ms)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "it answered %d", status);
+    if (status == 400 || status == 403 || status == 405 || (status >= 300 && status < 400))
+        deny(run, asked, now_boot_ms, text);
+    else
+        fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
+}
+
+static bool token_ok(const struct http_reply *reply)
+{
+    if (reply->size == 0 || reply->size > PROVIDER_TOKEN_MAX)
+        return false;
+    for (size_t i = 0; i < reply->size; i++)
+        if (reply->body[i] <= ' ' || reply->body[i] > '~')
+            return false;
+    return true;
+}
+
+static bool take_token_text(struct provider_run *run, const struct http_reply *reply,
+                            int64_t now_boot_ms)
+{
+    char header[32];
+    int64_t ttl_ms;
+
+    if (!token_ok(reply) ||
+        !http_header(reply, run->provider->token_ttl_header, header, sizeof header))
+        return false;
+    ttl_ms = strtoll(header, NULL, 10) * 1000;
+    if (ttl_ms < 1000 || ttl_ms > run->provider->token_ttl_s * 1000)
+        ttl_ms = run->provider->token_ttl_s * 1000;
+    memcpy(run->token_text, reply->body, reply->size);
+    run->token_text[reply->size] = '\0';
+    run->token_serial++;
+    run->token_missing = false;
+    run->token_until_boot_ms = now_boot_ms + ttl_ms;
+    run->token_refresh_boot_ms = run->token_until_boot_ms - ttl_ms / 10;
+    run->token.next_boot_ms = now_boot_ms;
+    return true;
+}
+
+/* A token that does not come in time may be one that cannot: its reply has a short life on the way
+ * into a container. Then, and where nobody knows tokens, asking without one is tried. */
+static void take_token(struct provider_run *run, const struct http_reply *reply,
+                       int64_t now_boot_ms)
+{
+    struct provider_asked *token = &run->token;
+
+    if (reply->result == HTTP_TIMEOUT ||
+        (reply->result == HTTP_ANSWERED && (reply->status == 404 || reply->status == 405))) {
+        fail(run, token, SOURCE_DEGRADED, now_boot_ms, "no token is given");
+        token->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+        run->token_missing = true;
+        if (has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */
+            run->token_missing = false;
+    } else if (reply->result != HTTP_ANSWERED)
+        fail_transport(run, token, reply, now_boot_ms);
+    else if (reply->status != 200)
+        fail_status(run, token, reply->status, now_boot_ms);
+    else if (take_token_text(run, reply, now_boot_ms))
+        well(token, now_boot_ms);
+    else
+        deny(run, token, now_boot_ms, "what answers is another's service: it gives no token");
+}
+
+static void drop_token(struct provider_run *run, int64_t now_boot_ms)
+{
+    run->token_text[0] = '\0';
+    run->token.next_boot_ms = now_boot_ms;
+}
+
+static void take_401(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms)
+{
+    if (run->token_missing) { /* required, and out of reach */
+        run->token_missing = false;
+        asked->next_boot_ms = now_boot_ms;
+        run->token.state = SOURCE_ABSENT;
+        snprintf(run->token.text, sizeof run->token.text,
+                 "a token is required, and asking for one is not answered (hop limit?)");
+        run->token.next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+        return;
+    }
+    if (asked->token_serial != 0 && asked->token_serial == run->token_serial)
+        drop_token(run, now_boot_ms);
+    if (!asked->renewed && run->provider->token_path != NULL) {
+        asked->renewed = true;
+        asked->next_boot_ms = now_boot_ms;
+        return;
+    }
+    asked->renewed = false;
+    fail(run, asked, SOURCE_DEGRADED, now_boot_ms, "it answered 401 to a new token");
+}
+
+static struct notice_now clock_of(const struct http_reply *reply, const struct notice_now *now)
+{
+    struct notice_now theirs = *now;
+    char date[64];
+    int64_t unix_ms;
+
+    if (http_header(reply, "Date", date, sizeof date) && times_rfc1123(date, &unix_ms) &&
+        llabs(unix_ms - now->unix_ms) > SKEW_MS)
+        theirs.unix_ms = unix_ms;
+    return theirs;
+}
+
+static void remember_etag(struct provider_asked *asked, const struct http_reply *reply)
+{
+    char etag[sizeof asked->etag];
+
+    asked->etag[0] = '\0';
+    if (!http_header(reply, "ETag", etag, sizeof etag))
+        return;
+    for (const char *c = etag; *c != '\0'; c++)
+        if (strchr("0123456789abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ-_.", *c) == NULL)
+            return; /* it goes into a URL */
+    memcpy(asked->etag, etag, sizeof etag);
+}
+
+static bool take_200(struct provider_run *run, unsigned slot, const struct http_reply *reply,
+                     const struct notice_now *now, struct notice_set *ret_set)
+{
+    const struct provider_path *path = &run->provider->paths[slot];
+    struct provider_asked *asked = &run->paths[slot];
+    char why[SOURCE_TEXT_MAX + 1] = "its answer cannot be read";
+    const struct provider_context context = {
+        .now = clock_of(reply, now), .memory = run->memory, .why = why};
+    enum parse_result result = path->parse(reply, &context, ret_set);
+
+    if (result == PARSE_FOREIGN)
+        deny(run, asked, now->boot_ms, "what answers is another's service");
+    if (result == PARSE_GARBAGE) {
+        fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
+        next_by_interval(asked, interval(path), now->boot_ms);
+    }
+    if (result != PARSE_OK)
+        return false;
+    remember_etag(asked, reply);
+    well(asked, now->boot_ms);
+    asked->pending = false;
+    for (size_t i = 0; i < ret_set->count; i++)
+        if (wire_notice_ends(ret_set->items[i].kind))
+            asked->pending = true;
+    next_by_interval(asked, interval(path), now->boot_ms);
+    if (path->interval_ms == 0)
+        asked->next_boot_ms = NEVER;
+    return true;
+}
+
+static bool take_answer(struct provider_run *run, unsigned slot, const struct http_reply *reply,
+                        const struct notice_now *now, struct notice_set *ret_set)
+{
+    const struct provider_path *path = &run->provider->paths[slot];
+    struct provider_asked *asked = &run->paths[slot];
+
+    if (run->provider->is_ours != NULL && !run->provider->is_ours(reply)) {
+        deny(run, asked, now->boot_ms, "what answers is another's service");
+        return false;
+    }
+    switch (reply->status) {
+    case 200:
+        return take_200(run, slot, reply, now, ret_set);
+    case 401:
+        take_401(run, asked, now->boot_ms);
+        return false;
+    case 404:
+        if (path->missing_is_absent) {
+            deny(run, asked, now->boot_ms, "it answered 404: this key is not served here");
+            return false;
+        }
+        well(asked, now->boot_ms);
+        asked->pending = false;
+        next_by_interval(asked, interval(path), now->boot_ms);
+        return true;
+    default:
+        fail_status(run, asked, reply->status, now->boot_ms);
+        return false;
+    }
+}
+
+bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
+                   const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set)
+{
+    struct provider_asked *asked = slot == SLOT_TOKEN ? &run->token : &run->paths[slot];
+
+    asked->in_flight = false;
+    if (slot == SLOT_TOKEN) {
+        take_token(run, reply, now->boot_ms);
+        return false;
+    }
+    ret_set->count = 0;
+    *ret_topic = slot;
+    if (reply->result == HTTP_ANSWERED)
+        return take_answer(run, slot, reply, now, ret_set);
+    fail_transport(run, asked, reply, now->boot_ms);
+    if (run->token_missing && reply->result != HTTP_GARBAGE) {
+        run->token_missing = false; /* nobody is there: next time from the beginning */
+        run->token.next_boot_ms = asked->next_boot_ms;
+    }
+    return false;
+}
+
+void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_boot_ms)
+{
+    struct provider_asked *asked = slot == SLOT_TOKEN ? &run->token : &run->paths[slot];
+
+    asked->in_flight = false;
+    asked->next_boot_ms = now_boot_ms + PROVIDER_BACKOFF_MS;
+}
+
+/* --- what it stands at ----------------------------------------------------------------------------- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t provider_wakeup_boot_ms(const struct provider_run *run)
+{
+    int64_t at = NEVER, token_at = NEVER;
+    bool with_token = run->provider->token_path != NULL;
+
+    if (with_token && !run->token.in_flight) {
+        token_at = run->token.next_boot_ms;
+        if (run->token_text[0] != '\0' && run->token_refresh_boot_ms > token_at)
+            token_at = run->token_refresh_boot_ms;
+    }
+    for (size_t i = 0; i < run->provider->path_count; i++) {
+        unsigned after = run->provider->paths[i].after;
+
+        if (!run->paths[i].in_flight && (after == 0 || run->paths[after - 1].well_once))
+            at = sooner(at, run->paths[i].next_boot_ms);
+    }
+    if (with_token && run->token_text[0] == '\0' && !run->token_missing)
+        return token_at; /* paths wait for it */
+    return sooner(at, token_at);
+}
+
+static const struct provider_asked *worst(const struct provider_run *run)
+{
+    static const int badness[SOURCE_STATE_COUNT] = {
+        [SOURCE_HEALTHY] = 0, [SOURCE_PROBING] = 1, [SOURCE_ABSENT] = 2, [SOURCE_DEGRADED] = 3};
+    const struct provider_asked *worst_one = &run->paths[0];
+
+    for (size_t i = 1; i < run->provider->path_count; i++)
+        if (!run->provider->paths[i].hint &&
+            badness[run->paths[i].state] > badness[worst_one->state])
+            worst_one = &run->paths[i];
+    return worst_one;
+}
+
+void provider_status(const struct provider_run *run, struct source_status *ret_status)
+{
+    const struct provider_asked *shown = worst(run);
+    bool any_well = false, blocked;
+
+    ret_status->last_ok_boot_ms = -1;
+    for (size_t i = 0; i < run->provider->path_count; i++) {
+        if (run->paths[i].last_ok_boot_ms > ret_status->last_ok_boot_ms)
+            ret_status->last_ok_boot_ms = run->paths[i].last_ok_boot_ms;
+        any_well = any_well || run->paths[i].state == SOURCE_HEALTHY;
+    }
+    blocked = run->provider->token_path != NULL && !run->token_missing &&
+              run->token_text[0] == '\0' && run->token.state != SOURCE_HEALTHY;
+    if (blocked)
+        shown = &run->token;
+    ret_status->state = shown->state;
+    if (shown->state == SOURCE_ABSENT && any_well && !blocked)
+        ret_status->state = SOURCE_DEGRADED; /* a part of it is filtered */
+    ret_status->retry_boot_ms =
+        shown->state == SOURCE_HEALTHY ? provider_wakeup_boot_ms(run) : shown->next_boot_ms;
+    if (ret_status->retry_boot_ms == NEVER)
+        ret_status->retry_boot_ms = -1; /* all are in flight */
+    memcpy(ret_status->text, shown->text, sizeof shown->text);
+}

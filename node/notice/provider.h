@@ -1,0 +1,114 @@
+/* provider - the pure half of every metadata service: what to ask when, what an answer means.
+ * Owns: tokens, retries, backing off, states, the rules of HTTP statuses; for one provider and one node.
+ * Never: a socket, a clock, a thread, memory. Pure: a test gives times and replies.
+ *
+ *   answer                    meaning                       next
+ *   200, parsed               healthy, the set is the truth  the path's interval
+ *   200, not parsed           degraded, nothing changes      the path's interval
+ *   404                       healthy, an empty set          the path's interval (absent where missing_is_absent)
+ *   401                       a new token, once; then degraded, backing off
+ *   400 403 405, another's    degraded, absent after 3       1, 2 s, then 10 min
+ *   410 429 5xx reset, late   degraded, nothing changes      1, 2, 4 .. s, see backoff_max_ms
+ *   refused, late, never well absent                         1, 2, 4 .. 30 s
+ * Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up to a fifth. */
+#ifndef NODE_NOTICE_PROVIDER_H
+#define NODE_NOTICE_PROVIDER_H
+
+#include "node/notice/http.h"
+#include "node/notice/source.h"
+
+#define PROVIDER_PATHS_MAX 6
+#define PROVIDER_MEMORY_MAX 127
+#define PROVIDER_TOKEN_MAX 1023
+#define PROVIDER_BACKOFF_MS 1000
+#define PROVIDER_BACKOFF_MAX_MS 30000
+#define PROVIDER_RARELY_MS 600000
+#define PROVIDER_DENIED_MAX 3
+
+enum parse_result {
+    PARSE_OK,
+    PARSE_GARBAGE, /* not what the documentation says: no notice, nothing is withdrawn */
+    PARSE_FOREIGN  /* this is another's service */
+};
+
+struct provider_context {
+    struct notice_now
+        now; /* the wall clock as the service has it, if its Date header differs by seconds */
+    char *
+        memory; /* PROVIDER_MEMORY_MAX + 1 bytes of the node's own, kept from call to call: as a VM's name */
+    char *why; /* SOURCE_TEXT_MAX + 1 bytes: what is wrong with garbage; else left alone */
+};
+/* Pure. One answer with status 200; set is empty. */
+typedef enum parse_result provider_parse_fn(const struct http_reply *reply,
+                                            const struct provider_context *context,
+                                            struct notice_set *set);
+
+struct provider_path {
+    const char *path;       /* "/latest/..." */
+    const char *wait_query; /* long poll: "?wait_for_change=true&last_etag=" and so on, to which the
+                               ETag of the last answer ("0" at first) is appended; NULL = none */
+    int64_t interval_ms;    /* from asking to asking; 0 = until it was answered well once */
+    int64_t timeout_ms;
+    int64_t first_timeout_ms; /* until it was answered well once; 0 = timeout_ms */
+    unsigned after; /* 1 + index of the path that must have been answered well before; 0 = none */
+    bool missing_is_absent; /* 404 does not mean "no notice" */
+    bool hint;              /* its troubles are not the source's */
+    provider_parse_fn *parse;
+};
+
+struct provider {
+    const char *name;
+    const char *endpoint; /* "http://169.254.169.254" */
+    const char *
+        endpoint_environment; /* the platform's own variable, or NULL; MUSTER_<NAME>_ENDPOINT goes before */
+    const char *disabled_environment; /* "true": the source is off; or NULL */
+    const char *header;               /* of each GET: "Metadata: true"; NULL = none */
+    /* A token that is PUT for first; all NULL, 0 = none. */
+    const char *token_path, *token_ttl_header, *token_header;
+    int64_t token_ttl_s;
+    int64_t connect_ms;
+    int64_t
+        backoff_max_ms; /* once it has worked; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
+    bool (*is_ours)(
+        const struct http_reply *reply); /* of each answered request; NULL = not to be told */
+    const struct provider_path *paths;
+    size_t path_count;
+};
+
+struct provider_asked { /* what is asked again and again: a path, the token */
+    bool in_flight, well_once, renewed, pending;
+    enum source_state state;
+    unsigned failures, denied;
+    int64_t asked_boot_ms, next_boot_ms, last_ok_boot_ms;
+    uint64_t token_serial; /* that the request in flight has */
+    char etag[64];
+    char text[SOURCE_TEXT_MAX + 1];
+};
+
+struct provider_run {
+    const struct provider *provider;
+    char endpoint[256];
+    struct provider_asked paths[PROVIDER_PATHS_MAX], token;
+    char token_text[PROVIDER_TOKEN_MAX + 1];
+    uint64_t token_serial; /* of token_text; grows */
+    bool token_missing;    /* none was given in time: asking goes on without one */
+    int64_t token_until_boot_ms, token_refresh_boot_ms;
+    char memory[PROVIDER_MEMORY_MAX + 1];
+    uint64_t random;
+};
+
+/* endpoint NULL: the provider's own. False: it is longer than fits, or no "http://". */
+bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
+                   uint64_t seed, int64_t now_boot_ms);
+/* The next request that is due, which from here on is in flight; false: none now. */
+bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
+                   unsigned *ret_slot);
+/* The request could not be started: as if nobody had been asked. */
+void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_boot_ms);
+/* True: topic says *ret_set now. */
+bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
+                   const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set);
+int64_t provider_wakeup_boot_ms(const struct provider_run *run);
+void provider_status(const struct provider_run *run, struct source_status *ret_status);
+
+#endif

@@ -1,0 +1,40 @@
+/* share - one poller a host: who asks, and what the others learn from it.
+ * Owns: for one service a lock file and a state file in the user's runtime directory.
+ * Never: a wait; a lock that a forked child would keep (record locks are the process's own); a file that another
+ * user made. Where there is no such directory everybody asks for himself.
+ *
+ * The holder of the lock asks, and writes what it knows at least every SHARE_STAMP_MS. The others try the lock
+ * as often: when the holder's process ends the kernel gives it up, and one of them goes on. A holder that is
+ * stopped writes nothing: after SHARE_STALE_MS the others ask too, until it writes again. */
+#ifndef NODE_NOTICE_SHARE_H
+#define NODE_NOTICE_SHARE_H
+
+#include "node/notice/source.h"
+
+#define SHARE_STAMP_MS 400
+#define SHARE_STALE_MS 1500
+#define SHARE_TOPICS_MAX 6
+
+struct share_state { /* what the one who asks knows */
+    int64_t stamp_boot_ms;
+    struct source_status status;
+    bool known[SHARE_TOPICS_MAX]; /* this topic was answered */
+    struct notice_set sets[SHARE_TOPICS_MAX];
+};
+
+struct share;
+
+/* key: names the service and its address. NULL: no directory, or no memory: nothing is shared. */
+struct share *share_open(const char *runtime_dir, const char *source, const char *key);
+/* True: this one asks. Tries for the lock. */
+bool share_is_asker(struct share *share, int64_t now_boot_ms);
+void share_write(struct share *share, const struct share_state *state);
+/* False: nobody has written of late. */
+bool share_read(struct share *share, int64_t now_boot_ms, struct share_state *ret_state);
+void share_close(struct share **share);
+
+/* The directory: MUSTER_RUNTIME_DIR, XDG_RUNTIME_DIR/muster, root's /run/muster, /tmp/muster-UID; made if it is
+ * missing, taken only if it is ours and nobody else may write there. */
+bool share_directory(char *ret_path, size_t size);
+
+#endif

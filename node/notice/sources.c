@@ -1,0 +1,157 @@
+/* sources - see sources.h. */
+#include "node/notice/sources.h"
+
+#include "node/notice/command.h"
+#include "node/notice/ec2.h"
+#include "node/notice/file.h"
+#include "schema/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct provider *const providers[] = {&provider_ec2};
+static const struct {
+    const char *name;
+    const struct source_ops *ops; /* NULL: handled by watch itself */
+    bool argument;
+} others[] = {{"signal", NULL, false},
+              {"callback", NULL, false},
+              {"auto", NULL, false},
+              {"file", &file_ops, true},
+              {"command", &command_ops, true}};
+
+const struct provider *sources_provider(size_t index)
+{
+    return index < sizeof providers / sizeof *providers ? providers[index] : NULL;
+}
+
+const struct provider *sources_provider_named(const char *name)
+{
+    for (size_t i = 0; sources_provider(i) != NULL; i++)
+        if (strcmp(sources_provider(i)->name, name) == 0)
+            return sources_provider(i);
+    return NULL;
+}
+
+const struct source_ops *sources_ops(const char *name)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].name, name) == 0)
+            return others[i].ops;
+    return NULL;
+}
+
+static enum muster_status unknown(const char *name, struct muster_error *err)
+{
+    char all[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s, ", others[i].name,
+                                 others[i].argument ? ":ARGUMENT" : "");
+    for (size_t i = 0; sources_provider(i) != NULL; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", sources_provider(i)->name,
+                                 sources_provider(i + 1) != NULL ? ", " : "");
+    return error_set(err, MUSTER_E_ARGUMENT, "\"%.60s\" is no notice source; there are: %s", name,
+                     all);
+}
+
+static enum muster_status check(const struct source_wish *wish, struct muster_error *err)
+{
+    if (sources_provider_named(wish->name) != NULL)
+        return MUSTER_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(others[i].name, wish->name) != 0)
+            continue;
+        if (others[i].argument && wish->argument[0] == '\0')
+            return error_set(err, MUSTER_E_ARGUMENT, "notice source %s needs an argument: %s:...",
+                             wish->name, wish->name);
+        return MUSTER_OK;
+    }
+    return unknown(wish->name, err);
+}
+
+/* One element; `\,` is a comma. False: it does not fit. */
+static bool read_one(const char **at, struct source_wish *wish)
+{
+    bool argument = false;
+    size_t name = 0, used = 0;
+
+    memset(wish, 0, sizeof *wish);
+    *at += strspn(*at, " ");
+    for (; **at != '\0' && **at != ','; (*at)++) {
+        if (**at == '\\' && (*at)[1] == ',')
+            (*at)++;
+        else if (**at == ':' && !argument) {
+            argument = true;
+            continue;
+        }
+        if (argument ? used == SOURCE_ARGUMENT_MAX : name == SOURCE_NAME_MAX)
+            return false;
+        if (argument)
+            wish->argument[used++] = **at;
+        else
+            wish->name[name++] = **at;
+    }
+    while (name > 0 && wish->name[name - 1] == ' ')
+        wish->name[--name] = '\0';
+    return true;
+}
+
+enum muster_status sources_parse(const char *text, struct source_list *ret_list,
+                                 struct muster_error *err)
+{
+    struct source_wish wish;
+    enum muster_status status;
+
+    memset(ret_list, 0, sizeof *ret_list);
+    for (const char *at = text != NULL ? text : ""; *at != '\0';) {
+        if (!read_one(&at, &wish))
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "a name in the list of notice sources is longer than %d bytes, or an "
+                             "argument than %d",
+                             SOURCE_NAME_MAX, SOURCE_ARGUMENT_MAX);
+        if (*at == ',')
+            at++;
+        if (wish.name[0] == '\0' && wish.argument[0] == '\0')
+            continue;
+        status = check(&wish, err);
+        if (status != MUSTER_OK)
+            return status;
+        if (ret_list->count == SOURCES_MAX)
+            return error_set(err, MUSTER_E_ARGUMENT, "more than %d notice sources; name fewer",
+                             SOURCES_MAX);
+        ret_list->items[ret_list->count++] = wish;
+    }
+    return MUSTER_OK;
+}
+
+static const char *environment(const char *name)
+{
+    const char *value = name != NULL ? getenv(name) : NULL;
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+const char *sources_endpoint(const struct provider *provider)
+{
+    char name[64] = "MUSTER_";
+    size_t used = strlen(name);
+    const char *value;
+
+    for (const char *c = provider->name; *c != '\0' && used < 48; c++)
+        name[used++] = (char)toupper((unsigned char)*c);
+    memcpy(name + used, "_ENDPOINT", sizeof "_ENDPOINT");
+    value = environment(name);
+    return value != NULL ? value : environment(provider->endpoint_environment);
+}
+
+bool sources_is_off(const struct provider *provider)
+{
+    const char *value = environment(provider->disabled_environment);
+
+    return value != NULL && strcasecmp(value, "true") == 0;
+}

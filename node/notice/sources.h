@@ -1,0 +1,33 @@
+/* sources - the list of sources that a user asks for, and which there are.
+ * "signal,file:/path,command:test -e /x && echo,ec2,auto": names, some with an argument behind a colon; "\,"
+ * is a comma of an argument. Signals and the user's callback have options of their own and are never switched
+ * off by a list; to name them is allowed. */
+#ifndef NODE_NOTICE_SOURCES_H
+#define NODE_NOTICE_SOURCES_H
+
+#include "node/notice/provider.h"
+
+struct source_wish {
+    char name[SOURCE_NAME_MAX + 1];
+    char argument[SOURCE_ARGUMENT_MAX + 1];
+};
+struct source_list {
+    struct source_wish items[SOURCES_MAX];
+    size_t count;
+};
+
+/* NULL or "": an empty list. E_ARGUMENT with what is wrong and what there is. Pure. */
+enum muster_status sources_parse(const char *text, struct source_list *ret_list,
+                                 struct muster_error *err);
+
+/* By number, NULL behind the last; by name, NULL: none. */
+const struct provider *sources_provider(size_t index);
+const struct provider *sources_provider_named(const char *name);
+/* Those that are no provider: NULL: none of that name. */
+const struct source_ops *sources_ops(const char *name);
+
+/* MUSTER_<NAME>_ENDPOINT, the platform's own variable, NULL. Off: the platform's own switch says so. Reads the environment. */
+const char *sources_endpoint(const struct provider *provider);
+bool sources_is_off(const struct provider *provider);
+
+#endif
