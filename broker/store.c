@@ -250,7 +250,8 @@ static void hold(struct store *store, const struct record *row)
     copy = &store->held[store->held_count];
     *copy = *row;
     copy->u.progress.job = arena_strdup(&store->held_arena, row->u.progress.job);
-    if (copy->u.progress.job != NULL)
+    copy->u.progress.sources = arena_strdup(&store->held_arena, row->u.progress.sources);
+    if (copy->u.progress.job != NULL && copy->u.progress.sources != NULL)
         store->held_count++;
 }
 

@@ -117,6 +117,7 @@ static const struct column progress_columns[] = {
     COLUMN(progress, begun, I64),       COLUMN(progress, done, I64),
     WORD(progress, phase, word_phase),  COLUMN(progress, step_p95_ms, U64),
     COLUMN(progress, applied_seq, U64), COLUMN(progress, heard_unix_ms, I64),
+    COLUMN(progress, sources, TEXT),
 };
 static const struct column notice_columns[] = {
     COLUMN(notice, job, TEXT),

@@ -231,6 +231,24 @@ static void feed_record(struct agent *agent, const struct notice_record *record)
     agent_feed(agent, &input);
 }
 
+/* For the next heartbeat. */
+static void tell_sources(struct agent *agent)
+{
+    char json[WATCH_JSON_MAX + 1];
+    struct timespec wall;
+
+    if (agent->now_boot_ms < agent->sources_boot_ms)
+        return;
+    agent->sources_boot_ms = agent->now_boot_ms + HEARTBEAT_MS / 2;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    watch_json(
+        agent->watch,
+        &(struct notice_now){.boot_ms = agent->now_boot_ms,
+                             .unix_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000},
+        json);
+    member_set_sources(agent->core, json);
+}
+
 void agent_feed_notices(struct agent *agent)
 {
     struct notice_record record;
@@ -238,6 +256,7 @@ void agent_feed_notices(struct agent *agent)
 
     while (watch_take(agent->watch, &record))
         feed_record(agent, &record);
+    tell_sources(agent);
     while (watch_take_change(agent->watch, &status))
         agent_log(agent, status.state == SOURCE_DEGRADED ? 1 : 2, "notice source %s: %s%s%s",
                   status.name, source_state_name(status.state), status.text[0] != '\0' ? ": " : "",

@@ -63,6 +63,7 @@ struct agent {
     uint8_t *frame; /* WIRE_FRAME_MAX bytes */
     struct watch *watch;
     bool end_told;                  /* a boundary has returned the end */
+    int64_t sources_boot_ms;        /* when they are asked next what they stand at */
     bool exit_wanted, exit_restart; /* the core's MEMBER_EXIT_PROCESS, done with the mutex free */
     int64_t now_boot_ms;
     uint64_t bad_frames;

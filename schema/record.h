@@ -90,6 +90,7 @@ struct record_progress {
     uint64_t step_p95_ms;
     uint64_t applied_seq;
     int64_t heard_unix_ms;
+    const char *sources; /* HEARTBEAT.sources */
 };
 enum record_notice_state { RECORD_NOTICE_ACTIVE, RECORD_NOTICE_CANCELLED, RECORD_NOTICE_SERVED };
 struct record_notice {

@@ -5,33 +5,86 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* {"schema_version": 1, "job": ..., KEY: rows}; the rows are freed. */
-static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *rows)
+/* {"schema_version": 1, "job": ..., KEY: json}; json is dropped. */
+static int print_json_as(struct tool *tool, const char *key, json_t *json)
 {
     json_t *document = render_document();
 
     json_object_set_new(document, "job", json_string(tool->job));
-    json_object_set_new(document, key, render_rows(rows));
-    muster_rows_destroy(&rows);
+    json_object_set_new(document, key, json);
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
+/* The rows are freed. */
+static int print_json_rows(struct tool *tool, const char *key, muster_rows_t *rows)
+{
+    json_t *json = render_rows(rows);
+
+    muster_rows_destroy(&rows);
+    return print_json_as(tool, key, json);
+}
+
 /* --- nodes --------------------------------------------------------------------------------------- */
+
+/* A node's own words: an array, or what else it may have said. */
+static json_t *sources_of(const char *text)
+{
+    json_t *sources = json_loads(text, 0, NULL);
+
+    return sources != NULL ? sources : json_array();
+}
+
+/* "signal, ec2 degraded": those that are asked, and what is wrong with which. */
+static void say_sources(const char *text, char *ret_line, size_t size)
+{
+    json_t *sources = sources_of(text), *source;
+    size_t index, used = 0;
+
+    ret_line[0] = '\0';
+    json_array_foreach(sources, index, source)
+    {
+        const char *name = json_string_value(json_object_get(source, "name"));
+        const char *state = json_string_value(json_object_get(source, "state"));
+        bool well = state != NULL && strcmp(state, "healthy") == 0;
+
+        if (name == NULL || state == NULL || strcmp(state, "off") == 0 || used >= size)
+            continue;
+        used += (size_t)snprintf(ret_line + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
+                                 name, well ? "" : " ", well ? "" : state);
+    }
+    json_decref(sources);
+}
+
+static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
+{
+    json_t *nodes = render_rows(rows), *node;
+    size_t index;
+
+    muster_rows_destroy(&rows);
+    json_array_foreach(nodes, index, node)
+    {
+        const char *text = json_string_value(json_object_get(node, "sources"));
+
+        json_object_set_new(node, "sources", sources_of(text != NULL ? text : ""));
+    }
+    return print_json_as(tool, "nodes", nodes);
+}
 
 static void print_nodes(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">RANK", "ROLE", "HOST", ">PID",   "STATE", "PHASE",
-                                         ">STEP", ">LAG", ">P95", ">HEARD", "ROUND"};
+                                         ">STEP", ">LAG", ">P95", ">HEARD", "ROUND", "SOURCES"};
     const struct muster_node_row *nodes = muster_rows_nodes(rows);
     struct table table;
 
-    table_init(&table, titles, 11);
+    table_init(&table, titles, 12);
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         const struct muster_node_row *node = &nodes[i];
         const char *why = strcmp(node->leave_why, "none") == 0 ? "" : node->leave_why;
-        char state[96];
+        char state[96], sources[512];
 
+        say_sources(node->sources, sources, sizeof sources);
         snprintf(state, sizeof state, "%s%s%s", node->state, why[0] == '\0' ? "" : ": ", why);
         table_add(&table, render_number(node->rank).text);
         table_add(&table, node->role);
@@ -44,6 +97,7 @@ static void print_nodes(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_duration(node->step_p95_ms).text);
         table_add(&table, render_age(node->heard_unix_ms, tool->now_unix_ms).text);
         table_add(&table, node->acknowledgement);
+        table_add(&table, sources);
     }
     table_print(&table, tool->out);
 }
@@ -72,7 +126,7 @@ int cmd_nodes(struct tool *tool)
                          tool->job, generation, tool->job);
     }
     if (tool_json(tool))
-        return print_json_rows(tool, "nodes", rows);
+        return print_json_nodes(tool, rows);
     print_nodes(tool, rows);
     muster_rows_destroy(&rows);
     return TOOL_DONE;

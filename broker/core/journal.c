@@ -152,6 +152,7 @@ void persist_progress(struct core *core, struct peer *peer)
         .step_p95_ms = peer->step_p95_ms,
         .applied_seq = peer->applied_seq,
         .heard_unix_ms = peer->heard_unix_ms,
+        .sources = out_text(core, peer->sources),
     };
     peer->progress_dirty = false;
 }

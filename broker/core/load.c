@@ -87,6 +87,7 @@ static void load_progress(struct core *core, const struct record_progress *row)
     peer->phase = row->phase;
     peer->step_p95_ms = row->step_p95_ms;
     peer->heard_unix_ms = row->heard_unix_ms;
+    strncpy(peer->sources, row->sources, sizeof peer->sources - 1);
 }
 
 static void load_notice(struct core *core, const struct record_notice *row)

@@ -34,6 +34,8 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     peer->phase = roster_phase_known(beat->phase);
     peer->phase_ms = beat->phase_ms;
     peer->step_p95_ms = beat->step_p95_ms;
+    if (beat->sources != NULL && beat->sources[0] != '\0')
+        strncpy(peer->sources, beat->sources, sizeof peer->sources - 1);
     peer->progress_dirty = true;
     if (peer->job->timer_boot_ms > core->now + PROGRESS_MS)
         job_timer(peer->job, core->now + PROGRESS_MS);

@@ -67,7 +67,8 @@ struct peer { /* one incarnation of the newest generation */
     bool stuck_said;
     int64_t pinged_boot_ms; /* 0 = no ping without an answer since */
     bool progress_dirty;
-    int64_t repeat_boot_ms; /* next unicast repeat */
+    char sources[SOURCES_BYTES_MAX + 1]; /* for show alone */
+    int64_t repeat_boot_ms;              /* next unicast repeat */
     int64_t repeat_every_ms;
     bool repeated; /* since the newest event: its acknowledgement says nothing of the fan-out */
     bool left_out; /* missed a freeze: not a member of the next round (replicated) */

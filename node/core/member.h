@@ -168,6 +168,8 @@ void member_destroy(struct member **member);
 
 void member_step(struct member *member, const struct member_input *input,
                  struct member_actions *out);
+/* What the next heartbeats say of this node's notice sources; JSON of at most SOURCES_BYTES_MAX bytes. Copies. */
+void member_set_sources(struct member *member, const char *json);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
 /* What it is doing, for `muster nodes`; set by the core from mode and inputs. */

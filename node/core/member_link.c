@@ -433,6 +433,7 @@ static void heartbeat(struct member *m)
         .step_p95_ms = link_step_p95(m) > INT32_MAX ? INT32_MAX : link_step_p95(m),
         .phase_ms =
             m->now - m->phase_since > INT32_MAX ? INT32_MAX : (uint64_t)(m->now - m->phase_since),
+        .sources = m->sources,
     };
     message_send(m, &message, 0);
     m->heartbeat_at = m->now + HEARTBEAT_MS;
@@ -507,6 +508,11 @@ int64_t link_wakeup(const struct member *m)
         at = earlier(at, m->gap_asked_at == NEVER ? m->gap_since + GAP_PATIENCE_MS
                                                   : m->gap_asked_at + GAP_REPEAT_MS);
     return at;
+}
+
+void member_set_sources(struct member *m, const char *json)
+{
+    snprintf(m->sources, sizeof m->sources, "%s", strlen(json) < sizeof m->sources ? json : "");
 }
 
 /* --- own notices ---------------------------------------------------------------------------------------------- */

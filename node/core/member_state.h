@@ -92,6 +92,7 @@ struct member {
     int64_t resend_every;
 
     struct own_notice notices[NOTICES_NODE_MAX];
+    char sources[SOURCES_BYTES_MAX + 1]; /* what they stand at, for heartbeats */
     size_t notices_count;
 
     /* round */

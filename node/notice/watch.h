@@ -43,7 +43,7 @@ bool watch_take_change(struct watch *watch, struct source_status *ret_status);
 bool watch_status(struct watch *watch, const char *name, struct source_status *ret_status);
 /* What all stand at, as JSON for people and programs: [{"name","state","ok_unix_ms","retry_ms","text"}]. Cut to whole
  * sources. */
-#define WATCH_JSON_MAX 2047
+#define WATCH_JSON_MAX SOURCES_BYTES_MAX
 void watch_json(struct watch *watch, const struct notice_now *now,
                 char ret_json[WATCH_JSON_MAX + 1]);
 

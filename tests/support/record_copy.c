@@ -25,6 +25,7 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
         break;
     case RECORD_PROGRESS:
         KEEP(progress.job);
+        KEEP(progress.sources);
         break;
     case RECORD_NOTICE:
         KEEP(notice.job);

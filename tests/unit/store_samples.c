@@ -72,7 +72,8 @@ const struct record samples[] = {
                     .phase = PHASE_TO_STEP,
                     .step_p95_ms = 402,
                     .applied_seq = 403,
-                    .heard_unix_ms = 404}},
+                    .heard_unix_ms = 404,
+                    .sources = "[{\"name\":\"ec2\"}]"}},
     {.kind = RECORD_NOTICE,
      .u.notice = {.job = SAMPLE_JOB,
                   .generation = SAMPLE_GENERATION,
@@ -269,6 +270,7 @@ static void assert_progress_same(const struct record *a, const struct record *b)
     NUMBER(progress, step_p95_ms);
     NUMBER(progress, applied_seq);
     NUMBER(progress, heard_unix_ms);
+    TEXT(progress, sources);
 }
 
 static void assert_notice_same(const struct record *a, const struct record *b)

@@ -97,6 +97,8 @@ struct muster_node_row {
     int64_t exit_code;
     int64_t joined_unix_ms;
     int64_t ended_unix_ms;
+    /* Its notice sources, as JSON: [{"name","state","ok_unix_ms","retry_ms","text"}]; "" = not told. */
+    const char *sources;
 };
 struct muster_round_row {
     int64_t round;
