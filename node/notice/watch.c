@@ -54,8 +54,9 @@ struct shared {
     size_t first, count;
     int wake_fd; /* -1: nobody listens any more */
     _Atomic bool stop;
-    struct slot slots[SOURCES_MAX + 3];
+    struct slot slots[SOURCES_MAX + 4]; /* and signal, callback, auto, what auto finds */
     size_t slot_count;
+    struct slot *auto_slot;
     struct runner runners[RUNNERS_MAX];
     size_t runner_count;
     char sys_prefix[256], runtime_dir[512];
@@ -195,6 +196,25 @@ static void sleep_runner(struct runner *runner)
 static enum muster_status add_remote(struct shared *shared, struct runner *runner,
                                      const struct provider *provider, struct muster_error *err);
 
+static void say_detected(struct shared *shared, const struct platform_facts *facts,
+                         const char *name, bool known)
+{
+    struct source_status *status;
+
+    pthread_mutex_lock(&shared->mutex);
+    status = &shared->auto_slot->status;
+    status->state = known ? SOURCE_HEALTHY : SOURCE_ABSENT;
+    if (name != NULL)
+        snprintf(status->text, sizeof status->text, "%s%s", name,
+                 known ? " is asked" : ": no source for it in this version");
+    else
+        snprintf(status->text, sizeof status->text, "%s; name the sources if there are any",
+                 facts->dmi ? "no cloud that is known, by the machine's DMI"
+                            : "no DMI says whether this is a cloud, so no cloud is asked");
+    wake(shared->wake_fd);
+    pthread_mutex_unlock(&shared->mutex);
+}
+
 /* The machine says what it is; that source is asked as if it had been named. */
 static void detect(struct runner *runner)
 {
@@ -206,6 +226,7 @@ static void detect(struct runner *runner)
     platform_read(shared->sys_prefix, &facts);
     name = platform_source(&facts);
     provider = name != NULL ? sources_provider_named(name) : NULL;
+    say_detected(shared, &facts, name, provider != NULL);
     for (size_t i = 0; provider != NULL && i < runner->slot_count; i++)
         if (strcmp(runner->slots[i]->name, name) == 0)
             return;
@@ -330,6 +351,8 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
         status = http_create(&first->http, err);
     if (status == MUSTER_OK && provider != NULL)
         status = add_remote(shared, first, provider, err);
+    if (is_auto && !first->detect)
+        shared->auto_slot = new_slot(shared, "auto", NULL, NULL, SOURCE_PROBING);
     first->detect = first->detect || is_auto;
     return status;
 }

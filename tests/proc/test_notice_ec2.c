@@ -422,6 +422,38 @@ static void the_platforms_own_switch_is_obeyed(void **state)
     assert_int_equal(http_server_hits(f->server, NULL), 0);
 }
 
+static void auto_goes_by_what_the_machine_says_of_itself(void **state)
+{
+    struct notice_fixture *f = *state;
+    char command[256];
+
+    snprintf(command, sizeof command,
+             "mkdir -p '%s/root/sys/class/dmi/id' && "
+             "echo 'Amazon EC2' >'%s/root/sys/class/dmi/id/sys_vendor'",
+             f->directory, f->directory);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "%s/root", f->directory);
+    setenv("MUSTER_SYS_PREFIX", command, 1);
+    gives_tokens(f);
+    spot_says(f, "terminate", 100, (struct http_script){.needs = NEEDS_TOKEN});
+    notice_fixture_watch(f, "auto");
+    unsetenv("MUSTER_SYS_PREFIX");
+    assert_string_equal(notice_await(f, LIMIT_MS).source, "ec2");
+}
+
+static void auto_asks_nobody_on_a_machine_of_no_cloud(void **state)
+{
+    struct notice_fixture *f = *state;
+    struct source_status status;
+
+    setenv("MUSTER_SYS_PREFIX", f->directory, 1);
+    notice_fixture_watch(f, "auto");
+    unsetenv("MUSTER_SYS_PREFIX");
+    notice_state(f, "auto", SOURCE_ABSENT, "no cloud is asked", LIMIT_MS);
+    assert_false(watch_status(f->watch, "ec2", &status));
+    assert_int_equal(http_server_hits(f->server, NULL), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -456,6 +488,8 @@ int main(void)
         CASE(a_scheduled_event_has_its_kind_and_time),
         CASE(a_rebalance_recommendation_ends_nothing),
         CASE(the_platforms_own_switch_is_obeyed),
+        CASE(auto_goes_by_what_the_machine_says_of_itself),
+        CASE(auto_asks_nobody_on_a_machine_of_no_cloud),
     };
 
     return cmocka_run_group_tests_name("notice_ec2", tests, NULL, NULL);
