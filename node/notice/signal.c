@@ -316,6 +316,14 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
     return false;
 }
 
+int signal_displaced(const struct signal_watch *watch)
+{
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
+        if (watch->watched[signo] && !is_ours(signo))
+            return signo;
+    return 0;
+}
+
 void signal_describe(const struct signal_seen *seen, char ret_text[SIGNAL_TEXT_SIZE])
 {
     const char *name = sigabbrev_np(seen->signo);

@@ -42,6 +42,9 @@ struct signal_seen {
  * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew. */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 
+/* A watched signal whose present handler is another's, put over ours: whether we hear it is up to that one. 0: none. */
+int signal_displaced(const struct signal_watch *watch);
+
 /* The host's own handler saw it (async-signal-safe): all watches of this process are told. */
 void signal_report(int signo);
 

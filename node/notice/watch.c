@@ -1,69 +1,20 @@
-/* watch - see watch.h. */
-#include "node/notice/watch.h"
+/* watch - see watch.h. Opening, taking, closing; the threads are watch_run.c's. */
+#include "node/notice/watch_state.h"
 
 #include "node/notice/callback.h"
 #include "node/notice/http.h"
-#include "node/notice/ledger.h"
-#include "node/notice/platform.h"
-#include "node/notice/remote.h"
 #include "node/notice/share.h"
 #include "node/notice/signal.h"
 #include "schema/error.h"
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-
-#define RECORDS_MAX 128
-#define SLEEP_MAX_MS 1000
-#define PASS_LEAST_MS 10 /* a source that is always due does not take the processor */
-#define ENDPOINT_BYTES 256
-#define TOPICS_MAX 16 /* of one source */
-#define RUNNERS_MAX (SOURCES_MAX + 1)
-
-struct slot { /* one source */
-    const char *name;
-    const struct source_ops *ops; /* NULL: a signal, the callback */
-    void *self;
-    struct source_status status, told; /* mutex */
-};
-
-struct runner { /* a thread and its sources */
-    struct shared *shared;
-    pthread_t thread;
-    bool started;
-    int wake_fd;       /* -1: none */
-    struct http *http; /* the first runner's */
-    bool detect;       /* the first runner's: "auto" is asked for */
-    struct slot *slots[SOURCES_MAX];
-    size_t slot_count;
-};
-
-/* What threads use; outlives the watch where one of them hangs. */
-struct shared {
-    pthread_mutex_t mutex;
-    struct ledger ledger;
-    struct ledger_out out; /* scratch */
-    struct notice_record records[RECORDS_MAX];
-    size_t first, count;
-    int wake_fd; /* -1: nobody listens any more */
-    _Atomic bool stop;
-    struct slot slots[SOURCES_MAX + 4]; /* and signal, callback, auto, what auto finds */
-    size_t slot_count;
-    struct slot *auto_slot;
-    struct runner runners[RUNNERS_MAX];
-    size_t runner_count;
-    char sys_prefix[256], runtime_dir[512];
-    char endpoints[SOURCES_MAX][ENDPOINT_BYTES]; /* by provider; "" = its own */
-    bool off[SOURCES_MAX];
-    uint64_t seed;
-};
 
 struct watch {
     struct shared *shared;
@@ -72,243 +23,7 @@ struct watch {
     struct slot *signal_slot, *callback_slot;
 };
 
-static struct notice_now read_clocks(void)
-{
-    struct timespec boot, wall;
-
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (struct notice_now){.boot_ms = (int64_t)boot.tv_sec * 1000 + boot.tv_nsec / 1000000,
-                               .unix_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
-}
-
-static void wake(int fd)
-{
-    const uint64_t one = 1;
-    ssize_t written = fd >= 0 ? write(fd, &one, sizeof one) : 0; /* full: it is readable already */
-
-    (void)written;
-}
-
-/* Mutex held. */
-static void queue(struct shared *shared)
-{
-    for (size_t i = 0; i < shared->out.count && shared->count < RECORDS_MAX; i++)
-        shared->records[(shared->first + shared->count++) % RECORDS_MAX] = shared->out.records[i];
-    if (shared->out.count > 0)
-        wake(shared->wake_fd);
-}
-
-/* True: it was news. */
-static bool say_as(struct shared *shared, const char *source, unsigned topic,
-                   const struct notice_set *set, int64_t now_boot_ms)
-{
-    bool news;
-
-    pthread_mutex_lock(&shared->mutex);
-    ledger_say(&shared->ledger, source, topic, set, now_boot_ms, &shared->out);
-    news = shared->out.count > 0;
-    queue(shared);
-    pthread_mutex_unlock(&shared->mutex);
-    return news;
-}
-
-struct said_by {
-    struct shared *shared;
-    const char *source;
-    unsigned first_topic; /* two files are two sources of one name */
-    int64_t now_boot_ms;
-};
-
-static void say(void *arg, unsigned topic, const struct notice_set *set)
-{
-    struct said_by *by = arg;
-
-    (void)say_as(by->shared, by->source, by->first_topic + topic, set, by->now_boot_ms);
-}
-
-/* --- a runner's thread ------------------------------------------------------------------------------- */
-
-static void printable(char *text) /* parts of it come from outside */
-{
-    for (; *text != '\0'; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
-static void note_status(struct shared *shared, struct slot *slot)
-{
-    struct source_status status = {.last_ok_boot_ms = -1, .retry_boot_ms = -1};
-
-    slot->ops->status(slot->self, &status);
-    printable(status.text);
-    snprintf(status.name, sizeof status.name, "%s", slot->name);
-    pthread_mutex_lock(&shared->mutex);
-    slot->status = status;
-    if (status.state != slot->told.state || strcmp(status.text, slot->told.text) != 0)
-        wake(shared->wake_fd);
-    pthread_mutex_unlock(&shared->mutex);
-}
-
-static void run_sources(struct runner *runner)
-{
-    struct shared *shared = runner->shared;
-    struct notice_now now = read_clocks();
-
-    for (size_t i = 0; i < runner->slot_count; i++) {
-        struct slot *slot = runner->slots[i];
-        unsigned index = (unsigned)(slot - shared->slots);
-        struct said_by by = {shared, slot->name, index * TOPICS_MAX, now.boot_ms};
-
-        slot->ops->run(slot->self, &now, &(struct source_out){say, &by});
-        note_status(shared, slot);
-    }
-    pthread_mutex_lock(&shared->mutex);
-    ledger_tick(&shared->ledger, now.boot_ms, &shared->out);
-    queue(shared);
-    pthread_mutex_unlock(&shared->mutex);
-}
-
-static void sleep_runner(struct runner *runner)
-{
-    struct pollfd fds[1 + SOURCES_MAX * SOURCE_FDS_MAX] = {
-        {.fd = runner->wake_fd, .events = POLLIN}};
-    size_t count = 1;
-    int64_t now = read_clocks().boot_ms, until = now + SLEEP_MAX_MS;
-
-    for (size_t i = 0; i < runner->slot_count; i++) {
-        const struct slot *slot = runner->slots[i];
-        int64_t at = slot->ops->wakeup_boot_ms(slot->self);
-
-        if (at < until)
-            until = at;
-        if (slot->ops->fds != NULL)
-            count += slot->ops->fds(slot->self, fds + count);
-    }
-    if (until < now + PASS_LEAST_MS)
-        until = now + PASS_LEAST_MS;
-    if (runner->http != NULL)
-        http_wait(runner->http, fds, count, until - now);
-    else
-        poll(fds, count, (int)(until - now));
-}
-
-static enum muster_status add_remote(struct shared *shared, struct runner *runner,
-                                     const struct provider *provider, struct muster_error *err);
-
-static void say_detected(struct shared *shared, const struct platform_facts *facts,
-                         const char *name, bool known)
-{
-    struct source_status *status;
-
-    pthread_mutex_lock(&shared->mutex);
-    status = &shared->auto_slot->status;
-    status->state = known ? SOURCE_HEALTHY : SOURCE_ABSENT;
-    if (name != NULL)
-        snprintf(status->text, sizeof status->text, "%s%s", name,
-                 known ? " is asked" : ": no source for it in this version");
-    else
-        snprintf(status->text, sizeof status->text, "%s; name the sources if there are any",
-                 facts->dmi ? "no cloud that is known, by the machine's DMI"
-                            : "no DMI says whether this is a cloud, so no cloud is asked");
-    wake(shared->wake_fd);
-    pthread_mutex_unlock(&shared->mutex);
-}
-
-/* The machine says what it is; that source is asked as if it had been named. */
-static void detect(struct runner *runner)
-{
-    struct shared *shared = runner->shared;
-    struct platform_facts facts;
-    const struct provider *provider;
-    const char *name;
-
-    platform_read(shared->sys_prefix, &facts);
-    name = platform_source(&facts);
-    provider = name != NULL ? sources_provider_named(name) : NULL;
-    say_detected(shared, &facts, name, provider != NULL);
-    for (size_t i = 0; provider != NULL && i < runner->slot_count; i++)
-        if (strcmp(runner->slots[i]->name, name) == 0)
-            return;
-    if (provider != NULL)
-        (void)add_remote(shared, runner, provider, NULL);
-}
-
-static void *run(void *arg)
-{
-    struct runner *runner = arg;
-
-    if (runner->detect)
-        detect(runner);
-    while (!atomic_load(&runner->shared->stop)) {
-        run_sources(runner);
-        if (!atomic_load(&runner->shared->stop))
-            sleep_runner(runner);
-    }
-    for (size_t i = 0; i < runner->slot_count; i++)
-        runner->slots[i]->ops->close(runner->slots[i]->self);
-    http_destroy(&runner->http);
-    return NULL;
-}
-
 /* --- opening ----------------------------------------------------------------------------------------- */
-
-static struct slot *new_slot(struct shared *shared, const char *name, const struct source_ops *ops,
-                             void *self, enum source_state state)
-{
-    struct slot *slot;
-
-    pthread_mutex_lock(&shared->mutex);
-    slot = &shared->slots[shared->slot_count];
-    *slot = (struct slot){.name = name, .ops = ops, .self = self};
-    slot->status.state = state;
-    slot->status.last_ok_boot_ms = slot->status.retry_boot_ms = -1;
-    snprintf(slot->status.name, sizeof slot->status.name, "%s", name);
-    slot->told = slot->status;
-    shared->slot_count++;
-    pthread_mutex_unlock(&shared->mutex);
-    return slot;
-}
-
-static size_t provider_index(const struct provider *provider)
-{
-    size_t index = 0;
-
-    while (sources_provider(index) != provider)
-        index++;
-    return index;
-}
-
-static enum muster_status add_remote(struct shared *shared, struct runner *runner,
-                                     const struct provider *provider, struct muster_error *err)
-{
-    size_t index = provider_index(provider);
-    const char *endpoint = shared->endpoints[index];
-    struct source_config config = {.argument = "",
-                                   .endpoint = endpoint[0] != '\0' ? endpoint : NULL,
-                                   .runtime_dir =
-                                       shared->runtime_dir[0] != '\0' ? shared->runtime_dir : NULL,
-                                   .http = runner->http,
-                                   .seed = shared->seed + index};
-    enum muster_status status;
-    struct slot *slot;
-    void *self = NULL;
-
-    if (runner->slot_count == SOURCES_MAX)
-        return error_set(err, MUSTER_E_ARGUMENT, "more than %d notice sources; name fewer",
-                         SOURCES_MAX);
-    if (shared->off[index]) {
-        slot = new_slot(shared, provider->name, NULL, NULL, SOURCE_OFF);
-        snprintf(slot->status.text, sizeof slot->status.text, "%s says so",
-                 provider->disabled_environment);
-        return MUSTER_OK;
-    }
-    status = remote_open(provider, &config, &self, err);
-    if (status == MUSTER_OK)
-        runner->slots[runner->slot_count++] =
-            new_slot(shared, provider->name, &remote_ops, self, SOURCE_PROBING);
-    return status;
-}
 
 static struct runner *new_runner(struct shared *shared)
 {
@@ -330,7 +45,7 @@ static enum muster_status add_own(struct shared *shared, const struct source_wis
     if (status != MUSTER_OK)
         return status;
     runner = new_runner(shared);
-    runner->slots[runner->slot_count++] = new_slot(
+    runner->slots[runner->slot_count++] = watch_new_slot(
         shared, ops == sources_ops("file") ? "file" : "command", ops, self, SOURCE_PROBING);
     return MUSTER_OK;
 }
@@ -350,9 +65,9 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
     if (first->http == NULL)
         status = http_create(&first->http, err);
     if (status == MUSTER_OK && provider != NULL)
-        status = add_remote(shared, first, provider, err);
+        status = watch_add_remote(shared, first, provider, err);
     if (is_auto && !first->detect)
-        shared->auto_slot = new_slot(shared, "auto", NULL, NULL, SOURCE_PROBING);
+        shared->auto_slot = watch_new_slot(shared, "auto", NULL, NULL, SOURCE_PROBING);
     first->detect = first->detect || is_auto;
     return status;
 }
@@ -379,7 +94,7 @@ static enum muster_status start(struct runner *runner, struct muster_error *err)
 
     if (runner->http == NULL && runner->slot_count == 0)
         return MUSTER_OK;
-    code = runner->wake_fd >= 0 ? callback_thread(&runner->thread, run, runner) : EMFILE;
+    code = runner->wake_fd >= 0 ? callback_thread(&runner->thread, watch_run, runner) : EMFILE;
     runner->started = code == 0;
     return code == 0 ? MUSTER_OK
                      : error_set_code(err, MUSTER_E_BUSY, code,
@@ -430,10 +145,10 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
         free(watch);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     }
-    watch->signal_slot = new_slot(watch->shared, "signal", NULL, NULL,
-                                  options->signal_count > 0 ? SOURCE_HEALTHY : SOURCE_OFF);
-    watch->callback_slot = new_slot(watch->shared, "callback", NULL, NULL,
-                                    options->ask != NULL ? SOURCE_HEALTHY : SOURCE_OFF);
+    watch->signal_slot = watch_new_slot(watch->shared, "signal", NULL, NULL,
+                                        options->signal_count > 0 ? SOURCE_HEALTHY : SOURCE_OFF);
+    watch->callback_slot = watch_new_slot(watch->shared, "callback", NULL, NULL,
+                                          options->ask != NULL ? SOURCE_HEALTHY : SOURCE_OFF);
     status = signal_watch(options->signals, options->signal_count, options->wake_fd,
                           &watch->signals, err);
     if (status == MUSTER_OK)
@@ -489,17 +204,17 @@ void watch_close(struct watch **watch, int64_t limit_ms)
         return;
     *watch = NULL;
     shared = w->shared;
-    until = read_clocks().boot_ms + limit_ms;
+    until = watch_clocks().boot_ms + limit_ms;
     pthread_mutex_lock(&shared->mutex);
     shared->wake_fd = -1;
     pthread_mutex_unlock(&shared->mutex);
     atomic_store(&shared->stop, true);
     for (size_t i = 0; i < shared->runner_count; i++)
-        wake(shared->runners[i].wake_fd);
+        watch_wake(shared->runners[i].wake_fd);
     callback_stop(&w->callback, limit_ms);
     signal_unwatch(&w->signals);
     for (size_t i = 0; i < shared->runner_count; i++) {
-        int64_t left = until - read_clocks().boot_ms;
+        int64_t left = until - watch_clocks().boot_ms;
 
         all = end_runner(&shared->runners[i], left > 0 ? left : 0) && all;
     }
@@ -519,7 +234,7 @@ static bool say_one(struct shared *shared, const char *source, unsigned topic,
 
     set.count = 0;
     notice_set_add(&set, item);
-    return say_as(shared, source, topic, &set, read_clocks().boot_ms);
+    return watch_say(shared, source, topic, &set, watch_clocks().boot_ms);
 }
 
 /* It says nothing new: number 0, for the log. */
@@ -530,7 +245,7 @@ static void say_again(struct shared *shared, const struct notice_item *item)
     pthread_mutex_lock(&shared->mutex);
     shared->out.records[0] = record;
     shared->out.count = 1;
-    queue(shared);
+    watch_queue(shared);
     pthread_mutex_unlock(&shared->mutex);
 }
 
@@ -576,11 +291,32 @@ void watch_forget(struct watch *watch, uint64_t number)
     pthread_mutex_unlock(&watch->shared->mutex);
 }
 
+/* A library that is loaded later may put its own handler over ours, and chain or not. */
+static void look_after_signals(struct watch *watch)
+{
+    struct source_status *status = &watch->signal_slot->status;
+    int signo = signal_displaced(watch->signals);
+    const char *name = signo != 0 ? sigabbrev_np(signo) : NULL;
+
+    if (status->state == SOURCE_OFF)
+        return;
+    pthread_mutex_lock(&watch->shared->mutex);
+    status->state = signo != 0 ? SOURCE_DEGRADED : SOURCE_HEALTHY;
+    status->text[0] = '\0';
+    if (signo != 0)
+        snprintf(status->text, sizeof status->text,
+                 "the program put its own handler for %s%s over ours; it is heard if that one "
+                 "calls ours, or muster_node_notify_signal",
+                 name != NULL ? "SIG" : "signal ", name != NULL ? name : "");
+    pthread_mutex_unlock(&watch->shared->mutex);
+}
+
 bool watch_take_change(struct watch *watch, struct source_status *ret_status)
 {
     struct shared *shared = watch->shared;
     bool some = false;
 
+    look_after_signals(watch);
     pthread_mutex_lock(&shared->mutex);
     for (size_t i = 0; i < shared->slot_count && !some; i++) {
         struct slot *slot = &shared->slots[i];

@@ -1,0 +1,77 @@
+/* The signal source as a source: what another handler over ours does to its state. */
+#include "tests/support/notice_fixture.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int signals[] = {SIGUSR1};
+
+static struct watch *open_watch(int fd)
+{
+    struct watch *watch = NULL;
+    struct muster_error err;
+
+    if (watch_open(&(struct watch_options){.signals = signals, .signal_count = 1, .wake_fd = fd},
+                   &watch, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return watch;
+}
+
+static void another_handler_over_ours_is_seen_and_its_end_too(void **state)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct watch *watch = open_watch(fd);
+    struct source_status status;
+    struct sigaction ours, theirs = {.sa_handler = SIG_IGN};
+
+    (void)state;
+    assert_false(watch_take_change(watch, &status));
+    assert_int_equal(sigaction(SIGUSR1, &theirs, &ours), 0);
+    assert_true(watch_take_change(watch, &status));
+    assert_string_equal(status.name, "signal");
+    assert_int_equal(status.state, SOURCE_DEGRADED);
+    assert_non_null(strstr(status.text, "SIGUSR1"));
+    assert_false(watch_take_change(watch, &status)); /* said once */
+    assert_int_equal(sigaction(SIGUSR1, &ours, NULL), 0);
+    assert_true(watch_take_change(watch, &status));
+    assert_int_equal(status.state, SOURCE_HEALTHY);
+    watch_close(&watch, 1000);
+    close(fd);
+}
+
+static void a_signal_is_one_record(void **state)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct watch *watch = open_watch(fd);
+    struct notice_record record;
+
+    (void)state;
+    raise(SIGUSR1);
+    assert_true(watch_take(watch, &record));
+    assert_string_equal(record.source, "signal");
+    assert_int_equal(record.item.kind, NOTICE_SIGNAL);
+    assert_int_equal(record.number, 1);
+    assert_false(watch_take(watch, &record));
+    watch_forget(watch, 1); /* cancelled by an operator */
+    assert_false(watch_take(watch, &record));
+    watch_close(&watch, 1000);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_handler_over_ours_is_seen_and_its_end_too),
+        cmocka_unit_test(a_signal_is_one_record),
+    };
+
+    return cmocka_run_group_tests_name("notice_signal", tests, NULL, NULL);
+}
