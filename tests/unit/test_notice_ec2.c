@@ -405,14 +405,14 @@ static void a_token_is_renewed_before_it_ends_while_asking_goes_on(void **state)
 static void the_services_clock_is_taken_where_ours_is_wrong(void **state)
 {
     struct http_reply reply =
-        reply_of(200, "{\"action\":\"terminate\",\"time\":\"2020-04-24T18:13:44Z\"}");
+        reply_of(200, "{\"action\":\"terminate\",\"time\":\"2020-04-24T18:12:14Z\"}");
 
     (void)state;
     with_token();
     ask_spot();
     reply.headers = "HTTP/1.1 200 OK\r\nDate: Fri, 24 Apr 2020 18:11:44 GMT\r\n";
     assert_true(give(reply));
-    assert_int_equal(set.items[0].deadline_boot_ms, now + 120000);
+    assert_int_equal(set.items[0].deadline_boot_ms, now + 30000);
 }
 
 static void an_address_that_is_none_is_refused(void **state)
