@@ -272,7 +272,8 @@ static void take_token(struct provider_run *run, const struct http_reply *reply,
 
     if (reply->result == HTTP_TIMEOUT ||
         (reply->result == HTTP_ANSWERED && (reply->status == 404 || reply->status == 405))) {
-        fail(run, token, SOURCE_DEGRADED, now_boot_ms, "no token is given");
+        fail(run, token, token->well_once ? SOURCE_DEGRADED : SOURCE_ABSENT, now_boot_ms,
+             "no token is given");
         token->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
         run->token_missing = true;
         if (has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */

@@ -296,6 +296,19 @@ static void a_late_token_and_answers_without_one_are_healthy(void **state)
     assert_int_equal(status.state, SOURCE_HEALTHY);
 }
 
+static void where_nobody_answers_at_all_it_begins_with_the_token_again(void **state)
+{
+    (void)state;
+    assert_true(next());
+    give(failure(HTTP_TIMEOUT, "timed out"));
+    ask_spot();
+    assert_false(give(failure(HTTP_TIMEOUT, "timed out")));
+    assert_int_equal(status.state, SOURCE_ABSENT);
+    now = status.retry_boot_ms;
+    assert_true(next());
+    assert_string_equal(asked.method, "PUT"); /* it may require one, once it is there */
+}
+
 static void nobody_there_is_absent_and_is_tried_with_growing_delays(void **state)
 {
     static const int64_t delays[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
@@ -440,6 +453,7 @@ int main(void)
         cmocka_unit_test_setup(a_late_token_is_tried_without_once_and_401_then_means_out_of_reach,
                                begin),
         cmocka_unit_test_setup(a_late_token_and_answers_without_one_are_healthy, begin),
+        cmocka_unit_test_setup(where_nobody_answers_at_all_it_begins_with_the_token_again, begin),
         cmocka_unit_test_setup(nobody_there_is_absent_and_is_tried_with_growing_delays, begin),
         cmocka_unit_test_setup(busy_answers_back_off_and_withdraw_nothing, begin),
         cmocka_unit_test_setup(while_an_end_is_announced_asking_goes_on_at_full_rate, begin),
