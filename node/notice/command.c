@@ -46,7 +46,7 @@ static enum muster_status open_command(const struct source_config *config, void 
     command = calloc(1, sizeof *command);
     if (command == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for notice source command; free some");
-    strcpy(command->text, config->argument);
+    snprintf(command->text, sizeof command->text, "%s", config->argument);
     command->period_ms = config->period_ms > 0 ? config->period_ms : COMMAND_PERIOD_MS;
     command->output.fd = command->code.fd = -1;
     command->last_ok_boot_ms = -1;

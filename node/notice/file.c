@@ -40,10 +40,10 @@ static enum muster_status open_file(const struct source_config *config, void **r
     file = calloc(1, sizeof *file);
     if (file == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for notice source file; free some");
-    strcpy(file->path, config->argument);
+    snprintf(file->path, sizeof file->path, "%s", config->argument);
     memcpy(file->directory, file->path, (size_t)(slash - config->argument));
     if (slash == config->argument)
-        strcpy(file->directory, "/");
+        file->directory[0] = '/';
     file->period_ms = config->period_ms > 0 ? config->period_ms : FILE_PERIOD_MS;
     file->inotify = file->watched = -1;
     file->last_ok_boot_ms = -1;

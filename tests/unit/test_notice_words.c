@@ -137,9 +137,9 @@ static void platforms_are_known_by_their_dmi(void **state)
 
     (void)state;
     assert_null(platform_source(&facts));
-    strcpy(facts.sys_vendor, "QEMU");
+    snprintf(facts.sys_vendor, sizeof facts.sys_vendor, "%s", "QEMU");
     assert_null(platform_source(&facts));
-    strcpy(facts.sys_vendor, "Amazon EC2");
+    snprintf(facts.sys_vendor, sizeof facts.sys_vendor, "%s", "Amazon EC2");
     assert_string_equal(platform_source(&facts), "ec2");
     facts = (struct platform_facts){.bios_version = "4.11.amazon"};
     assert_string_equal(platform_source(&facts), "ec2");
