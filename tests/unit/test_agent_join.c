@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include <zmq.h>
 
 static _Atomic int exit_code; /* what exit_fn was called with */
 
