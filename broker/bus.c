@@ -5,6 +5,7 @@
 #include "broker/bus.h"
 
 #include "broker/dirs.h"
+#include "broker/failpoint.h"
 #include "schema/error.h"
 #include "schema/limits.h"
 
@@ -251,7 +252,9 @@ static bool make_sockets(struct bus *bus, bool ipv6)
     zsock_set_sndhwm(bus->commands, COMMAND_HWM);
     zsock_set_router_mandatory(bus->commands, 1); /* else what cannot be sent vanishes unseen */
     zsock_set_router_handover(bus->commands, 0);
-    zsock_set_sndhwm(bus->events, EVENTS_HWM);
+    zsock_set_sndhwm(bus->events, failpoint_small_queue() ? 1 : EVENTS_HWM);
+    if (failpoint_small_queue())
+        zsock_set_sndbuf(bus->events, 1);
     zsock_set_xpub_nodrop(bus->events, 0); /* one slow node must not hold up the others */
     bus->router = zsock_resolve(bus->commands);
     bus->publisher = zsock_resolve(bus->events);

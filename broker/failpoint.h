@@ -1,46 +1,45 @@
-/* failpoint - where a test build kills or deafens the broker, to see what a crash there costs.
- * Only with MUSTER_FAIL_POINTS; otherwise both calls are nothing.
- *   MUSTER_FAIL_POINT=name or name:n   SIGKILL to this process when `name` is reached the n-th time
- *   MUSTER_TEST_PUB_DROP=n             every n-th frame on PUB is thrown away (1 = all of them)
- * Points: before_commit, after_commit, after_commit_decision (the batch held a decision; nothing was
- * sent yet), before_send (as after_commit, only if the batch has something to send). */
+/* failpoint - the places where a test build kills or stops the broker, to see what a crash there costs.
+ * Only with MUSTER_FAIL_POINTS; otherwise every call is nothing. failpoint.def lists the places; a
+ * place and what is there make a point, as "commit_after:decision".
+ *   MUSTER_FAIL_POINT=POINT[:n]    SIGKILL to this process when POINT is reached the n-th time
+ *   MUSTER_FAIL_POINT=list         musterd prints every point that there is, and ends
+ *   MUSTER_FAIL_POINT_FILE=PATH    while this file exists, its one line is an order:
+ *       "kill POINT[:n]"           as above, counted from the moment the line was written
+ *       "stop POINT[:n]"           SIGSTOP instead, once
+ *       "trace PATH2"              each point that is reached is a line of PATH2
+ *   MUSTER_TEST_PUB_DROP=n         every n-th frame on PUB is thrown away (1 = all of them)
+ *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses some */
 #ifndef BROKER_FAILPOINT_H
 #define BROKER_FAILPOINT_H
 
+#ifdef MUSTER_FAIL_POINTS
+#include "broker/core/core.h"
+
 #include <stdbool.h>
 
-#ifdef MUSTER_FAIL_POINTS
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+enum failpoint {
+#define FAILPOINT(PLACE, name, WHATS) FAILPOINT_##PLACE,
+#include "broker/failpoint.def"
+#undef FAILPOINT
+    FAILPOINT_COUNT
+};
 
-static inline void failpoint(const char *name)
-{
-    static long reached;
-    const char *asked = getenv("MUSTER_FAIL_POINT");
-    size_t length = strlen(name);
-
-    if (asked == NULL || strncmp(asked, name, length) != 0 ||
-        (asked[length] != '\0' && asked[length] != ':'))
-        return;
-    reached++;
-    if (reached >= (asked[length] == ':' ? strtol(asked + length + 1, NULL, 10) : 1))
-        kill(getpid(), SIGKILL);
-}
-
-static inline bool failpoint_drop_publish(void)
-{
-    static long published;
-    const char *asked = getenv("MUSTER_TEST_PUB_DROP");
-    long every = asked == NULL ? 0 : strtol(asked, NULL, 10);
-
-    published++;
-    return every > 0 && published % every == 0;
-}
+void failpoint_pass(enum failpoint place);
+void failpoint_message(enum failpoint place, const struct wire_msg *message);
+void failpoint_record(enum failpoint place, const struct record *record);
+void failpoint_batch(enum failpoint place, const struct actions *batch);
+/* True if the list was asked for; it was printed. */
+bool failpoint_list(void);
+bool failpoint_drop_publish(void);
+bool failpoint_small_queue(void);
 #else
-#define failpoint(name) ((void)0)
+#define failpoint_pass(place) ((void)0)
+#define failpoint_message(place, message) ((void)(message))
+#define failpoint_record(place, record) ((void)(record))
+#define failpoint_batch(place, batch) ((void)(batch))
+#define failpoint_list() false
 #define failpoint_drop_publish() false
+#define failpoint_small_queue() false
 #endif
 
 #endif

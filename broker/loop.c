@@ -100,16 +100,20 @@ static void send_message(struct loop *loop, uint64_t route, const struct wire_ms
 {
     size_t size = encode(loop, message);
 
+    failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0)
         bus_send(loop->bus, route, loop->frame, size);
+    failpoint_message(FAILPOINT_SEND_AFTER, message);
 }
 
 static void publish_message(struct loop *loop, const char *job, const struct wire_msg *message)
 {
     size_t size = encode(loop, message);
 
+    failpoint_message(FAILPOINT_PUBLISH_BEFORE, message);
     if (size > 0 && !failpoint_drop_publish())
         bus_publish(loop->bus, job, loop->frame, size);
+    failpoint_message(FAILPOINT_PUBLISH_AFTER, message);
 }
 
 /* Time crosses the wire as what is left of it now. */
@@ -334,37 +338,13 @@ static void unblock(struct loop *loop)
     loop->blocked = false;
 }
 
-#ifdef MUSTER_FAIL_POINTS
-static void pass_failpoints(const struct loop *loop)
-{
-    bool decision = false;
-    bool sends = false;
-
-    for (size_t i = 0; i < loop->batch.count; i++) {
-        const struct action *action = &loop->batch.items[i];
-
-        decision =
-            decision || (action->kind == ACTION_PERSIST && action->record.kind == RECORD_EVENT &&
-                         action->record.u.event.body.kind == EVENT_DECISION);
-        sends = sends || (action->kind != ACTION_PERSIST && action->kind != ACTION_HINT);
-    }
-    failpoint("after_commit");
-    if (decision)
-        failpoint("after_commit_decision");
-    if (sends)
-        failpoint("before_send");
-}
-#else
-#define pass_failpoints(loop) ((void)(loop))
-#endif
-
 /* Writes the batch, then sends it. MUSTER_OK also when it is kept for later. */
 static enum muster_status commit(struct loop *loop, struct muster_error *err)
 {
     struct muster_error why;
     enum muster_status status;
 
-    failpoint("before_commit");
+    failpoint_batch(FAILPOINT_COMMIT_BEFORE, &loop->batch);
     status = store_apply(loop->store, &loop->batch, loop->now_boot_ms, &why);
     if (status == MUSTER_E_STORAGE) {
         block(loop, &why);
@@ -376,8 +356,9 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
         return status;
     }
     unblock(loop);
-    pass_failpoints(loop);
+    failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
     status = send_all(loop, err);
+    failpoint_batch(FAILPOINT_SENT_ALL, &loop->batch);
     announce_batch(&loop->batch); /* committed, and on its way: a slow log delays nobody's save */
     actions_clear(&loop->batch);
     return status;
@@ -450,7 +431,9 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     } else if (!wire_is_up(message.type)) {
         loop->counters.unexpected++;
     } else if (!loop->blocked) {
+        failpoint_message(FAILPOINT_CORE_BEFORE, &message);
         core_step(loop->core, &input, &loop->batch);
+        failpoint_message(FAILPOINT_CORE_AFTER, &message);
     } else if (core_input_is_free(&message)) {
         core_step(loop->core, &input, &loop->free_outputs);
     } else {
@@ -483,7 +466,9 @@ static void tick(struct loop *loop, bool drained)
     if (!drained && loop->ticks_late++ < TICKS_LATE_MAX)
         return;
     loop->ticks_late = 0;
+    failpoint_pass(FAILPOINT_TICK_BEFORE);
     core_step(loop->core, &input, &loop->batch);
+    failpoint_pass(FAILPOINT_TICK_AFTER);
 }
 
 /* Those whom the journal could not serve are given to the core, whose answers are a batch again. */
@@ -567,6 +552,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     read_clocks(loop);
     if (readable && signal_came(loop))
         *ret_stop = true;
+    failpoint_pass(FAILPOINT_RECEIVE_BEFORE);
     drained = receive_all(loop);
     if (loop->blocked) {
         status = send_free_outputs(loop, err);
@@ -575,6 +561,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     } else {
         tick(loop, drained);
         publish_hints(loop);
+        failpoint_pass(FAILPOINT_HINT_AFTER);
         status = commit(loop, err);
     }
     if (status == MUSTER_OK)

@@ -5,6 +5,7 @@
 #include "broker/bus.h"
 #include "broker/config.h"
 #include "broker/core/core.h"
+#include "broker/failpoint.h"
 #include "broker/log.h"
 #include "broker/loop.h"
 #include "broker/store.h"
@@ -184,8 +185,11 @@ int main(int argc, char **argv)
 {
     struct program program = {.signal_fd = -1};
     struct muster_error err;
-    enum muster_status status = config_parse(argc, argv, &program.config, &err);
+    enum muster_status status;
 
+    if (failpoint_list())
+        return EXIT_DONE;
+    status = config_parse(argc, argv, &program.config, &err);
     if (status != MUSTER_OK) {
         fprintf(stderr, "musterd: %s\n", err.text);
         config_free(&program.config);

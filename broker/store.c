@@ -6,6 +6,7 @@
 #include "broker/store_internal.h"
 
 #include "broker/dirs.h"
+#include "broker/failpoint.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -190,7 +191,9 @@ static enum muster_status write_rows(struct store *store, const struct actions *
 
         if (action->kind != ACTION_PERSIST)
             continue;
+        failpoint_record(FAILPOINT_PERSIST_BEFORE, &action->record);
         status = store_row_write(store, &action->record, err);
+        failpoint_record(FAILPOINT_PERSIST_AFTER, &action->record);
         if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
             status = prune(store, &action->record.u.event, err);
     }

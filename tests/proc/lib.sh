@@ -15,6 +15,7 @@ db="$dir/state/muster.db"
 listen='tcp://127.0.0.1:*' # or "$ipc": the same address again after a restart
 ipc="ipc://$dir/broker.sock"
 job=job
+group=proc-$$ # nobody else meets there
 world=0
 launch=0 # lives of the job that were started
 patience=40 # seconds for anything that should take less than one, on two loaded cores under sanitizers
@@ -22,6 +23,8 @@ broker='' broker_pid=''
 pids=()    # of the ranks of the newest launch, by rank
 started=() # of everything
 mounted=()
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib_invariants.sh"
 
 say() { printf '%s\n' "$*"; }
 
@@ -34,7 +37,7 @@ clean_up() {
     local status=$? pid path
 
     trap - EXIT
-    for pid in ${started[@]+"${started[@]}"}; do
+    for pid in ${started[@]+"${started[@]}"} $(cat "$dir/broker.pid" 2>/dev/null); do
         kill -KILL "$pid" 2>/dev/null || true
     done
     wait 2>/dev/null || true
@@ -156,7 +159,7 @@ rank_start() {
 
     shift
     MUSTER_JOB=$job MUSTER_RANK=$rank MUSTER_WORLD_SIZE=$world MUSTER_BROKER=$broker \
-        MUSTER_CHECKPOINT_DIR=${checkpoints:-$dir/checkpoints-$job} TRAINER_GROUP=proc-$$-$job \
+        MUSTER_CHECKPOINT_DIR=${checkpoints:-$dir/checkpoints-$job} TRAINER_GROUP=$group-$job \
         "$trainer" ${options[@]+"${options[@]}"} "$@" </dev/null >"$(log "$rank")" 2>&1 &
     pids[rank]=$!
     started+=("${pids[rank]}")
@@ -264,6 +267,7 @@ sums_right() {
 
     for rank in "${!pids[@]}"; do
         same "sum of rank $rank of job $job" "$(field "$rank" sum)" "$(field "$rank" expected)"
+        same "weights of rank $rank of job $job, bit for bit" "$(field "$rank" weights)" right
     done
 }
 
@@ -308,6 +312,7 @@ finish() {
     local fact
 
     [ -z "$broker_pid" ] || broker_stop
+    [ ! -f "$db" ] || [ -n "${not_checked:-}" ] || invariants
     if grep -lE 'Sanitizer|runtime error:' "$dir"/*.log; then
         fail "a sanitizer complained in the files above"
     fi

@@ -7,7 +7,7 @@ listen=$ipc
 for job in replicated sharded; do
     options=(--steps 400 --barrier 1 --signal-rank 1 --signal-step 20)
     [ "$job" = replicated ] || options+=(--sharded 1)
-    broker_start MUSTER_FAIL_POINT=after_commit_decision
+    broker_start MUSTER_FAIL_POINT=commit_after:event-decision
     ranks_start 3 --step-ms 20
     broker_await_killed
     same "round that is decided" "$(query "SELECT round, state FROM round WHERE job = '$job'")" '1|decided'

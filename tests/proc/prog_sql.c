@@ -1,8 +1,10 @@
-/* prog_sql DATABASE QUERY - prints the rows of one query, columns separated by '|', for the scripts
- * beside it: what the broker wrote is asked of the file itself, not of the code under test. Reads only. */
+/* prog_sql [--write] DATABASE QUERY - prints the rows of one query, columns separated by '|', for the scripts
+ * beside it: what the broker wrote is asked of the file itself, not of the code under test. Reads only, but with
+ * --write: for tests that break a copy on purpose. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BUSY_MS 10000
 
@@ -27,13 +29,16 @@ int main(int argc, char **argv)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *query = NULL;
-    int code;
+    int code, flags = SQLITE_OPEN_READONLY;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: prog_sql DATABASE QUERY\n");
+    if (argc == 4 && strcmp(argv[1], "--write") == 0) {
+        flags = SQLITE_OPEN_READWRITE;
+        argv++;
+    } else if (argc != 3) {
+        fprintf(stderr, "usage: prog_sql [--write] DATABASE QUERY\n");
         return 2;
     }
-    if (sqlite3_open_v2(argv[1], &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(argv[1], &db, flags, NULL) != SQLITE_OK)
         return complain(db, argv[1]);
     sqlite3_busy_timeout(db, BUSY_MS);
     if (sqlite3_prepare_v2(db, argv[2], -1, &query, NULL) != SQLITE_OK)

@@ -8,7 +8,7 @@
  *
  * Identity, and TRAINER_GROUP (a name for the collective that nobody else uses), come from the
  * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
- *   trainer: rank= world= resumed= computed= done= sum= expected= handler= errors= status= */
+ *   trainer: rank= world= resumed= computed= done= sum= expected= weights= handler= errors= status= */
 #include "client/examples/words_allreduce.h"
 
 #include <muster/node.h>
@@ -38,8 +38,9 @@ struct trainer {
     int64_t save_fn, save_every, save_fails_rank, save_late_rank, save_late_ms;
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
-    int64_t connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler, say_every;
-    const char *watch_file;
+    int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler,
+        say_every;
+    const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
     muster_state_t *state;
@@ -65,6 +66,7 @@ static struct trainer trainer = {
     .early_rank = NOBODY,
     .signal_rank = NOBODY,
     .limit_rank = NOBODY,
+    .evaluator_rank = NOBODY,
     .grace_ms = -1,
     .rank = -1,
 };
@@ -107,16 +109,30 @@ static const struct {
     {"--limit-rank", &trainer.limit_rank},
     {"--limit-bytes", &trainer.limit_bytes},
     {"--host-handler", &trainer.host_handler},
+    {"--evaluator-rank", &trainer.evaluator_rank}, /* it hears events, and takes no step */
     {"--say-every", &trainer.say_every},
+};
+
+static const struct {
+    const char *name;
+    const char **value;
+} paths[] = {
+    {"--watch-file", &trainer.watch_file}, /* a notice when it is there */
+    {"--until-file", &trainer.until_file}, /* the last step was done when it is there */
+    {"--save-gate",
+     &trainer.save_gate}, /* save_fn has written a half, and waits until it is gone */
 };
 
 static bool parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i += 2) { /* NAME VALUE */
-        bool known = i + 1 < argc && strcmp(argv[i], "--watch-file") == 0;
+        bool known = false;
 
-        if (known)
-            trainer.watch_file = argv[i + 1];
+        for (size_t n = 0; i + 1 < argc && n < sizeof paths / sizeof *paths; n++)
+            if (strcmp(argv[i], paths[n].name) == 0) {
+                *paths[n].value = argv[i + 1];
+                known = true;
+            }
         for (size_t n = 0; !known && i + 1 < argc && n < sizeof numbers / sizeof *numbers; n++)
             if (strcmp(argv[i], numbers[n].name) == 0) {
                 *numbers[n].value = strtoll(argv[i + 1], NULL, 10);
@@ -164,6 +180,17 @@ static int64_t actual_sum(const struct trainer *t)
     for (int64_t i = 0; i < t->cells; i++)
         sum += t->vector[i];
     return sum;
+}
+
+/* The cells of an uninterrupted run of as many steps, bit for bit. */
+static bool weights_are_right(const struct trainer *t)
+{
+    static int64_t cells[CELLS_MAX];
+
+    memset(cells, 0, sizeof cells);
+    for (int64_t step = 1; step <= t->step; step++)
+        cells[step % t->cells] += addition(t, step);
+    return memcmp(cells, t->vector, sizeof cells) == 0;
 }
 
 static void pause_ms(int64_t ms)
@@ -266,6 +293,14 @@ static int save(const struct muster_save_context *context)
         pause_ms(t->save_late_ms);
     if (concerns(t->save_fails_rank, t))
         return 5;
+    if (t->save_gate != NULL) {
+        code = write_file(context->directory, "vector", t->vector, (size_t)t->cells * 4);
+        printf("in the save of step %" PRId64 "\n", context->step);
+        while (code == 0 && access(t->save_gate, F_OK) == 0)
+            pause_ms(5);
+        if (code != 0)
+            return code;
+    }
     code = write_file(context->directory, "vector", t->vector, (size_t)t->cells * 8);
     return code != 0 ? code : write_file(context->directory, "step", &t->step, sizeof t->step);
 }
@@ -322,6 +357,8 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
 
     if (status != MUSTER_OK)
         return status;
+    if (t->rank == t->evaluator_rank)
+        options.role = MUSTER_ROLE_EVALUATOR;
     options.layout = t->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
     options.state = t->save_fn ? NULL : t->state;
     options.termination.save_fn = t->save_fn ? save : NULL;
@@ -353,7 +390,7 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
 /* The state must be that of the step at which muster says that it resumes. */
 static int check_restored(const struct trainer *t)
 {
-    if (t->step == t->resumed && actual_sum(t) == expected_sum(t))
+    if (t->step == t->resumed && weights_are_right(t))
         return 0;
     fprintf(stderr, "trainer: rank %d was restored to step %" PRId64 ", muster says %" PRId64 "\n",
             t->rank, t->step, t->resumed);
@@ -403,6 +440,11 @@ static int complain(const struct trainer *t, const struct muster_error *error)
     return EXIT_FAILURE;
 }
 
+static bool is_over(const struct trainer *t, int64_t limit)
+{
+    return t->step >= limit || (t->until_file != NULL && access(t->until_file, F_OK) == 0);
+}
+
 static int train(struct trainer *t)
 {
     int64_t limit = concerns(t->early_rank, t) ? t->early_steps : t->steps;
@@ -414,7 +456,7 @@ static int train(struct trainer *t)
         code = check_restored(t);
     if (t->status == MUSTER_OK && code == 0 && t->barrier)
         code = meet_first(t);
-    while (t->status == MUSTER_OK && code == 0 && t->step < limit)
+    while (t->status == MUSTER_OK && code == 0 && !is_over(t, limit))
         t->status = one_call(t, &error);
     if (t->status != MUSTER_OK) {
         code = complain(t, &error);
@@ -436,9 +478,10 @@ static void conclude(void)
     const struct trainer *t = &trainer;
 
     printf("trainer: rank=%d world=%d resumed=%" PRId64 " computed=%" PRId64 " done=%" PRId64
-           " sum=%" PRId64 " expected=%" PRId64 " handler=%d errors=%d status=%s\n",
+           " sum=%" PRId64 " expected=%" PRId64 " weights=%s handler=%d errors=%d status=%s\n",
            t->rank, t->world_size, t->resumed, t->computed, t->step, actual_sum(t), expected_sum(t),
-           (int)handler_calls, (int)t->errors, muster_status_name(t->status));
+           weights_are_right(t) ? "right" : "WRONG", (int)handler_calls, (int)t->errors,
+           muster_status_name(t->status));
     fflush(stdout);
 }
 

@@ -595,7 +595,7 @@ static void killed_between_commit_and_send_it_answers_the_repeat(void **state)
 
     if (built == NULL || strcmp(built, "1") != 0)
         skip();
-    setenv("MUSTER_FAIL_POINT", "before_send", 1);
+    setenv("MUSTER_FAIL_POINT", "commit_after:event-generation-opened", 1);
     start_ready(f, ipc(f));
     unsetenv("MUSTER_FAIL_POINT");
     f->dealer = connect_to(f, ZMQ_DEALER, f->commands);

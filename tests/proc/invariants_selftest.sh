@@ -1,0 +1,54 @@
+#!/bin/bash
+# Each rule of lib_invariants.sh sees a database in which it is broken.
+. "$(dirname "$0")/lib.sh"
+
+declare -A break_by=(
+    [I1_shards]="UPDATE shard SET incarnation = incarnation + 1 WHERE round = 2"
+    [I1_required]="UPDATE checkpoint SET shards_required = 1 WHERE round = 2"
+    [I1_round]="UPDATE checkpoint SET step = step + 1 WHERE round = 2"
+    [I1_generation]="UPDATE node SET generation = 9 WHERE rank = 1"
+    [I1_files]="DELETE FROM shard_file WHERE round = 2 AND rank = 0"
+    [I3_numbers]="DELETE FROM event WHERE kind = 'decision' AND round = 2"
+    [I4_decided]="UPDATE event SET kind = 'decision', round = 2 WHERE kind = 'freeze' AND round = 1"
+    [I4_step]="UPDATE event SET step = step + 1 WHERE kind = 'decision' AND round = 2"
+    [I4_ended]="UPDATE event SET kind = 'abort', round = 2 WHERE kind = 'freeze' AND round = 1"
+    [I4_undecided]="UPDATE event SET kind = 'stuck' WHERE kind = 'decision' AND round = 2"
+    [I7_open]="UPDATE round SET state = 'decided'"
+    [I9_newest]="UPDATE generation SET resume_checkpoint = 1, resume_step = (SELECT step FROM checkpoint WHERE round = 1)
+        WHERE generation = 2"
+    [I9_whole]="UPDATE checkpoint SET state = 'failed' WHERE round = 3"
+    [I9_same]="UPDATE event SET generation = 2, step = 3, kind = 'resume' WHERE kind = 'freeze' AND round = 1"
+    [foreign_keys]="DELETE FROM round WHERE round = 1"
+)
+
+broker_start
+options=(--sharded 1 --barrier 1 --say-every 10)
+ranks_start 2 --steps 100000
+for round in 1 2; do
+    await "step 10" rank_said 0 'at step 10$'
+    "$muster" save --wait --broker "$broker" --job "$job" >/dev/null
+done
+kill -TERM "${pids[1]}"
+all_preempted
+ranks_start 2 --steps $((saved + 5))
+all_finished $((saved + 5))
+broker_stop
+invariants
+
+# A job that resumed at its third round: what is broken is in the second or the first.
+"$sql" --write "$db" "PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
+for name in "${!invariant[@]}"; do
+    cp "$db" "$dir/broken.db"
+    if [ "$name" = integrity ]; then
+        printf 'XXXXXXXX' | dd of="$dir/broken.db" bs=1 seek=$((4096 * 3)) conv=notrunc status=none
+        if (invariants "$dir/broken.db") >/dev/null 2>&1; then
+            fail "a damaged page was not seen"
+        fi
+        continue
+    fi
+    "$sql" --write "$dir/broken.db" "PRAGMA foreign_keys = OFF" >/dev/null
+    "$sql" --write "$dir/broken.db" "${break_by[$name]:?}" || fail "cannot break $name"
+    rows=$("$sql" "$dir/broken.db" "${invariant[$name]}")
+    [ -n "$rows" ] || fail "$name does not see: ${break_by[$name]}"
+done
+finish "${#invariant[@]} rules for the databases of these tests: each is red on a database that breaks it"
