@@ -38,6 +38,11 @@ struct bus {
     zmq_msg_t frame; /* what the last bus_receive lent */
     char command_endpoint[ENDPOINT_MAX + 1];
     char events_endpoint[ENDPOINT_MAX + 1];
+    struct socket_file {
+        const char *path; /* NULL: none of ours */
+        dev_t device;
+        ino_t inode;
+    } files[2];
     struct bus_counters counters;
 };
 
@@ -224,6 +229,27 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
 
 /* --- open and close --------------------------------------------------------------------------------- */
 
+/* What lies at an ipc endpoint after the bind, so that bus_close removes nothing else. */
+static void note_file(struct socket_file *file, const char *endpoint)
+{
+    struct stat info;
+
+    if (!starts(endpoint, "ipc://") || lstat(endpoint + strlen("ipc://"), &info) != 0)
+        return;
+    *file = (struct socket_file){
+        .path = endpoint + strlen("ipc://"), .device = info.st_dev, .inode = info.st_ino};
+}
+
+/* Before the socket is closed: what another musterd binds there afterwards is not ours. */
+static void remove_file(const struct socket_file *file)
+{
+    struct stat info;
+
+    if (file->path != NULL && lstat(file->path, &info) == 0 && info.st_dev == file->device &&
+        info.st_ino == file->inode)
+        unlink(file->path);
+}
+
 static void set_common(zsock_t *socket, bool ipv6)
 {
     zsock_set_linger(socket, LINGER_MS);
@@ -285,9 +311,13 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
                                 zmq_strerror(zmq_errno()));
     if (status == MUSTER_OK)
         status = bind_one(bus->publisher, events, events_what, bus->events_endpoint, err);
+    if (status == MUSTER_OK)
+        note_file(&bus->files[0], bus->events_endpoint);
     if (status == MUSTER_OK) /* last: who reaches us here may be told of the other */
         status =
             bind_one(bus->router, options->listen, options->listen, bus->command_endpoint, err);
+    if (status == MUSTER_OK)
+        note_file(&bus->files[1], bus->command_endpoint);
     if (status != MUSTER_OK) {
         bus_close(&bus);
         return status;
@@ -300,6 +330,8 @@ void bus_close(struct bus **bus)
 {
     if (*bus == NULL)
         return;
+    remove_file(&(*bus)->files[0]);
+    remove_file(&(*bus)->files[1]);
     zmq_msg_close(&(*bus)->frame);
     zsock_destroy(&(*bus)->commands);
     zsock_destroy(&(*bus)->events);

@@ -44,7 +44,8 @@ enum muster_status bus_check_listen(const char *listen, bool insecure, struct mu
  * MUSTER_E_ARGUMENT · MUSTER_E_BUSY somebody listens there · MUSTER_E_IO. */
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
                             struct muster_error *err);
-void bus_close(struct bus **bus); /* waits up to 1 s for what was sent; NULL-safe */
+/* Waits up to 1 s for what was sent, and removes the socket files that bus_open made. NULL-safe. */
+void bus_close(struct bus **bus);
 
 /* As bound, wildcards resolved. */
 const char *bus_command_endpoint(const struct bus *bus);

@@ -1,6 +1,7 @@
 /* log - the broker's lines on stderr: one line a record, with time and level.
- * Owns: the format (text or JSON) and the escaping of what came from outside.
- * Never: a file, a thread, a buffer between calls. */
+ * Owns: the format (text or JSON), the escaping of what came from outside, the count of lines that
+ * nobody would read.
+ * Never: a thread, a buffer between calls, a wait for a reader of stderr. */
 #ifndef BROKER_LOG_H
 #define BROKER_LOG_H
 
@@ -10,6 +11,10 @@ enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO };
 
 void broker_log_format(enum log_format format);
+
+/* From now on a pipe, terminal or socket that is full costs lines, not time: they are dropped and counted,
+ * and the next line that can be written is preceded by their number. Once, at the program's start. */
+void broker_log_never_waits(void);
 
 /* One write(2) of one line. Bytes outside printable ASCII become \xNN, so that a name sent by a
  * node can neither break a line nor speak to a terminal. */

@@ -205,5 +205,6 @@ int main(int argc, char **argv)
     }
     umask(077); /* state, sockets and port file are this user's alone */
     broker_log_format(program.config.log_format);
+    broker_log_never_waits();
     return run(&program);
 }

@@ -82,8 +82,13 @@ enum muster_status store_failed(struct store *store, int result, const char *doi
         return error_set(err, MUSTER_E_STORAGE, "cannot %s in database %s: no memory; free some",
                          doing, store->path);
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
         return store_damaged(store, why, err);
+    case SQLITE_NOTADB:
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "file %s is not a SQLite database; it was left as it is: choose another "
+                         "file with --db. If it was muster's database, its first page is damaged: "
+                         "restore a backup in its place",
+                         store->path);
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
     case SQLITE_RANGE:

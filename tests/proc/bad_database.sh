@@ -27,7 +27,7 @@ refuses 'damaged|malformed|corrupt'
 head -c 5000 "$dir/whole" >"$db"
 refuses 'damaged|malformed|corrupt'
 printf 'this is no database, but somebody needs it' >"$db"
-refuses 'database'
+refuses 'not a SQLite database' 'left as it is' --db
 cp "$dir/whole" "$db"
 broker_start
 ranks_start 2 --steps 60

@@ -431,7 +431,7 @@ static void a_file_that_is_no_database_is_kept(void **state)
     store_close(&f->store);
     memset(text, 'x', sizeof text);
     scratch_write(f->db, text, sizeof text);
-    refused(f, MUSTER_E_CORRUPT, "not a database");
+    refused(f, MUSTER_E_CORRUPT, "not a SQLite database");
 }
 
 static void a_database_of_another_program_is_kept(void **state)
