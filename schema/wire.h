@@ -274,5 +274,8 @@ uint64_t wire_round_nonce(const struct wire_member *members, size_t count);
 
 /* A job name that may be used as topic, directory owner and key: see JOB_NAME_MAX. */
 bool wire_job_name_ok(const char *name);
+/* Makes a text that is not empty such a name, in place, up to its length: what may not stand in a name
+ * becomes '-', at its beginning '_'. */
+void wire_job_name_clean(char *name);
 
 #endif

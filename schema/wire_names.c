@@ -44,14 +44,26 @@ unsigned wire_notice_kind_from_name(const char *name)
     return NOTICE_NONE;
 }
 
+/* Not isalnum: what that takes for a letter hangs on the host's locale. */
+static const char job_name_bytes[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
 bool wire_job_name_ok(const char *name)
 {
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = name == NULL ? 0 : strnlen(name, JOB_NAME_MAX + 1);
 
     return length > 0 && length <= JOB_NAME_MAX && name[0] != '.' && name[0] != '-' &&
-           strspn(name, allowed) == length;
+           strspn(name, job_name_bytes) == length;
+}
+
+void wire_job_name_clean(char *name)
+{
+    for (char *c = name; *c != '\0'; c++) {
+        if (strchr(job_name_bytes, *c) == NULL)
+            *c = '-';
+    }
+    if (name[0] == '.' || name[0] == '-')
+        name[0] = '_';
 }
 
 static uint64_t mix(uint64_t x) /* splitmix64's finisher */

@@ -5,13 +5,13 @@
  * the kernel does not drop them as it drops those that pid 1 has no handler for.
  * Every wait has a bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
 #include "node/notice/identity.h"
+#include "schema/wire.h"
 #include "tools/supervise.h"
 #include "tools/supervise_guard.h"
 #include "tools/supervise_output.h"
 #include "tools/supervise_rank.h"
 #include "tools/tool.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -207,10 +207,11 @@ static bool preset_take(const char *name, int *ret_code)
 
 static bool job_take(const char *name)
 {
-    size_t length = strlen(name);
-
-    if (length == 0 || length >= IDENTITY_JOB_MAX)
-        return usage_error("--job must have 1 to %d characters", IDENTITY_JOB_MAX - 1);
+    if (!wire_job_name_ok(name))
+        return usage_error(
+            "--job \"%.100s\" cannot be a job's name: use 1 to %d of A-Z a-z 0-9 . _ -, "
+            "not beginning with . or -",
+            name, JOB_NAME_MAX);
     return true;
 }
 
@@ -313,10 +314,11 @@ static void job_from_command(char *job, const char *command)
 
     for (const char *c = slash != NULL ? slash + 1 : command;
          *c != '\0' && used < IDENTITY_JOB_MAX - 1; c++)
-        job[used++] = isalnum((unsigned char)*c) || strchr("._-", *c) != NULL ? *c : '-';
+        job[used++] = *c;
     job[used] = '\0';
     if (used == 0)
         snprintf(job, IDENTITY_JOB_MAX, "job");
+    wire_job_name_clean(job);
 }
 
 static bool ranks_plan(struct run *run, const struct run_options *o, const struct identity *id)

@@ -5,6 +5,7 @@
 #include "node/notice/identity.h"
 
 #include "schema/error.h"
+#include "schema/wire.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -439,8 +440,9 @@ static void job_set(char *job, const char *prefix, const char *value)
     size_t room = fits ? IDENTITY_JOB_MAX - 1 : IDENTITY_JOB_MAX - 1 - 17;
 
     for (const char *c = value; *c != '\0' && used < room; c++)
-        job[used++] = isalnum((unsigned char)*c) || strchr("._-", *c) != NULL ? *c : '-';
+        job[used++] = *c;
     job[used] = '\0';
+    wire_job_name_clean(job);
     if (!fits)
         snprintf(job + used, IDENTITY_JOB_MAX - used, "-%016" PRIx64,
                  (uint64_t)XXH64(value, strlen(value), 0));
@@ -472,6 +474,11 @@ static enum muster_status job_read(const char *const *env, char *job, struct mus
         return error_set(err, MUSTER_E_ARGUMENT,
                          "MUSTER_JOB is %zu bytes long, a job's name has at most %d: shorten it",
                          strlen(user), IDENTITY_JOB_MAX - 1);
+    if (user != NULL && !wire_job_name_ok(user))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "MUSTER_JOB=\"%.100s\" cannot be a job's name; use 1 to %d of A-Z a-z 0-9 "
+                         ". _ -, not beginning with . or -",
+                         user, JOB_NAME_MAX);
     if (user != NULL) {
         snprintf(job, IDENTITY_JOB_MAX, "%s", user);
         return MUSTER_OK;

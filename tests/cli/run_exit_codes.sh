@@ -82,6 +82,8 @@ no command was given|-n 2 --
 --restart-preset must be|--restart-preset borg true
 not both|--restart-preset gcp --restart-code 3 true
 unrecognized option|--nonsense true
+--job "a/b" cannot be a job's name|--job a/b true
+--job "-a" cannot be a job's name|--job=-a true
 cannot make the directory|--output /proc/none/logs true
 TABLE
 run --help

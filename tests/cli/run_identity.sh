@@ -37,6 +37,12 @@ expect out '[0] two words;;-n;quo"te;'
 expect err "job a-program"
 [ "$(cat "$dir/a folder/the logs/0.log")" = 'two words;;-n;quo"te;' ] || fail "the log"
 
+# A command whose name begins as no job's may.
+cp "$dir/a folder/a program" "$dir/.=program"
+run "$dir/.=program" x
+expect_code 0 "a hidden program"
+expect err "job _-program"
+
 # The ranks read nothing of our stdin, and hear what our parent had blocked or ignored.
 echo input | run -- bash -c 'read -r line; echo "read: ${line-}."'
 expect out "[0] read: ."

@@ -265,6 +265,8 @@ static const struct job_case job_cases[] = {
     {ENV("HOME=/"), ""},
     {ENV("MUSTER_JOB=mine", "SLURM_JOB_ID=1", "SKYPILOT_TASK_ID=sky-1"), "mine"},
     {ENV("SKYPILOT_TASK_ID=sky-1", "SLURM_JOB_ID=1"), "sky-1"},
+    {ENV("SKYPILOT_TASK_ID=-/a b"), "_-a-b"},
+    {ENV("SKYPILOT_TASK_ID=.\xe9"), "_-"},
     {ENV("SLURM_JOB_ID=17", "TORCHELASTIC_RUN_ID=abc"), "slurm-17"},
     {ENV("SLURM_JOB_ID=19", "SLURM_ARRAY_JOB_ID=17", "SLURM_ARRAY_TASK_ID=2"), "slurm-17_2"},
     {ENV("FLUX_JOB_ID=\xc6\x92"
@@ -331,6 +333,22 @@ static void a_users_job_name_is_never_cut(void **state)
     assert_non_null(strstr(err.text, "MUSTER_JOB is 64 bytes long"));
 }
 
+static void a_users_job_name_must_be_one(void **state)
+{
+    static const char *const names[] = {"MUSTER_JOB=a b", "MUSTER_JOB=-a", "MUSTER_JOB=.a",
+                                        "MUSTER_JOB=a/b", "MUSTER_JOB=\xc3\xa9"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *const env[] = {names[i], NULL};
+        struct muster_error err = {0};
+        struct identity id;
+
+        assert_int_equal(identity_read(env, &id, &err), MUSTER_E_ARGUMENT);
+        assert_non_null(strstr(err.text, "cannot be a job's name"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +361,7 @@ int main(void)
         cmocka_unit_test(the_jobs_name_is_the_most_stable_id),
         cmocka_unit_test(long_job_ids_stay_different),
         cmocka_unit_test(a_users_job_name_is_never_cut),
+        cmocka_unit_test(a_users_job_name_must_be_one),
     };
 
     return cmocka_run_group_tests_name("identity", tests, NULL, NULL);

@@ -93,6 +93,24 @@ static void job_names_are_safe_as_topic_and_path(void **state)
         assert_int_equal(wire_job_name_ok(rows[i].name), rows[i].ok);
 }
 
+static void any_text_can_be_made_a_job_name(void **state)
+{
+    static const char *const rows[][2] = {
+        {"words", "words"},     {"a b/c", "a-b-c"},       {"-x", "_x"},    {"=x", "_x"},
+        {".hidden", "_hidden"}, {"caf\xc3\xa9", "caf--"}, {"\xe9t", "_t"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[JOB_NAME_MAX + 1];
+
+        snprintf(name, sizeof name, "%s", rows[i][0]);
+        wire_job_name_clean(name);
+        assert_string_equal(name, rows[i][1]);
+        assert_true(wire_job_name_ok(name));
+    }
+}
+
 static const char *limit_text(const struct sample_field *field)
 {
     if (field->kind == SAMPLE_I || field->kind == SAMPLE_B)
@@ -162,6 +180,7 @@ int main(void)
         cmocka_unit_test(every_number_has_a_word_and_no_other),
         cmocka_unit_test(notice_kinds_are_found_by_their_words),
         cmocka_unit_test(job_names_are_safe_as_topic_and_path),
+        cmocka_unit_test(any_text_can_be_made_a_job_name),
         cmocka_unit_test(the_page_has_every_message_with_its_fields_in_order),
     };
     int failed = cmocka_run_group_tests_name("wire_names", tests, NULL, NULL);
