@@ -128,7 +128,7 @@ static void renumber(struct member *m, uint64_t last_request)
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
 
     pop_through(m, last_request);
-    if (first <= last_request + 1)
+    if (first <= last_request || first - last_request == 1)
         return;
     uint64_t shift = first - last_request - 1;
     for (size_t i = 0; i < m->pending_count; i++)
@@ -325,7 +325,7 @@ static void on_event(struct member *m, const struct wire_event *event)
 {
     if (event->seq > m->known_seq)
         m->known_seq = event->seq;
-    if (event->seq == m->applied_seq + 1) {
+    if (event->seq > m->applied_seq && event->seq - m->applied_seq == 1) { /* no number wraps */
         m->applied_seq = event->seq;
         m->ack_wanted = true;
         m->gap_since = m->gap_asked_at = NEVER;

@@ -312,6 +312,18 @@ static void a_broker_that_forgot_is_told_anew_from_its_number(void **state)
     assert_int_equal(member_sent(f, WIRE_NOTICE)->up.request, 2);
 }
 
+static void a_welcome_that_claims_the_largest_request_leaves_numbers_alone(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 60000);
+    member_ack(f, 0, MUSTER_E_HELLO);
+    f->last_request = UINT64_MAX;
+    member_welcome(f, false);
+    member_notice(f, "n2", 60000);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->up.request, 3);
+}
+
 static void being_stale_is_the_end_and_says_why(void **state)
 {
     struct member_fixture *f = *state;
@@ -406,6 +418,22 @@ static void an_event_is_applied_once_and_its_repeat_is_acknowledged(void **state
     member_freeze(f, 1, CAUSE_OPERATOR, false);
     assert_member(f, "HEARTBEAT");
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->up.applied_seq, 12);
+}
+
+static void no_event_follows_the_largest_number(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s;
+    struct wire_event event;
+
+    f->seq = UINT64_MAX;
+    s = member_snapshot_made(f);
+    member_snapshot(f, s);
+    assert_int_equal(f->m->applied_seq, UINT64_MAX);
+    event = member_event(f, EVENT_STARTED);
+    member_tell(f, event); /* its number is 0 */
+    assert_int_equal(f->seq, 0);
+    assert_int_equal(f->m->applied_seq, UINT64_MAX);
 }
 
 static void a_heartbeats_answer_shows_what_was_lost_without_a_successor(void **state)
@@ -783,6 +811,8 @@ int main(void)
         T(after_hello_all_that_waits_is_sent_again_in_order, running),
         T(a_broker_that_took_more_than_was_answered_is_not_asked_again, running),
         T(a_broker_that_forgot_is_told_anew_from_its_number, running),
+        T(a_welcome_that_claims_the_largest_request_leaves_numbers_alone, running),
+        T(no_event_follows_the_largest_number, running),
         T(being_stale_is_the_end_and_says_why, running),
         T(frames_of_a_past_broker_change_nothing, running),
         T(a_new_broker_is_greeted_before_anything_of_it_is_applied, running),
