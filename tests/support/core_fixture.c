@@ -18,10 +18,36 @@ static const char *keep_text(void *arena, const char *text)
     return copy;
 }
 
+static const char *job_of(const struct record *row)
+{
+    switch (row->kind) {
+    case RECORD_JOB:
+        return row->u.job.job;
+    case RECORD_GENERATION:
+        return row->u.generation.job;
+    case RECORD_NODE:
+        return row->u.node.job;
+    case RECORD_PROGRESS:
+        return row->u.progress.job;
+    case RECORD_NOTICE:
+        return row->u.notice.job;
+    case RECORD_ROUND:
+        return row->u.round.job;
+    case RECORD_PARTICIPANT:
+        return row->u.participant.job;
+    case RECORD_CHECKPOINT:
+        return row->u.checkpoint.job;
+    case RECORD_FILE:
+        return row->u.file.job;
+    default:
+        return "";
+    }
+}
+
 /* The part of a row that another row of the same kind replaces. */
 static bool same_key(const struct record *a, const struct record *b)
 {
-    if (a->kind != b->kind)
+    if (a->kind != b->kind || strcmp(job_of(a), job_of(b)) != 0)
         return false;
     switch (a->kind) {
     case RECORD_GENERATION:
@@ -44,16 +70,16 @@ static bool same_key(const struct record *a, const struct record *b)
         return a->u.file.round == b->u.file.round && a->u.file.rank == b->u.file.rank &&
                strcmp(a->u.file.path, b->u.file.path) == 0;
     default:
-        return true; /* broker, and the fixture's one job */
+        return true; /* broker, job */
     }
 }
 
-static void supersede(struct core_fixture *f, int64_t beyond)
+static void supersede(struct core_fixture *f, const struct record_supersede *order)
 {
     for (size_t i = 0; i < f->rows_count; i++) {
         struct record_checkpoint *row = &f->rows[i].u.checkpoint;
         if (f->rows[i].kind == RECORD_CHECKPOINT && row->state == CHECKPOINT_COMMITTED &&
-            row->step > beyond)
+            strcmp(row->job, order->job) == 0 && row->step > order->beyond_step)
             row->state = CHECKPOINT_SUPERSEDED;
     }
 }
@@ -63,7 +89,7 @@ static void write_row(struct core_fixture *f, const struct record *row)
     if (row->kind == RECORD_EVENT || row->kind == RECORD_SHARD)
         return;
     if (row->kind == RECORD_SUPERSEDE) {
-        supersede(f, row->u.supersede.beyond_step);
+        supersede(f, &row->u.supersede);
         return;
     }
     for (size_t i = 0; i < f->rows_count; i++)
@@ -84,10 +110,11 @@ static bool is_active(enum wire_round_state state)
     return state == ROUND_FREEZING || state == ROUND_DECIDED || state == ROUND_WRITING;
 }
 
-static bool round_is_active(const struct core_fixture *f, uint64_t round)
+static bool round_is_active(const struct core_fixture *f, const char *job, uint64_t round)
 {
     for (size_t i = 0; i < f->rows_count; i++)
-        if (f->rows[i].kind == RECORD_ROUND && f->rows[i].u.round.round == round)
+        if (f->rows[i].kind == RECORD_ROUND && f->rows[i].u.round.round == round &&
+            strcmp(f->rows[i].u.round.job, job) == 0)
             return is_active(f->rows[i].u.round.state);
     return false;
 }
@@ -98,9 +125,9 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
     case RECORD_ROUND:
         return is_active(row->u.round.state) == active;
     case RECORD_PARTICIPANT:
-        return round_is_active(f, row->u.participant.round);
+        return round_is_active(f, row->u.participant.job, row->u.participant.round);
     case RECORD_FILE:
-        return round_is_active(f, row->u.file.round);
+        return round_is_active(f, row->u.file.job, row->u.file.round);
     case RECORD_CHECKPOINT:
         return row->u.checkpoint.state == CHECKPOINT_WRITING ||
                row->u.checkpoint.state == CHECKPOINT_COMMITTED;
@@ -136,7 +163,8 @@ static void check_order(const struct core_fixture *f)
         for (size_t j = 0; j < i; j++)
             found |= f->out.items[j].kind == ACTION_PERSIST &&
                      f->out.items[j].record.kind == RECORD_EVENT &&
-                     f->out.items[j].record.u.event.seq == publish->message.u.event.seq;
+                     f->out.items[j].record.u.event.seq == publish->message.u.event.seq &&
+                     strcmp(f->out.items[j].record.u.event.job, publish->job) == 0;
         assert_true(found);
     }
 }
