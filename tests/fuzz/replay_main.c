@@ -1,4 +1,4 @@
-/* replay_main - runs a libFuzzer target without libFuzzer, as a plain test.
+/* replay_main [-mutants=N] FILE|FOLDER... - runs a libFuzzer target without libFuzzer, as a plain test.
  * Feeds every file named on the command line (folders: each file in them), then inputs made from them by a
  * fixed seed: cut, bits flipped, bytes replaced. Never random: the same inputs on every run. */
 #include <dirent.h>
@@ -9,13 +9,14 @@
 #include <sys/stat.h>
 
 #define INPUT_MAX (1024u * 1024u)
-#define MUTANTS_PER_INPUT 200u
+#define NOISE_PER_MUTANT 5u
 #define MUTANT_BYTES_MAX 65536u /* longer inputs are replayed as they are */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 static unsigned long fed_count;
+static unsigned mutants_per_input = 200; /* slow targets ask for less */
 
 static uint64_t next_random(void) /* xorshift64 */
 {
@@ -48,7 +49,7 @@ static void feed_mutants(const uint8_t *data, size_t size)
     mutant = malloc(size);
     if (mutant == NULL)
         exit(2);
-    for (unsigned i = 0; i < MUTANTS_PER_INPUT; i++) {
+    for (unsigned i = 0; i < mutants_per_input; i++) {
         memcpy(mutant, data, size);
         for (unsigned change = 0; change <= i % 4; change++) {
             size_t at = next_random() % size;
@@ -109,17 +110,21 @@ static void replay(const char *path)
 
 int main(int argc, char **argv)
 {
+    static const char option[] = "-mutants=";
     uint8_t noise[512] = {0};
+    int first = 1;
 
+    if (argc > 1 && strncmp(argv[1], option, strlen(option)) == 0)
+        mutants_per_input = (unsigned)strtoul(argv[first++] + strlen(option), NULL, 10);
     feed(noise, 0);
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < mutants_per_input * NOISE_PER_MUTANT; i++) {
         size_t size = next_random() % sizeof noise;
 
         for (size_t at = 0; at < size; at++)
             noise[at] = (uint8_t)next_random();
         feed(noise, size);
     }
-    for (int i = 1; i < argc; i++)
+    for (int i = first; i < argc; i++)
         replay(argv[i]);
     printf("%lu inputs\n", fed_count);
     return 0;
