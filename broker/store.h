@@ -42,7 +42,7 @@ typedef void store_row_fn(void *arg, const struct record *row);
 
 /* Hands out what core_load wants, in its order; strings are borrowed for the call. A database
  * without an epoch gives a RECORD_BROKER with epoch 0. MUSTER_E_CORRUPT: a word or number that no
- * row may hold. */
+ * row may hold, or rows that do not fit together; then none was handed out, or not all. */
 enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
                               struct muster_error *err);
 

@@ -67,6 +67,10 @@ const char *store_network_name(unsigned long magic);
 enum muster_status store_real_path(char **path, struct muster_error *err);
 enum muster_status store_refuse_network(const char *path, struct muster_error *err);
 
+/* --- store_check.c --- */
+/* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */
+enum muster_status store_check_rows(struct store *store, struct muster_error *err);
+
 /* --- store_rows.c --- */
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);
 enum muster_status store_row_write(struct store *store, const struct record *row,

@@ -630,7 +630,9 @@ enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *a
 
     if (status != MUSTER_OK)
         return status;
-    status = load_all(store, row_fn, arg, err);
+    status = store_check_rows(store, err);
+    if (status == MUSTER_OK)
+        status = load_all(store, row_fn, arg, err);
     if (status == MUSTER_OK)
         return store_exec(store, "COMMIT", err);
     store_exec(store, "ROLLBACK", NULL);

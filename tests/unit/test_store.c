@@ -107,6 +107,9 @@ static void only_what_a_start_needs_is_loaded(void **state)
     row.u.notice.id = "served";
     row.u.notice.state = RECORD_NOTICE_SERVED;
     fixture_write(f, &row);
+    row = *sample_of(RECORD_JOB);
+    row.u.job.round = 100 + 2 * CORE_CHECKPOINTS_MAX;
+    fixture_write(f, &row);
     for (uint64_t round = 100; round < 100 + 2 * CORE_CHECKPOINTS_MAX; round++) {
         row = *sample_of(RECORD_ROUND);
         row.u.round.round = round;
@@ -182,6 +185,56 @@ static void a_word_that_no_row_may_hold_is_damage(void **state)
     assert_int_equal(store_load(f->store, ignore_row, &loaded, &f->err), MUSTER_E_CORRUPT);
     assert_non_null(strstr(f->err.text, "boredom"));
     assert_non_null(strstr(f->err.text, "cause"));
+}
+
+/* Each is what a file says that was edited, or put together from two. */
+static void rows_that_do_not_fit_together_are_damage(void **state)
+{
+    static const struct {
+        const char *change;
+        const char *finding;
+    } rows[] = {
+        {"UPDATE job SET job = 'other'", "names a job that is not there"},
+        {"DELETE FROM generation", "generation 3 of job words is not there"},
+        {"DELETE FROM round", "names a round that is not there"},
+        {"UPDATE job SET seq = 102", "has event 103, and its count says 102"},
+        {"UPDATE job SET round = 1", "and its count says 1"},
+        {"UPDATE job SET seq = -1; DELETE FROM event", "event -1"},
+        {"UPDATE generation SET world_size = 4097", "has 4097 ranks"},
+        {"UPDATE generation SET resume_step = -1", "resume step -1"},
+        {"UPDATE node SET role = 'worker', rank = 4096", "rank 4096"},
+        {"UPDATE progress SET begun = 9223372036854775807", "has begun 9223372036854775807"},
+        {"INSERT INTO node SELECT job, 5, generation, 'chief', 0, host, pid, state, 0, 0, 0, '', "
+         "0, 0,"
+         " 0 FROM node; INSERT INTO node SELECT job, 6, generation, 'chief', 0, host, pid, state, "
+         "0, 0,"
+         " 0, '', 0, 0, 0 FROM node LIMIT 1",
+         "rank 0 of job words is held by two nodes"},
+        {"UPDATE round SET state = 'decided', step = -1", "is \"decided\" at step -1"},
+        {"UPDATE round SET state = 'writing'", "its checkpoint is committed at step 801"},
+        {"UPDATE checkpoint SET step = -1", "is at step -1"},
+        {"UPDATE participant SET begun = -2", "has begun -2"},
+    };
+    struct fixture *f = *state;
+    size_t size;
+    char *whole;
+
+    fixture_write_samples(f);
+    store_close(&f->store);
+    whole = scratch_read(f->db, &size);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct loaded loaded = {.count = 0};
+
+        scratch_write(f->db, whole, size);
+        fixture_change(f, rows[i].change);
+        fixture_reopen(f);
+        assert_int_equal(store_load(f->store, ignore_row, &loaded, &f->err), MUSTER_E_CORRUPT);
+        if (strstr(f->err.text, rows[i].finding) == NULL)
+            fail_msg("%s: %s", rows[i].change, f->err.text);
+        assert_int_equal(loaded.count, 0);
+        store_close(&f->store);
+    }
+    free(whole);
 }
 
 /* --- transactions ---------------------------------------------------------------------------------- */
@@ -562,6 +615,7 @@ int main(void)
         TEST(superseding_takes_the_committed_ones_beyond_a_step),
         TEST(deadlines_of_another_boot_are_not_handed_out),
         TEST(a_word_that_no_row_may_hold_is_damage),
+        TEST(rows_that_do_not_fit_together_are_damage),
         TEST(a_batch_that_breaks_a_rule_leaves_nothing),
         TEST(an_event_number_is_never_used_twice),
         TEST(a_number_without_a_word_is_not_written),
