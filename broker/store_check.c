@@ -40,7 +40,8 @@ static const char *const rules[] = {
     " WHERE NOT (generation" COUNT_OK " AND round" COUNT_OK " AND seq" COUNT_OK ")",
 
     /* what a generation and its nodes are */
-    "SELECT printf('generation %d of job %s is \"%s\", has %d ranks, layout \"%s\" and resume step %d',"
+    "SELECT printf('generation %d of job %s is \"%s\", has %d ranks, layout \"%s\" and resume step "
+    "%d',"
     "  generation, job, state, world_size, layout, resume_step) FROM generation"
     " WHERE world_size NOT BETWEEN 1 AND " STRING_OF(
         WORLD_SIZE_MAX) "  OR layout NOT IN ('replicated', 'sharded') OR NOT resume_step" COUNT_OK

@@ -598,15 +598,17 @@ void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)
         return;
-    if (m->leave_request == 0 && m->link == LINK_JOINED && !something_keeps_it(m)) {
+    bool may_leave = m->link == LINK_JOINED && !something_keeps_it(m);
+    if (m->leave_request == 0 && may_leave) {
         struct wire_msg message = message_make(WIRE_LEAVE);
         enum wire_leave_why why =
             m->view.mode == VIEW_END && m->view.leave_restart ? LEAVE_PREEMPTED : m->why;
         message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
-        m->leave_request = request_put(m, &message);
-        m->left_until = m->now + LEAVE_MS;
+        m->leave_request = request_put(m, &message); /* 0: too many wait; tried again, not for ever */
+        if (m->leave_request > 0 || m->left_until == NEVER)
+            m->left_until = m->now + LEAVE_MS;
     }
-    if (m->link == LINK_JOINED && m->leave_request == 0)
+    if (m->link == LINK_JOINED && m->leave_request == 0 && !may_leave)
         m->left_until = NEVER; /* it came back in time: LEAVE can be said */
     bool unreachable = m->link != LINK_JOINED && m->left_until == NEVER &&
                        (m->view.mode == VIEW_END || m->part == PART_NONE ||

@@ -687,6 +687,35 @@ static void a_leave_without_an_answer_is_waited_for_one_second(void **state)
     assert_true(member_seen(f)->left);
 }
 
+/* As when the broker has been away for long: there is no room for a LEAVE. */
+static void closing_ends_also_when_no_further_request_can_be_kept(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int i = 0; i < PENDING_MAX; i++)
+        member_feed(f, (struct member_input){.kind = MEMBER_RESTORED, .checkpoint = 0, .step = 0});
+    assert_int_equal(f->m->pending_count, PENDING_MAX);
+    member_close(f, LEAVE_FINISHED);
+    assert_int_equal(member_sent_count(f, WIRE_LEAVE), 0);
+    member_pass(f, LEAVE_MS - 1, false);
+    assert_false(member_seen(f)->left);
+    member_pass(f, 1, false);
+    assert_true(member_seen(f)->left);
+}
+
+static void a_leave_is_said_as_soon_as_there_is_room_for_it(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int i = 0; i < PENDING_MAX; i++)
+        member_feed(f, (struct member_input){.kind = MEMBER_RESTORED, .checkpoint = 0, .step = 0});
+    member_close(f, LEAVE_FINISHED);
+    member_ack_all(f);
+    assert_true(member_seen(f)->left);
+    assert_int_equal(f->m->pending_count, 0);
+    assert_true(f->m->leave_request > 0);
+}
+
 static void closing_ends_also_when_the_broker_is_away(void **state)
 {
     struct member_fixture *f = *state;
@@ -761,6 +790,8 @@ int main(void)
         T(a_link_that_comes_back_in_time_is_used_to_leave, running),
         T(a_leave_without_an_answer_is_waited_for_one_second, running),
         T(closing_ends_also_when_the_broker_is_away, running),
+        T(closing_ends_also_when_no_further_request_can_be_kept, running),
+        T(a_leave_is_said_as_soon_as_there_is_room_for_it, running),
         T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, running),
     };
 
