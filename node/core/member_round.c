@@ -604,7 +604,8 @@ void member_leave(struct member *m)
         enum wire_leave_why why =
             m->view.mode == VIEW_END && m->view.leave_restart ? LEAVE_PREEMPTED : m->why;
         message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
-        m->leave_request = request_put(m, &message); /* 0: too many wait; tried again, not for ever */
+        m->leave_request =
+            request_put(m, &message); /* 0: too many wait; tried again, not for ever */
         if (m->leave_request > 0 || m->left_until == NEVER)
             m->left_until = m->now + LEAVE_MS;
     }
