@@ -25,7 +25,7 @@ static void on_started(struct member *m)
 {
     m->view.started = true;
     m->join_until = NEVER;
-    if (m->part == PART_NONE)
+    if (no_round_holds(m))
         view_open_or_end(m);
     m->view_changed = true;
 }

@@ -8,14 +8,6 @@
 
 #include <stdio.h>
 
-/* Is the training thread held by no round? Who captured for a save that is no termination trains on,
- * and so does who captured before a termination joined; whoever holds has a bound, unless it writes. */
-static bool round_lets_go(const struct member *m)
-{
-    return m->part == PART_NONE || m->part == PART_THAWED ||
-           (m->part == PART_CAPTURED && m->give_up_at == NEVER);
-}
-
 static void policy_forget(struct member *m)
 {
     m->policy_wait = false;
@@ -25,7 +17,7 @@ static void policy_forget(struct member *m)
 void policy_over(struct member *m)
 {
     policy_forget(m);
-    if (round_lets_go(m))
+    if (no_round_holds(m))
         view_open_or_end(m);
 }
 
@@ -216,6 +208,14 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
 }
 
 /* --- at S ----------------------------------------------------------------------------------------------- */
+
+/* Is the training thread held by no round? Who captured for a save that is no termination trains on,
+ * and so does who captured before a termination joined; whoever holds has a bound, unless it writes. */
+bool no_round_holds(const struct member *m)
+{
+    return m->part == PART_NONE || m->part == PART_THAWED ||
+           (m->part == PART_CAPTURED && m->give_up_at == NEVER);
+}
 
 static void hold_or_go(struct member *m)
 {
@@ -707,7 +707,7 @@ void part_tick(struct member *m)
     }
     if (m->error_until != NEVER && m->now >= m->error_until) {
         m->error_until = NEVER;
-        if (round_lets_go(m))
+        if (no_round_holds(m))
             view_open_or_end(m);
     }
 }

@@ -619,6 +619,33 @@ static void no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination
     }
 }
 
+/* No broker of ours decides before the start; the start lets go all the same. */
+static void the_start_lets_go_whom_no_round_holds(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s;
+
+    for (int captured = 0; captured < 2; captured++) {
+        member_fixture_close(f);
+        member_fixture_open(f, 1, LAYOUT_REPLICATED);
+        member_tick_at(f, f->now);
+        member_welcome(f, true);
+        s = member_snapshot_made(f);
+        s.generation_state = GENERATION_JOINING;
+        member_snapshot(f, s);
+        if (captured) {
+            member_decision(f, 1, CAUSE_OPERATOR, 0, W0);
+            member_arrive(f);
+        } else {
+            member_freeze(f, 1, CAUSE_OPERATOR, false);
+            member_tick_at(f, f->now + THAW_MS);
+        }
+        assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+        member_tell(f, member_event(f, EVENT_STARTED));
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    }
+}
+
 static void a_policy_save_is_no_message_when_nobody_could_agree_or_a_round_is_open(void **state)
 {
     struct member_fixture *f = *state;
@@ -767,6 +794,7 @@ int main(void)
         T(a_policy_save_is_over_as_soon_as_the_broker_says_so),
         T(a_policy_save_is_over_for_who_captured_before_too),
         T(no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination),
+        T(the_start_lets_go_whom_no_round_holds),
         T(a_policy_save_is_no_message_when_nobody_could_agree_or_a_round_is_open),
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
