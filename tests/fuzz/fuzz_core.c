@@ -213,17 +213,19 @@ static void do_notice(struct play *p)
     int n;
     struct core_node *node = who(p, &n);
     struct wire_msg m = make(p, n, variant == 3 ? WIRE_CANCEL : WIRE_NOTICE);
+    const char *id = some_id(p);
 
-    if (variant == 3)
-        m.u.cancel.id = some_id(p);
-    else
-        m.u.notice = (struct wire_notice){.id = some_id(p),
+    if (variant == 3) {
+        m.u.cancel.id = id;
+    } else {
+        m.u.notice = (struct wire_notice){.id = id,
                                           .kind = variant == 2 ? NOTICE_FREEZE : NOTICE_PREEMPT,
                                           .source = "file",
-                                          .left_ms = some_time(p),
-                                          .cancellable = digit(p, 2) == 0,
                                           .text = "spot",
                                           .rank = (int64_t)node->rank};
+        m.u.notice.left_ms = some_time(p);
+        m.u.notice.cancellable = digit(p, 2) == 0;
+    }
     if (digit(p, 2) == 0) {
         say(p, n, m);
         return;
@@ -255,14 +257,15 @@ static void do_report(struct play *p)
     struct core_node *node = who(p, &n);
     unsigned variant = digit(p, 4);
     struct wire_msg m = make(p, n, variant == 3 ? WIRE_PAST : WIRE_REPORT);
+    uint64_t round = some_round(p);
+    int64_t begun = variant >= 2 ? some_step(p, node) : node->begun;
+    int64_t done = variant == 2 ? some_step(p, node) : node->done;
 
     if (variant == 3)
-        m.u.past = (struct wire_past){.round = some_round(p), .begun = some_step(p, node)};
+        m.u.past = (struct wire_past){.round = round, .begun = begun};
     else
-        m.u.report = (struct wire_report){.round = some_round(p),
-                                          .begun = variant == 2 ? some_step(p, node) : node->begun,
-                                          .done = variant == 2 ? some_step(p, node) : node->done,
-                                          .aborted = variant == 1};
+        m.u.report = (struct wire_report){
+            .round = round, .begun = begun, .done = done, .aborted = variant == 1};
     say(p, n, m);
 }
 
@@ -319,13 +322,16 @@ static void do_question(struct play *p)
     struct wire_msg m = make(p, n, types[digit(p, 6)]);
 
     node->applied_seq = m.up.applied_seq = core_last_seq(p->f.core, p->f.job) - digit(p, 3);
-    if (m.type == WIRE_HEARTBEAT)
+    if (m.type == WIRE_HEARTBEAT) {
+        uint64_t round = some_round(p);
+        unsigned speed = digit(p, 3);
+
         m.u.heartbeat = (struct wire_heartbeat){.begun = node->begun,
                                                 .done = node->done,
-                                                .phase = PHASE_STEPPING,
-                                                .round = some_round(p),
-                                                .step_p95_ms = (uint64_t)digit(p, 3) * 40000};
-    else if (m.type == WIRE_EVENTS_GET)
+                                                .phase = speed == 2 ? 255 : PHASE_STEPPING,
+                                                .round = round,
+                                                .step_p95_ms = (uint64_t)speed * 40000};
+    } else if (m.type == WIRE_EVENTS_GET)
         m.u.events_get.from_seq = digit(p, 9);
     else if (m.type == WIRE_MANIFEST_GET)
         m.u.manifest_get.checkpoint = some_round(p);

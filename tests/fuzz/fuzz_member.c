@@ -172,7 +172,9 @@ static void do_event(struct play *p)
 /* The usual ones in one letter each. */
 static void do_freeze(struct play *p)
 {
-    member_freeze(&p->f, p->f.m->round + 1, CAUSE_TERMINATION + digit(p, 2), digit(p, 3) == 2);
+    enum wire_cause cause = CAUSE_TERMINATION + digit(p, 2);
+
+    member_freeze(&p->f, p->f.m->round + 1, cause, digit(p, 3) == 2);
     member_rules_check(&p->rules, &p->f);
 }
 
@@ -180,18 +182,21 @@ static void do_decision(struct play *p)
 {
     uint64_t round = p->f.m->round + (digit(p, 2) == 1); /* or that of a policy save */
     int64_t step = some_step(p);
+    enum wire_cause cause = CAUSE_TERMINATION + digit(p, 2);
 
-    member_decision(&p->f, round, CAUSE_TERMINATION + digit(p, 2), step, digit(p, 8));
+    member_decision(&p->f, round, cause, step, digit(p, 8));
     member_rules_check(&p->rules, &p->f);
 }
 
 static void do_outcome(struct play *p)
 {
-    if (digit(p, 2) == 0)
-        member_commit(&p->f, p->f.m->round, CAUSE_TERMINATION + digit(p, 2), p->f.done,
-                      digit(p, 2) == 0);
+    bool aborted = digit(p, 2) == 1;
+    unsigned first = digit(p, 2);
+
+    if (aborted)
+        member_abort(&p->f, p->f.m->round, first == 1);
     else
-        member_abort(&p->f, p->f.m->round, digit(p, 2) == 1);
+        member_commit(&p->f, p->f.m->round, CAUSE_TERMINATION + first, p->f.done, digit(p, 2) == 0);
     member_rules_check(&p->rules, &p->f);
 }
 
@@ -223,12 +228,12 @@ static void do_small_frame(struct play *p)
         message.u.probe.nonce = p->f.m->probe_nonce;
     else if (message.type == WIRE_HINT)
         message.u.hint = (struct wire_hint){.id = "n1", .kind = digit(p, NOTICE_KIND_COUNT)};
-    else if (message.type == WIRE_REFUSED)
-        message.u.refused = (struct wire_refused){.nonce = p->f.m->nonce,
-                                                  .code = digit(p, MUSTER_STATUS_COUNT),
-                                                  .text = "rank 1 is held",
-                                                  .retry = digit(p, 2) == 0};
-    else if (message.type == WIRE_MANIFEST_CHUNK) {
+    else if (message.type == WIRE_REFUSED) {
+        message.u.refused.nonce = p->f.m->nonce;
+        message.u.refused.code = digit(p, MUSTER_STATUS_COUNT);
+        message.u.refused.text = "rank 1 is held";
+        message.u.refused.retry = digit(p, 2) == 0;
+    } else if (message.type == WIRE_MANIFEST_CHUNK) {
         message.u.manifest_chunk.checkpoint = p->f.m->manifest;
         message.u.manifest_chunk.step = some_step(p);
         message.u.manifest_chunk.offset = p->f.m->manifest_have;
@@ -367,16 +372,19 @@ static void do_restored(struct play *p)
 
 static void do_notice(struct play *p)
 {
-    if (digit(p, 3) == 2)
-        feed(p, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = some_text(p)});
-    else
-        feed(p, (struct member_input){.kind = MEMBER_NOTICE,
-                                      .id = digit(p, 2) == 0 ? "n1" : "n2",
-                                      .notice_kind = 1 + digit(p, NOTICE_KIND_COUNT - 1),
-                                      .source = "file",
-                                      .left_ms = some_time(p),
-                                      .cancellable = digit(p, 2) == 0,
-                                      .text = some_text(p)});
+    struct member_input input = {.kind = MEMBER_NOTICE_CANCELLED, .source = "file"};
+
+    if (digit(p, 3) == 2) {
+        input.id = some_text(p);
+    } else {
+        input.kind = MEMBER_NOTICE;
+        input.id = digit(p, 2) == 0 ? "n1" : "n2";
+        input.notice_kind = 1 + digit(p, NOTICE_KIND_COUNT - 1);
+        input.left_ms = some_time(p);
+        input.cancellable = digit(p, 2) == 0;
+        input.text = some_text(p);
+    }
+    feed(p, input);
 }
 
 static void do_manifest(struct play *p)
