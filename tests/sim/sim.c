@@ -1,7 +1,6 @@
 /* sim - one world: its time, its chance, its story, its end. */
 #include "tests/sim/sim_world.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -190,6 +189,8 @@ static void world_free(struct sim *sim)
     broker_free(sim);
     sim_store_free(sim);
     disk_free(sim);
+    copy_free(sim);
+    free(sim->notices);
     free(sim->procs);
     free(sim->routes);
     free(sim->shards);
@@ -215,8 +216,9 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     sim->random = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     arena_init(&sim->arena, 0);
     arena_init(&sim->frame, 0);
+    plan_focus(sim);
     job_plan(sim);
-    faults_plan(sim);
+    plan_faults(sim);
     sim_store_open(sim);
     broker_start(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
@@ -237,88 +239,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     return ok;
 }
 
-/* --- reports --------------------------------------------------------------------------------------- */
-
-static const char *const fault_names[FAULT_COUNT] = {
-    [FAULT_NONE] = "none",
-    [FAULT_NODE_CRASH] = "node crash",
-    [FAULT_NODE_FREEZE] = "node freeze",
-    [FAULT_THREAD_STUCK] = "stuck training thread",
-    [FAULT_STEP_FAILS] = "step fails",
-    [FAULT_SAVE_FAILS] = "save fails",
-    [FAULT_SAVE_SLOW] = "slow saves",
-    [FAULT_RESTORE_FAILS] = "restore fails",
-    [FAULT_MANIFEST_FAILS] = "manifest fails",
-    [FAULT_BROKER_IDLE] = "broker crash, idle",
-    [FAULT_BROKER_BEFORE_COMMIT] = "broker crash before the commit",
-    [FAULT_BROKER_AFTER_COMMIT] = "broker crash after the commit",
-    [FAULT_BROKER_BETWEEN_SENDS] = "broker crash between sends",
-    [FAULT_BROKER_REBOOT] = "broker's machine reboots",
-    [FAULT_BROKER_FREEZE] = "broker freeze",
-    [FAULT_DISK_FULL] = "disk full",
-    [FAULT_PUB_DROPS_ALL] = "PUB drops all",
-    [FAULT_PUB_DROPS_SOME] = "PUB drops some",
-    [FAULT_PUB_STALLS] = "PUB stalls",
-    [FAULT_CUT_NODE] = "node cut off",
-    [FAULT_CUT_ALL] = "all cut off",
-    [FAULT_STALL_UP] = "one-way partition, up",
-    [FAULT_STALL_DOWN] = "one-way partition, down",
-    [FAULT_STALL_BOTH] = "two-way partition",
-    [FAULT_NOTICE] = "notice",
-    [FAULT_NOTICE_SHORT] = "notice, short",
-    [FAULT_NOTICE_ALL] = "notices on all ranks",
-    [FAULT_NOTICE_RANK_0] = "notice on rank 0",
-    [FAULT_NOTICE_WITHDRAWN] = "notice, withdrawn",
-    [FAULT_NOTICE_TOOL] = "notice by a tool",
-    [FAULT_OPERATOR_SAVE] = "operator save",
-    [FAULT_WALL_JUMP] = "wall clock jump",
-    [FAULT_TWIN] = "second process for a rank",
-};
-
-const char *sim_fault_name(unsigned fault)
-{
-    return fault < FAULT_COUNT ? fault_names[fault] : "?";
-}
-
-void sim_stats_print(const struct sim_stats *s, FILE *out)
-{
-    fprintf(out,
-            "seeds %" PRIu64 ", simulated %" PRIu64 " s, events %" PRIu64 ", nodes %" PRIu64
-            ", launches %" PRIu64 ", generations %" PRIu64 ", broker starts %" PRIu64 "\n",
-            s->seeds, s->simulated_ms / 1000, s->events, s->nodes, s->launches, s->generations,
-            s->broker_starts);
-    fprintf(out,
-            "steps %" PRIu64 ", done twice %" PRIu64 "; rounds %" PRIu64 ", commits %" PRIu64
-            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64
-            "), unchanged %" PRIu64 ", aborts %" PRIu64 ", not saved %" PRIu64
-            ", policy saves skipped %" PRIu64 "\n",
-            s->steps, s->steps_lost, s->rounds, s->commits, s->commits_of[CAUSE_TERMINATION],
-            s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->unchanged, s->aborts,
-            s->not_saved, s->skipped);
-    fprintf(out,
-            "notices %" PRIu64 ", thaws %" PRIu64 ", snapshots %" PRIu64
-            ", processes ended by their agent %" PRIu64 "\naborts:",
-            s->notices, s->thaws, s->snapshots, s->process_exits_by_agent);
-    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
-        if (s->aborts_by[i] > 0)
-            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
-                    s->aborts_by[i]);
-    fprintf(out, "\nends:");
-    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
-        if (s->ends[i] > 0)
-            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->ends[i]);
-    fprintf(out, "\nfaults:");
-    for (unsigned i = 1; i < FAULT_COUNT; i++)
-        fprintf(out, "%s %s %" PRIu64, i > 1 ? "," : "", fault_names[i], s->faults[i]);
-    fprintf(out, "\nmessages:");
-    for (unsigned i = 1; i < WIRE_TYPE_MAX; i++)
-        if (s->messages[i] > 0)
-            fprintf(out, " %s %" PRIu64, wire_type_name(i), s->messages[i]);
-    fprintf(out, "\nevents:");
-    for (unsigned i = 1; i < EVENT_KIND_COUNT; i++)
-        fprintf(out, " %s %" PRIu64, wire_event_kind_name(i), s->emitted[i]);
-    fputc('\n', out);
-}
+/* --- replay -------------------------------------------------------------------------------------- */
 
 void sim_print_story(const struct sim_options *options, size_t lines, FILE *out)
 {

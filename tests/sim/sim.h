@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#define SIM_REASONS_MAX MUSTER_E_NOT_SAVED + 1
+#define SIM_REASONS_MAX (MUSTER_E_NOT_SAVED + 1)
 
 enum sim_fault {
     FAULT_NONE,
@@ -21,6 +21,7 @@ enum sim_fault {
     FAULT_STEP_FAILS,
     FAULT_SAVE_FAILS,
     FAULT_SAVE_SLOW,
+    FAULT_SAVE_HANGS, /* longer than its bound */
     FAULT_RESTORE_FAILS,
     FAULT_MANIFEST_FAILS,
     FAULT_BROKER_IDLE, /* the broker crashes between two passes */
@@ -29,6 +30,7 @@ enum sim_fault {
     FAULT_BROKER_BETWEEN_SENDS,
     FAULT_BROKER_REBOOT, /* its machine: boot times mean nothing any more */
     FAULT_BROKER_FREEZE,
+    FAULT_DATABASE_OLD, /* the broker starts from a copy that was made some time ago */
     FAULT_DISK_FULL,
     FAULT_PUB_DROPS_ALL,
     FAULT_PUB_DROPS_SOME,
@@ -42,14 +44,45 @@ enum sim_fault {
     FAULT_NOTICE_SHORT, /* less time than a save takes */
     FAULT_NOTICE_ALL,
     FAULT_NOTICE_RANK_0,
+    FAULT_NOTICE_EARLIER, /* a second one, whose deadline is earlier */
     FAULT_NOTICE_WITHDRAWN,
     FAULT_NOTICE_TOOL,
     FAULT_OPERATOR_SAVE,
+    FAULT_TOOL_ASKS, /* questions, one after another */
     FAULT_WALL_JUMP,
     FAULT_TWIN, /* a second process comes for a rank whose first one still lives */
     FAULT_COUNT
 };
 const char *sim_fault_name(unsigned fault);
+
+/* Why rounds were aborted, by the words of the reason. */
+enum sim_reason {
+    REASON_NOBODY,
+    REASON_SHARDED_LOST, /* these before REASON_LOST and its like, whose words they contain */
+    REASON_SHARDED_FINISHED,
+    REASON_SHARDED_FAILED,
+    REASON_SHARDED_LEFT,
+    REASON_SHARDED_ABSENT,
+    REASON_FREEZE,
+    REASON_WAY,
+    REASON_SAVE_SLOW,
+    REASON_MARGIN_REPORT,
+    REASON_MARGIN_SAVE,
+    REASON_MARGIN,
+    REASON_LOST,
+    REASON_FAILED,
+    REASON_FINISHED,
+    REASON_LEFT,
+    REASON_PAST, /* before REASON_BEYOND */
+    REASON_BEYOND,
+    REASON_SAVE_FAILED,
+    REASON_RESTART,
+    REASON_NEXT_GENERATION,
+    REASON_ALL_LEFT,
+    REASON_UNREACHABLE,
+    REASON_COUNT
+};
+const char *sim_reason_words(unsigned reason);
 
 /* Must-fail controls: what the driver or the training loop does wrong on purpose. */
 enum sim_mutation {
@@ -87,11 +120,19 @@ struct sim_stats {
     uint64_t commits;
     uint64_t commits_of[CAUSE_COUNT];
     uint64_t aborts;
-    uint64_t aborts_by[SIM_REASONS_MAX];
+    uint64_t aborts_by[SIM_REASONS_MAX]; /* by status */
+    uint64_t reasons[REASON_COUNT];
+    uint64_t moves[ROUND_STATE_COUNT][ROUND_STATE_COUNT];
     uint64_t unchanged;
     uint64_t not_saved;
     uint64_t skipped;
     uint64_t notices;
+    uint64_t notices_ample; /* of them: after the faults, with time enough */
+    uint64_t ample_saved, ample_aborted, ample_over;
+    uint64_t holds;
+    uint64_t queries, rows;
+    uint64_t histories_lost;
+    uint64_t faults_planned;
     uint64_t thaws;
     uint64_t snapshots;
     uint64_t broker_starts;

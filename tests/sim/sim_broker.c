@@ -38,6 +38,8 @@ static void lower_head(struct sim *sim, struct wire_down *head)
 
     if (head->last_seq > committed)
         head->last_seq = committed;
+    if (head->broker_epoch > sim->broker.epoch)
+        head->broker_epoch = sim->broker.epoch;
 }
 
 static void set_left(const struct sim *sim, const struct action *action, struct wire_msg *message)
@@ -184,6 +186,18 @@ static void send_manifest(struct sim *sim, const struct action *action)
     free(bytes);
 }
 
+/* In memory there are no queries to run: an answer without rows. */
+static void send_rows(struct sim *sim, const struct action *action)
+{
+    struct wire_msg message = {.type = WIRE_ROWS,
+                               .u.rows = {.request = action->message.up.request}};
+
+    core_fill_down(sim->broker.core, "", &message.down);
+    if (sim->store != NULL)
+        sim_store_query(sim, action, &message.u.rows);
+    transmit(sim, action->route, NULL, &message);
+}
+
 static void carry_out(struct sim *sim, const struct action *action)
 {
     struct wire_msg message = action->message;
@@ -201,6 +215,9 @@ static void carry_out(struct sim *sim, const struct action *action)
         break;
     case ACTION_SEND_MANIFEST:
         send_manifest(sim, action);
+        break;
+    case ACTION_SEND_ROWS:
+        send_rows(sim, action);
         break;
     default:
         break;
@@ -480,6 +497,7 @@ void broker_start(struct sim *sim)
         b->boot_offset_ms = sim_range(sim, 20000, 900000000);
         b->boot = 1;
     }
+    copy_put_back(sim);
     b->start_id = options.start_id = sim_random(sim) | 1;
     b->core = core_create(&options);
     b->alive = b->starting = true;
@@ -487,6 +505,7 @@ void broker_start(struct sim *sim)
     b->stamp++;
     b->pass_at_us = NEVER;
     sim->stats->broker_starts++;
+    check_loaded(sim);
     disk_load(sim, b->core);
     SIM_TELL(sim, "BROKER starts, start %llu", (unsigned long long)b->starts);
     core_input(sim, INPUT_START, 0, NULL, NULL, &b->batch);
@@ -514,7 +533,7 @@ void broker_crash(struct sim *sim, const char *how)
     actions_clear(&b->free_outputs);
     forget_inbox(b);
     net_broker_gone(sim);
-    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0 && sim->store == NULL) {
+    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0) {
         b->boot++;
         b->boot_offset_ms = sim_range(sim, 5000, 60000) - sim->now_us / 1000;
     }

@@ -105,6 +105,19 @@ const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const cha
     LOOKUP(RECORD_CHECKPOINT, checkpoint, .job = job, .round = round);
 }
 
+/* Of whatever generation: here no id is used twice. */
+const struct record_notice *disk_notice(const struct sim *sim, const char *job, const char *id)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_NOTICE];
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_notice *row = &table->rows[i].record.u.notice;
+        if (same(row->id, id) && same(row->job, job))
+            return row;
+    }
+    return NULL;
+}
+
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq)
 {
     struct record key = {.kind = RECORD_EVENT, .u.event = {.job = job, .seq = seq}};

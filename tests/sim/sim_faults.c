@@ -4,116 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *plan)
+static struct sim_proc *live_in(const struct sim_job *job, unsigned slot)
 {
-    const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
-    struct sim_proc *proc = job->procs[(plan->target / 7) % job->nodes];
+    struct sim_proc *proc = job->procs[slot];
 
     return proc != NULL && proc->alive ? proc : NULL;
 }
 
-/* --- notices ------------------------------------------------------------------------------------------ */
-
-static void deadline(struct sim *sim, struct sim_event *event)
+/* Chance's target, or the next one that lives. */
+static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *plan)
 {
-    proc_end(sim, event->proc, END_KILLED, "the deadline of its notice");
-}
+    const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
+    unsigned slots = job->nodes + job->extras;
 
-static void withdraw(struct sim *sim, struct sim_event *event)
-{
-    struct member_input input = {.kind = MEMBER_NOTICE_CANCELLED, .id = (const char *)event->data};
-
-    SIM_TELL(sim, "NOTICE %s of rank %u withdrawn", input.id, event->proc->rank);
-    proc_feed(sim, event->proc, &input);
-}
-
-/* A notice reaches the process; at its deadline the process is killed, unless it is withdrawn. */
-void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told,
-                   int64_t withdraw_us)
-{
-    static const enum wire_notice_kind kinds[] = {NOTICE_PREEMPT, NOTICE_TERMINATE, NOTICE_STOP,
-                                                  NOTICE_REBOOT,  NOTICE_SIGNAL,    NOTICE_USER};
-    char id[32];
-    struct member_input input = {.kind = MEMBER_NOTICE,
-                                 .source = "sim",
-                                 .text = "",
-                                 .left_ms = told ? left_ms : -1,
-                                 .cancellable = withdraw_us > 0,
-                                 .notice_kind = kinds[sim_random(sim) % 6]};
-
-    snprintf(id, sizeof id, "n%llu", (unsigned long long)++sim->last_notice);
-    input.id = id;
-    sim->stats->notices++;
-    SIM_TELL(sim, "NOTICE %s on %s/%u, %lld ms left%s", id, sim->jobs[proc->job].name, proc->rank,
-             (long long)left_ms, told ? "" : " (not told)");
-    if (withdraw_us > 0) {
-        struct sim_event *event = sim_after(sim, withdraw_us, withdraw, proc);
-        event->size = strlen(id) + 1;
-        event->data = malloc(event->size);
-        memcpy(event->data, id, event->size);
-    } else {
-        sim_after(sim, left_ms * 1000, deadline, proc);
+    if (plan->slot >= 0)
+        return live_in(&sim->jobs[0], (unsigned)plan->slot);
+    for (unsigned i = 0; i < slots; i++) {
+        struct sim_proc *proc = live_in(job, (plan->target / 7 + i) % slots);
+        if (proc != NULL)
+            return proc;
     }
-    if (proc->frozen)
-        return; /* nobody hears it */
-    proc_feed(sim, proc, &input);
+    return NULL;
 }
-
-static void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
-{
-    const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
-    struct wire_msg message = {
-        .type = plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE,
-        .up = {
-            .request = ++sim->tool_request, .job = job->name, .role = ROLE_TOOL, .incarnation = 1}};
-    char id[32];
-    size_t size;
-
-    if (!sim->broker.alive)
-        return;
-    snprintf(id, sizeof id, "t%llu", (unsigned long long)sim->tool_request);
-    if (plan->kind == FAULT_OPERATOR_SAVE)
-        message.u.save_now.id = id;
-    else
-        message.u.notice = (struct wire_notice){.id = id,
-                                                .kind = NOTICE_PREEMPT,
-                                                .source = "tool",
-                                                .left_ms = plan->for_us / 1000 + 5000,
-                                                .rank = (int64_t)((plan->target / 7) % job->nodes)};
-    size = wire_encode(&message, sim->buffer, sizeof sim->buffer);
-    sim->stats->messages[message.type]++;
-    sim->routes = realloc(sim->routes, (sim->last_route + 2) * sizeof(struct sim_proc *));
-    sim->routes[++sim->last_route] = NULL;
-    broker_receive(sim, sim->last_route, sim->buffer, size);
-}
-
-static void notice_all(struct sim *sim, const struct sim_fault_plan *plan)
-{
-    const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
-
-    for (unsigned rank = 0; rank < job->nodes; rank++)
-        if (job->procs[rank] != NULL && job->procs[rank]->alive)
-            faults_notice(sim, job->procs[rank], plan->for_us / 1000 + sim_range(sim, 4000, 20000),
-                          true, 0);
-}
-
-static void notice(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc)
-{
-    int64_t ms = plan->for_us / 1000;
-
-    if (plan->kind == FAULT_NOTICE_ALL)
-        notice_all(sim, plan);
-    else if (proc == NULL)
-        return;
-    else if (plan->kind == FAULT_NOTICE_SHORT)
-        faults_notice(sim, proc, ms % 3000, true, 0);
-    else if (plan->kind == FAULT_NOTICE_WITHDRAWN)
-        faults_notice(sim, proc, ms + 20000, true, plan->for_us + 1);
-    else
-        faults_notice(sim, proc, ms + 6000, sim_chance(sim, 70), 0);
-}
-
-/* --- the rest ------------------------------------------------------------------------------------------ */
 
 static void undo(struct sim *sim, struct sim_event *event)
 {
@@ -130,6 +42,13 @@ static void undo(struct sim *sim, struct sim_event *event)
         sim->broker.frozen = false;
         sim->broker.pass_at_us = NEVER; /* a pass that came while it was frozen did nothing */
         broker_wake(sim, sim->now_us);
+        break;
+    case FAULT_DATABASE_OLD:
+        sim->put_back = sim->copied;
+        if (sim->broker.alive) {
+            sim->broker.down_us = 1000000;
+            broker_crash(sim, "its database is put back to a copy");
+        }
         break;
     case FAULT_DISK_FULL:
         sim->disk_full = false;
@@ -184,7 +103,7 @@ static void twin(struct sim *sim, struct sim_proc *proc, int64_t for_us)
         net_cut(sim, proc, true);
         undo_later(sim, &plan, proc);
     }
-    proc_start(sim, &sim->jobs[proc->job], proc->rank);
+    proc_start(sim, &sim->jobs[proc->job], proc->slot);
 }
 
 static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc)
@@ -247,6 +166,9 @@ static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
     case FAULT_SAVE_SLOW:
         sim->slow_saves_until_us = sim->now_us + plan->for_us;
         return;
+    case FAULT_SAVE_HANGS:
+        sim->hung_saves_until_us = sim->now_us + plan->for_us;
+        return;
     case FAULT_RESTORE_FAILS:
         sim->fail_restores++;
         return;
@@ -259,6 +181,13 @@ static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
     case FAULT_BROKER_FREEZE:
         sim->broker.frozen = true;
         break;
+    case FAULT_DATABASE_OLD:
+        copy_take(sim);
+        break;
+    case FAULT_TOOL_ASKS:
+        sim->asks_until_us = sim->now_us + plan->for_us;
+        sim_after(sim, 0, tool_asks, NULL);
+        return;
     case FAULT_DISK_FULL:
         sim->disk_full = true;
         break;
@@ -282,133 +211,72 @@ static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
     undo_later(sim, plan, NULL);
 }
 
-static bool is_notice(enum sim_fault kind)
+bool fault_is_notice(enum sim_fault kind)
 {
     return kind >= FAULT_NOTICE && kind <= FAULT_NOTICE_WITHDRAWN;
 }
 
-static bool is_crash_of_broker(enum sim_fault kind)
+bool fault_is_crash_of_broker(enum sim_fault kind)
 {
     return kind >= FAULT_BROKER_IDLE && kind <= FAULT_BROKER_REBOOT;
 }
 
-static void happen(struct sim *sim, struct sim_event *event)
+static bool needs_proc(enum sim_fault kind)
+{
+    switch (kind) {
+    case FAULT_NODE_CRASH:
+    case FAULT_NODE_FREEZE:
+    case FAULT_THREAD_STUCK:
+    case FAULT_TWIN:
+    case FAULT_CUT_NODE:
+    case FAULT_STALL_UP:
+    case FAULT_STALL_DOWN:
+    case FAULT_STALL_BOTH:
+        return true;
+    default:
+        return fault_is_notice(kind);
+    }
+}
+
+void faults_happen(struct sim *sim, struct sim_event *event)
 {
     struct sim_fault_plan plan = sim->faults[event->number];
-    struct sim_proc *proc;
+    struct sim_proc *proc = target_of(sim, &plan);
 
-    if (plan.kind == FAULT_NOTICE_RANK_0)
-        plan.target = (unsigned)(plan.target % sim->jobs_count); /* rank 0 */
-    proc = target_of(sim, &plan);
+    if (needs_proc(plan.kind) && proc == NULL)
+        return; /* between two launches */
     SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind),
-             proc ? (int)proc->rank : -1, (long long)(plan.for_us / 1000));
-    if (!is_crash_of_broker(plan.kind))
-        sim->stats->faults[plan.kind]++; /* those of the broker are counted when they hit */
-    if (is_notice(plan.kind))
-        notice(sim, &plan, proc);
+             proc ? (int)proc->slot : -1, (long long)(plan.for_us / 1000));
+    if (!fault_is_crash_of_broker(plan.kind)) { /* those are counted when they hit */
+        sim->stats->faults[plan.kind]++;
+        sim->faults_met++;
+    }
+    if (fault_is_notice(plan.kind))
+        notice_fault(sim, &plan, proc);
     else if (plan.kind == FAULT_NOTICE_TOOL || plan.kind == FAULT_OPERATOR_SAVE)
         tool_request(sim, &plan);
-    else if (is_crash_of_broker(plan.kind))
+    else if (fault_is_crash_of_broker(plan.kind))
         crash_broker(sim, &plan);
-    else if (proc != NULL)
+    else if (needs_proc(plan.kind))
         on_proc(sim, &plan, proc);
-    everywhere(sim, &plan);
+    else
+        everywhere(sim, &plan);
 }
 
-void faults_stop(struct sim *sim)
-{
-    SIM_TELL(sim, "CALM: no faults from here on");
-    sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
-    sim->slow_saves_until_us = 0;
-    sim->pub_loss_percent = sim->pub_drop_percent = 0;
-    sim->broker.crash_at = FAULT_NONE;
-}
-
-static void calm(struct sim *sim, struct sim_event *event)
+/* The liveness phase begins. Half of its worlds get one notice more, with time enough. */
+void faults_stop(struct sim *sim, struct sim_event *event)
 {
     (void)event;
-    faults_stop(sim);
-}
-
-/* --- the plan -------------------------------------------------------------------------------------------- */
-
-static int64_t length_of(struct sim *sim, enum sim_fault kind)
-{
-    if (is_crash_of_broker(kind))
-        return sim_range(sim, 10000, sim_chance(sim, 80) ? 3000000 : 15000000);
-    if (kind == FAULT_THREAD_STUCK)
-        return sim_range(sim, 100000, sim_chance(sim, 70) ? 8000000 : 90000000);
-    if (kind == FAULT_NODE_FREEZE || kind == FAULT_BROKER_FREEZE)
-        return sim_range(sim, 50000, sim_chance(sim, 70) ? 4000000 : 14000000);
-    if (is_notice(kind) || kind == FAULT_NOTICE_TOOL)
-        return sim_range(sim, 1, sim_chance(sim, 60) ? 12000000 : 50000000);
-    return sim_range(sim, 10000, sim_chance(sim, 70) ? 3000000 : 12000000);
-}
-
-static int64_t longest_work_us(const struct sim *sim)
-{
-    int64_t longest = 0;
-
+    sim->calm_was = true;
+    SIM_TELL(sim, "CALM: no faults from here on");
+    sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
+    sim->slow_saves_until_us = sim->hung_saves_until_us = 0;
+    sim->pub_loss_percent = sim->pub_drop_percent = 0;
+    sim->broker.crash_at = FAULT_NONE;
     for (size_t i = 0; i < sim->jobs_count; i++) {
-        int64_t work = sim->jobs[i].total[0] * sim->jobs[i].step_us;
-        for (unsigned rank = 0; rank < sim->jobs[i].nodes; rank++)
-            if (sim->jobs[i].total[rank] * sim->jobs[i].step_us > work)
-                work = sim->jobs[i].total[rank] * sim->jobs[i].step_us;
-        longest = work > longest ? work : longest;
+        const struct record_job *row = disk_job(sim, sim->jobs[i].name);
+        sim->jobs[i].calm_seq = row != NULL ? row->seq : 0;
+        if (sim_chance(sim, 50))
+            notice_in_calm(sim, &sim->jobs[i]);
     }
-    return longest;
-}
-
-static enum sim_fault pick_fault(struct sim *sim)
-{
-    static const enum sim_fault often[] = {FAULT_NOTICE,
-                                           FAULT_NOTICE,
-                                           FAULT_NOTICE_RANK_0,
-                                           FAULT_OPERATOR_SAVE,
-                                           FAULT_BROKER_AFTER_COMMIT,
-                                           FAULT_BROKER_BETWEEN_SENDS,
-                                           FAULT_PUB_DROPS_ALL,
-                                           FAULT_NODE_FREEZE};
-
-    if (sim_chance(sim, 35))
-        return often[sim_random(sim) % (sizeof often / sizeof often[0])];
-    return (enum sim_fault)sim_range(sim, 1, FAULT_COUNT - 1);
-}
-
-static enum sim_fault pick_healthy(struct sim *sim)
-{
-    static const enum sim_fault kinds[] = {FAULT_NOTICE,        FAULT_NOTICE_ALL,
-                                           FAULT_NOTICE_RANK_0, FAULT_NOTICE_TOOL,
-                                           FAULT_OPERATOR_SAVE, FAULT_NOTICE_WITHDRAWN};
-
-    return kinds[sim_random(sim) % (sizeof kinds / sizeof kinds[0])];
-}
-
-void faults_plan(struct sim *sim)
-{
-    int64_t work = longest_work_us(sim), window = work + 5000000;
-    size_t count =
-        sim->options.healthy ? 2 : (size_t)sim_range(sim, 2, sim_chance(sim, 80) ? 12 : 30);
-    bool clustered = sim_chance(sim, 40);
-    int64_t centre = sim_range(sim, 0, window), last = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        struct sim_fault_plan *plan = &sim->faults[sim->faults_count];
-        plan->kind = sim->options.healthy ? pick_healthy(sim) : pick_fault(sim);
-        plan->at_us = sim_range(sim, 0, window);
-        if (clustered && sim_chance(sim, 70)) /* all at once is what breaks things */
-            plan->at_us = centre + sim_range(sim, 0, 4000000);
-        plan->for_us = length_of(sim, plan->kind);
-        if (sim->options.healthy) {
-            plan->at_us = (int64_t)(i + 1) * work / 3;
-            plan->for_us = 30000000;
-        }
-        plan->target = (unsigned)(sim_random(sim) & 0xffff);
-        if (plan->at_us + plan->for_us + 30000000 > last)
-            last = plan->at_us + plan->for_us + 30000000;
-        sim_at(sim, plan->at_us, happen, NULL)->number = (int64_t)sim->faults_count++;
-    }
-    sim->calm_us = last;
-    sim->limit_us = last + 4 * work + 300000000;
-    sim_at(sim, sim->calm_us, calm, NULL);
 }

@@ -4,23 +4,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sim_shard *fs_shard(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
-                           uint64_t rank)
+/* A shard's name has its writer's incarnation in it. */
+struct sim_shard *fs_shard_of(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
+                              uint64_t incarnation)
 {
     for (size_t i = sim->shards_count; i-- > 0;) {
         struct sim_shard *shard = &sim->shards[i];
-        if (shard->round == round && shard->rank == rank && shard->job == job &&
+        if (shard->round == round && shard->incarnation == incarnation && shard->job == job &&
             shard->generation == generation)
             return shard;
     }
     return NULL;
 }
 
+struct sim_shard *fs_shard(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
+                           uint64_t round)
+{
+    return fs_shard_of(sim, proc->job, generation, round, proc->incarnation);
+}
+
 /* Begins a shard: whole only when its save has ended. */
 struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
                                uint64_t round)
 {
-    struct sim_shard *old = fs_shard(sim, proc->job, generation, round, proc->rank);
+    struct sim_shard *old = fs_shard(sim, proc, generation, round);
 
     if (old != NULL && !old->deleted)
         sim_broken(sim, "I6", "rank %u begins a shard of round %llu twice", proc->rank,
@@ -115,7 +122,7 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
             dir->path = final_name(sim, job, generation, round, dir->step);
         input.text = dir->path;
     }
-    SIM_TELL(sim, "%s/%u manifest of %llu: %s", job->name, proc->rank, (unsigned long long)round,
+    SIM_TELL(sim, "%s/%u manifest of %llu: %s", job->name, proc->slot, (unsigned long long)round,
              input.text);
     proc_feed(sim, proc, &input);
     thread_look(sim, proc);
@@ -143,7 +150,7 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
 void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round)
 {
     const struct sim_job *job = &sim->jobs[proc->job];
-    struct sim_shard *shard = fs_shard(sim, proc->job, generation, round, proc->rank);
+    struct sim_shard *shard = fs_shard(sim, proc, generation, round);
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
 
     if (proc->saving_round == round && round != 0) {
@@ -151,19 +158,30 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         proc->discard_round = round;
         return;
     }
-    if (row != NULL && row->state == CHECKPOINT_COMMITTED)
+    const struct record_participant *part = disk_member(sim, job->name, round, proc->incarnation);
+    if (row != NULL && row->state == CHECKPOINT_COMMITTED && part != NULL && part->writer)
         sim_broken(sim, "I11", "rank %u deletes its shard of the committed checkpoint %llu",
                    proc->rank, (unsigned long long)round);
     const struct record_round *ended = disk_round(sim, job->name, round);
-    if (ended == NULL || ended->state != ROUND_ABORTED)
+    if (!proc->lost_history && (ended == NULL || ended->state != ROUND_ABORTED))
         sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
                    proc->rank, (unsigned long long)round);
     if (shard != NULL && shard->incarnation == proc->incarnation)
         shard->deleted = true;
 }
 
+/* Is this shard one that its round decided on? */
+static bool is_decided(const struct sim *sim, const struct sim_job *job,
+                       const struct sim_shard *shard)
+{
+    const struct record_participant *part =
+        disk_member(sim, job->name, shard->round, shard->incarnation);
+
+    return part != NULL && part->writer && part->rank == shard->rank;
+}
+
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
-                                   uint64_t checkpoint, unsigned rank)
+                                   uint64_t checkpoint, int rank)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, checkpoint);
 
@@ -173,9 +191,10 @@ const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, c
             continue;
         for (size_t s = sim->shards_count; s-- > 0;) {
             const struct sim_shard *shard = &sim->shards[s];
-            bool own = row->layout == LAYOUT_REPLICATED || shard->rank == rank;
+            bool own = row->layout == LAYOUT_REPLICATED || rank < 0 || (int)shard->rank == rank;
             if (shard->job == job->index && shard->round == dir->round &&
-                shard->generation == dir->generation && own && shard->complete && !shard->deleted)
+                shard->generation == dir->generation && own && shard->complete && !shard->deleted &&
+                is_decided(sim, job, shard))
                 return shard;
         }
     }

@@ -10,50 +10,72 @@ static int64_t pick(struct sim *sim, const int64_t *values, size_t count)
 
 static void plan_steps(struct sim *sim, struct sim_job *job)
 {
-    static const int64_t steps_us[] = {1000,   5000,   20000,   50000,   100000,
-                                       200000, 500000, 1000000, 3000000, 10000000};
+    static const int64_t steps_us[] = {1000,   5000,    20000,   50000,    100000,  200000,
+                                       500000, 1000000, 3000000, 10000000, 60000000};
     static const int64_t saves_us[] = {1000, 20000, 100000, 400000, 1500000, 4000000};
-    int64_t seconds = sim_range(sim, 5, 45), steps;
+    const struct sim_focus *focus = sim->focus;
+    int64_t seconds = sim_range(sim, 5, sim_chance(sim, 20) ? 90 : 45), steps;
 
     job->step_us = pick(sim, steps_us, sizeof steps_us / sizeof steps_us[0]);
     job->save_us = pick(sim, saves_us, sizeof saves_us / sizeof saves_us[0]);
+    job->stride = sim_chance(sim, 20) ? (unsigned)sim_range(sim, 2, 16) : 1;
+    job->hold_percent = sim_chance(sim, 20) ? (unsigned)sim_range(sim, 1, 10) : 0;
+    if (job->step_us * job->stride <= 60000000)
+        job->step_us *= job->stride; /* of one call; the protocol counts calls */
     if (sim->options.healthy && job->step_us > 1000000)
         job->step_us = 200000;
     if (sim->options.healthy && job->save_us > 400000)
         job->save_us = 400000;
+    if (focus != NULL && focus->step_us > 0)
+        job->step_us = focus->step_us;
+    if (focus != NULL && focus->save_us > 0)
+        job->save_us = focus->save_us;
+    if (focus != NULL && focus->seconds > 0)
+        seconds = focus->seconds;
     steps = seconds * 1000000 / job->step_us;
     steps = steps < 4 ? 4 : steps > 2000 ? 2000 : steps;
     for (unsigned rank = 0; rank < job->nodes; rank++)
         job->total[rank] = steps;
-    if (!sim->options.healthy && sim_chance(sim, 20))
+    if (!sim->options.healthy && (sim_chance(sim, 20) || (focus != NULL && focus->uneven)))
         for (unsigned rank = 0; rank < job->nodes; rank++) /* uneven loops */
             job->total[rank] = steps - sim_range(sim, 0, sim_chance(sim, 50) ? 1 : steps / 2);
     if (sim_chance(sim, 45))
         job->policy_every = sim_range(sim, 1 + steps / 12, 1 + steps / 2);
+    if (focus != NULL)
+        job->policy_every = focus->policy ? 1 + steps / 5 : 0;
 }
 
 static void plan_job(struct sim *sim)
 {
-    static const int64_t sizes[] = {1, 2, 2, 3, 4, 4, 6, 8, 8, 8, 8, 12, 16, 16, 24, 33};
+    static const int64_t sizes[] = {1, 2, 2, 3, 4, 4, 6, 8, 8, 8, 8, 12, 16, 16, 24, 33, 64};
+    const struct sim_focus *focus = sim->focus;
     struct sim_job *job = &sim->jobs[sim->jobs_count];
     bool sharded = sim_chance(sim, 50), async = sim_chance(sim, 30);
 
     job->index = (unsigned)sim->jobs_count++;
     snprintf(job->name, sizeof job->name, "job%u", job->index);
     job->nodes = (unsigned)pick(sim, sizes, sizeof sizes / sizeof sizes[0]);
+    if (focus != NULL && focus->nodes_max > 0)
+        job->nodes = (unsigned)sim_range(sim, focus->nodes_min, focus->nodes_max);
     if (sim->options.nodes > 0)
         job->nodes = sim->options.nodes;
     job->layout = sharded ? LAYOUT_SHARDED : LAYOUT_REPLICATED;
+    if (focus != NULL && focus->layout != LAYOUT_NONE)
+        job->layout = focus->layout;
     if (sim->options.layout != LAYOUT_NONE)
         job->layout = sim->options.layout;
+    if (focus != NULL && focus->async >= 0)
+        async = focus->async == 1;
     job->async = sim->options.async >= 0 ? sim->options.async == 1 : async;
     job->together = sim->options.healthy || sim_chance(sim, 70);
     job->gang = job->together && sim_chance(sim, 40);
     job->fallback = sim_chance(sim, 30);
+    job->extras = sim_chance(sim, 25) ? (unsigned)sim_range(sim, 1, SIM_EXTRAS_MAX) : 0;
     job->join_timeout_ms = sim_range(sim, 15000, 40000);
     job->abort_timeout_ms = sim_range(sim, 1000, 15000);
     plan_steps(sim, job);
     sim->stats->nodes += job->nodes;
+    sim->nodes += job->nodes;
 }
 
 void job_plan(struct sim *sim)
@@ -61,7 +83,7 @@ void job_plan(struct sim *sim)
     static const int64_t delays_us[] = {200, 200, 1000, 5000, 5000, 30000, 300000};
 
     sim->delay_min_us = 20;
-    sim->delay_max_us = pick(sim, delays_us, sim->options.healthy ? 6 : 7);
+    sim->delay_max_us = pick(sim, delays_us, sim->options.healthy || sim->focus != NULL ? 6 : 7);
     sim->post_max_us = sim_chance(sim, 50) ? 20 : 2000;
     sim->fsync_max_us = sim_chance(sim, 70) ? 3000 : 60000;
     if (sim->options.healthy &&
@@ -72,15 +94,16 @@ void job_plan(struct sim *sim)
         sim->journal_max = sim_chance(sim, 25) ? (uint64_t)sim_range(sim, 4, 40) : 0;
     }
     plan_job(sim);
-    if (!sim->options.healthy && sim->options.nodes == 0 && sim_chance(sim, 15))
+    while (!sim->options.healthy && sim->options.nodes == 0 && sim->focus == NULL &&
+           sim->jobs_count < sizeof sim->jobs / sizeof sim->jobs[0] && sim_chance(sim, 15))
         plan_job(sim);
 }
 
-struct sim_proc *job_peer(const struct sim_job *job, unsigned rank, uint64_t generation)
+struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation)
 {
     struct sim_proc *found = NULL;
 
-    for (struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older) {
+    for (struct sim_proc *proc = job->procs[slot]; proc != NULL; proc = proc->older) {
         if (proc->view.generation != generation)
             continue;
         if (proc->alive && proc->view.mode != VIEW_END)
@@ -91,32 +114,49 @@ struct sim_proc *job_peer(const struct sim_job *job, unsigned rank, uint64_t gen
     return found;
 }
 
-bool job_rank_lives(const struct sim_job *job, unsigned rank)
+bool job_slot_lives(const struct sim_job *job, unsigned slot)
 {
-    const struct sim_proc *proc = job->procs[rank];
+    const struct sim_proc *proc = job->procs[slot];
 
     while (proc != NULL && !proc->alive)
         proc = proc->older;
     return proc != NULL;
 }
 
-/* --- the supervisor --------------------------------------------------------------------------------- */
-
-static void start_rank(struct sim *sim, struct sim_event *event)
+bool job_is_done(const struct sim_job *job)
 {
-    struct sim_job *job = &sim->jobs[event->stamp];
-    unsigned rank = (unsigned)event->number;
-
-    if (!job->finished && !job_rank_lives(job, rank))
-        proc_start(sim, job, rank);
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        if (job->procs[rank] == NULL || job_slot_lives(job, rank) ||
+            job->ended[rank] != END_FINISHED)
+            return false;
+    return true;
 }
 
-static void start_later(struct sim *sim, struct sim_job *job, unsigned rank, int64_t delay_us)
+struct sim_job *sim_job_named(struct sim *sim, const char *name)
 {
-    struct sim_event *event = sim_after(sim, delay_us, start_rank, NULL);
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        if (strcmp(sim->jobs[i].name, name) == 0)
+            return &sim->jobs[i];
+    return NULL;
+}
+
+/* --- the supervisor --------------------------------------------------------------------------------- */
+
+static void start_slot(struct sim *sim, struct sim_event *event)
+{
+    struct sim_job *job = &sim->jobs[event->stamp];
+    unsigned slot = (unsigned)event->number;
+
+    if (!job->finished && !job_slot_lives(job, slot) && !(slot >= job->nodes && job_is_done(job)))
+        proc_start(sim, job, slot);
+}
+
+static void start_later(struct sim *sim, struct sim_job *job, unsigned slot, int64_t delay_us)
+{
+    struct sim_event *event = sim_after(sim, delay_us, start_slot, NULL);
 
     event->stamp = job->index;
-    event->number = rank;
+    event->number = slot;
 }
 
 void job_launch(struct sim *sim, struct sim_job *job)
@@ -126,30 +166,32 @@ void job_launch(struct sim *sim, struct sim_job *job)
     job->launch++;
     job->failed_us = 0;
     sim->stats->launches++;
+    for (unsigned slot = 0; slot < job->nodes + job->extras; slot++)
+        start_later(sim, job, slot, sim_range(sim, 0, spread));
+}
+
+static bool any_rank_lives(const struct sim_job *job)
+{
     for (unsigned rank = 0; rank < job->nodes; rank++)
-        start_later(sim, job, rank, sim_range(sim, 0, spread));
+        if (job_slot_lives(job, rank))
+            return true;
+    return false;
 }
 
 static void launch_again(struct sim *sim, struct sim_event *event)
 {
     struct sim_job *job = &sim->jobs[event->stamp];
 
-    for (unsigned rank = 0; rank < job->nodes; rank++)
-        if (job_rank_lives(job, rank))
-            return;
-    if (!job->finished && event->number == (int64_t)job->launch)
+    if (!job->finished && !any_rank_lives(job) && event->number == (int64_t)job->launch)
         job_launch(sim, job);
 }
 
-static bool all_ended(const struct sim_job *job, bool *ret_finished)
+static bool all_ranks_ended(const struct sim_job *job)
 {
-    *ret_finished = true;
-    for (unsigned rank = 0; rank < job->nodes; rank++) {
-        if (job->procs[rank] == NULL || job_rank_lives(job, rank))
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        if (job->procs[rank] == NULL)
             return false;
-        *ret_finished &= job->ended[rank] == END_FINISHED;
-    }
-    return true;
+    return !any_rank_lives(job);
 }
 
 static void kill_gang(struct sim *sim, struct sim_event *event)
@@ -175,28 +217,40 @@ static void watch_gang(struct sim *sim, struct sim_job *job, const struct sim_pr
 /* Each rank by itself, as a pod: finished ones come back only because another does. */
 static void restart_alone(struct sim *sim, struct sim_job *job, const struct sim_proc *proc)
 {
-    if (proc->end == END_FINISHED || job_rank_lives(job, proc->rank))
+    if (proc->end == END_FINISHED || job_slot_lives(job, proc->slot))
         return;
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        if (rank == proc->rank || (!job_rank_lives(job, rank) && job->ended[rank] == END_FINISHED))
+        if (rank == proc->slot || (!job_slot_lives(job, rank) && job->ended[rank] == END_FINISHED))
             start_later(sim, job, rank, sim_range(sim, 300000, 3000000));
     }
+}
+
+static void job_over(struct sim *sim, struct sim_job *job)
+{
+    bool over = true;
+
+    job->finished = true;
+    SIM_TELL(sim, "JOB %s has finished", job->name);
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        over &= sim->jobs[i].finished;
+    sim->over = over;
 }
 
 void job_proc_ended(struct sim *sim, struct sim_proc *proc)
 {
     struct sim_job *job = &sim->jobs[proc->job];
-    bool finished, ended;
+    bool extras_live = false;
 
-    job->ended[proc->rank] = proc->end;
-    ended = all_ended(job, &finished);
-    if (ended && finished) {
-        job->finished = true;
-        SIM_TELL(sim, "JOB %s has finished", job->name);
-        bool over = true;
-        for (size_t i = 0; i < sim->jobs_count; i++)
-            over &= sim->jobs[i].finished;
-        sim->over = over;
+    job->ended[proc->slot] = proc->end;
+    for (unsigned slot = job->nodes; slot < job->nodes + job->extras; slot++)
+        extras_live |= job_slot_lives(job, slot);
+    if (job_is_done(job)) {
+        if (!extras_live)
+            job_over(sim, job);
+        return;
+    }
+    if (proc->slot >= job->nodes) { /* comes and goes; nobody waits for it */
+        start_later(sim, job, proc->slot, sim_range(sim, 300000, 5000000));
         return;
     }
     if (!job->together) {
@@ -204,7 +258,7 @@ void job_proc_ended(struct sim *sim, struct sim_proc *proc)
         return;
     }
     watch_gang(sim, job, proc);
-    if (!ended)
+    if (!all_ranks_ended(job))
         return;
     struct sim_event *event = sim_after(sim, sim_range(sim, 200000, 5000000), launch_again, NULL);
     event->stamp = job->index;

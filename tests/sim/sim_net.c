@@ -98,7 +98,7 @@ void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
     struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
 
     if (proc == NULL || !proc->alive || proc->route != route)
-        return; /* a tool, or nobody any more */
+        return; /* nobody any more */
     if (proc->stall_down)
         keep(&proc->stalled_down, route, own(data, size), size);
     else
@@ -166,7 +166,7 @@ static void connected(struct sim *sim, struct sim_event *event)
     proc->route = ++sim->last_route;
     sim->routes = realloc(sim->routes, (proc->route + 1) * sizeof(struct sim_proc *));
     sim->routes[proc->route] = proc;
-    SIM_TELL(sim, "%s/%u connected as route %llu", sim->jobs[proc->job].name, proc->rank,
+    SIM_TELL(sim, "%s/%u connected as route %llu", sim->jobs[proc->job].name, proc->slot,
              (unsigned long long)proc->route);
     if (proc->wants_sub)
         net_subscribe(sim, proc);

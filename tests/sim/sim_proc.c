@@ -31,7 +31,7 @@ static struct wire_msg tell_truth(struct sim *sim, const struct sim_proc *proc,
     if (sim->options.mutation != MUTANT_SAVES_LATE_SAYS_SO ||
         (!files && message->type != WIRE_SAVED))
         return copy;
-    shard = fs_shard(sim, proc->job, proc->view.generation, round, proc->rank);
+    shard = fs_shard(sim, proc, proc->view.generation, round);
     if (shard != NULL && files)
         copy.u.files.step = shard->done;
     else if (shard != NULL)
@@ -50,7 +50,7 @@ static void send_frame(struct sim *sim, struct sim_proc *proc, const struct wire
                    proc->rank);
         return;
     }
-    SIM_TELL(sim, "%s/%u -> %s request %llu applied %llu%s", sim->jobs[proc->job].name, proc->rank,
+    SIM_TELL(sim, "%s/%u -> %s request %llu applied %llu%s", sim->jobs[proc->job].name, proc->slot,
              wire_type_name(message->type), (unsigned long long)message->up.request,
              (unsigned long long)message->up.applied_seq, proc->route ? "" : " (not connected)");
     sim->stats->messages[message->type]++;
@@ -66,7 +66,7 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
 
     proc->view = *member_get_view(proc->member);
     SIM_TELL(sim, "%s/%u view %s round %llu step %lld%s%s%s%s (begun %lld done %lld) %s",
-             sim->jobs[proc->job].name, proc->rank, modes[view->mode],
+             sim->jobs[proc->job].name, proc->slot, modes[view->mode],
              (unsigned long long)view->round, (long long)view->step, view->writer ? " writer" : "",
              view->joined ? " joined" : "", view->started ? " started" : "",
              view->left ? " left" : "", (long long)proc->begun, (long long)proc->done,
@@ -128,7 +128,7 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
         sim_after(sim, 0, exit_by_agent, proc)->number = action->restart;
         return -1;
     case MEMBER_LOG:
-        SIM_TELL(sim, "%s/%u log: %s", sim->jobs[proc->job].name, proc->rank, action->text);
+        SIM_TELL(sim, "%s/%u log: %s", sim->jobs[proc->job].name, proc->slot, action->text);
         return -1;
     }
     sim_broken(sim, "member", "rank %u's core asked for an unknown action", proc->rank);
@@ -143,6 +143,7 @@ static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_i
     if (input->kind != MEMBER_GATE_CLOSED)
         input->begun = proc->begun;
     input->done = proc->done;
+    input->in_hold = proc->holding && proc->state == THREAD_STEP;
     member_actions_clear(&proc->actions);
     member_step(proc->member, input, &proc->actions);
     for (size_t i = 0; i < proc->actions.count && !sim->failed; i++) {
@@ -210,15 +211,15 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
     }
     if (message.type == WIRE_EVENT)
         SIM_TELL(sim, "%s/%u <- EVENT %llu %s round %llu step %lld", sim->jobs[proc->job].name,
-                 proc->rank, (unsigned long long)message.u.event.seq,
+                 proc->slot, (unsigned long long)message.u.event.seq,
                  wire_event_kind_name((unsigned)message.u.event.kind),
                  (unsigned long long)message.u.event.round, (long long)message.u.event.step);
     else if (message.type == WIRE_ACK)
-        SIM_TELL(sim, "%s/%u <- ACK of %llu: %s %s", sim->jobs[proc->job].name, proc->rank,
+        SIM_TELL(sim, "%s/%u <- ACK of %llu: %s %s", sim->jobs[proc->job].name, proc->slot,
                  (unsigned long long)message.u.ack.request,
                  muster_status_name((enum muster_status)message.u.ack.code), message.u.ack.text);
     else
-        SIM_TELL(sim, "%s/%u <- %s last %llu", sim->jobs[proc->job].name, proc->rank,
+        SIM_TELL(sim, "%s/%u <- %s last %llu", sim->jobs[proc->job].name, proc->slot,
                  wire_type_name(message.type), (unsigned long long)message.down.last_seq);
     proc->frames_heard++;
     check_heard(sim, proc, &message);
@@ -235,13 +236,23 @@ static void first_tick(struct sim *sim, struct sim_event *event)
     thread_start(sim, event->proc);
 }
 
-struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank)
+static enum wire_role role_of(const struct sim_job *job, unsigned slot)
+{
+    if (slot < job->nodes)
+        return slot == 0 ? ROLE_CHIEF : ROLE_WORKER;
+    return slot == job->nodes ? ROLE_EVALUATOR : ROLE_PS;
+}
+
+struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
 {
     struct sim_proc *proc = calloc(1, sizeof *proc);
+    unsigned rank = slot < job->nodes ? slot : 0; /* one evaluator, one ps */
     char host[32], dir[32];
 
     proc->index = (unsigned)sim->procs_count;
     proc->job = job->index;
+    proc->slot = slot;
+    proc->role = role_of(job, slot);
     proc->rank = rank;
     proc->launch = job->launch;
     proc->incarnation = (sim_random(sim) << 8) | (++sim->last_incarnation & 0xff) | 0x100;
@@ -249,7 +260,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank)
     proc->closed = true;
     proc->closed_since_us = sim->now_us;
     proc->boot_offset_ms = sim_range(sim, 20000, 900000000);
-    proc->total = job->total[rank];
+    proc->total = slot < job->nodes ? job->total[rank] : INT64_MAX;
     proc->policy_due = NEVER;
     proc->not_checkpoint = UINT64_MAX;
     proc->restored_checkpoint = UINT64_MAX;
@@ -258,7 +269,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank)
     snprintf(host, sizeof host, "host%u", rank);
     snprintf(dir, sizeof dir, "/ck/%s", job->name);
     struct member_options options = {.job = job->name,
-                                     .role = rank == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                     .role = proc->role,
                                      .rank = rank,
                                      .world_size = job->nodes,
                                      .incarnation = proc->incarnation,
@@ -275,11 +286,11 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank)
     proc->view = *member_get_view(proc->member);
     sim->procs = realloc(sim->procs, (sim->procs_count + 1) * sizeof(struct sim_proc *));
     sim->procs[sim->procs_count++] = proc;
-    proc->older = job->procs[rank];
-    job->procs[rank] = proc;
-    job->ended[rank] = END_NONE;
-    SIM_TELL(sim, "PROCESS %s/%u starts (launch %llu, process %u)", job->name, rank,
-             (unsigned long long)job->launch, proc->index);
+    proc->older = job->procs[slot];
+    job->procs[slot] = proc;
+    job->ended[slot] = END_NONE;
+    SIM_TELL(sim, "PROCESS %s/%u starts (%s, launch %llu, process %u)", job->name, slot,
+             wire_role_name(proc->role), (unsigned long long)job->launch, proc->index);
     net_connect(sim, proc, sim->now_us + sim_range(sim, 100, 30000));
     sim_after(sim, 0, first_tick, proc);
     return proc;
@@ -292,7 +303,7 @@ void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const ch
     if (!proc->alive)
         return;
     SIM_TELL(sim, "PROCESS %s/%u ends: %s, %s (begun %lld, done %lld)", sim->jobs[proc->job].name,
-             proc->rank, end_names[end], how, (long long)proc->begun, (long long)proc->done);
+             proc->slot, end_names[end], how, (long long)proc->begun, (long long)proc->done);
     proc->end = end;
     proc->alive = false;
     proc->frozen = false;
@@ -309,7 +320,7 @@ void proc_freeze(struct sim *sim, struct sim_proc *proc, bool frozen)
 {
     if (!proc->alive || proc->frozen == frozen)
         return;
-    SIM_TELL(sim, "%s %s/%u", frozen ? "FREEZE" : "THAW", sim->jobs[proc->job].name, proc->rank);
+    SIM_TELL(sim, "%s %s/%u", frozen ? "FREEZE" : "THAW", sim->jobs[proc->job].name, proc->slot);
     proc->frozen = frozen;
     for (size_t i = 0; !frozen && i < proc->deferred_count; i++) {
         const struct sim_event *old = &proc->deferred[i];

@@ -3,7 +3,7 @@
  * store hands out at a start is compared with the rows in memory. */
 #include "tests/sim/sim_world.h"
 
-#include "broker/store.h"
+#include "broker/store_internal.h" /* boot_id: machines reboot here */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,10 @@
 
 struct sim_store {
     char dir[128];
-    unsigned number; /* of the copy */
+    unsigned number; /* of the files in use */
+    unsigned last;   /* used for any */
+    unsigned copy;   /* of an operator's copy, 0 = none */
+    bool put_back;
     struct store *store;
 };
 
@@ -31,11 +34,11 @@ static const char *file_name(const struct sim_store *s, unsigned number, const c
     return name;
 }
 
-static void copy_file(const struct sim_store *s, const char *suffix)
+static void copy_file(const struct sim_store *s, unsigned number, const char *suffix)
 {
     char name[160], buffer[65536];
     FILE *from = fopen(file_name(s, s->number, suffix, name, sizeof name), "rb");
-    FILE *to = fopen(file_name(s, s->number + 1, suffix, name, sizeof name), "wb");
+    FILE *to = fopen(file_name(s, number, suffix, name, sizeof name), "wb");
     size_t size;
 
     while (from != NULL && to != NULL && (size = fread(buffer, 1, sizeof buffer, from)) > 0)
@@ -65,6 +68,8 @@ static void open_store(struct sim *sim)
     if (store_open(file_name(s, s->number, "", name, sizeof name), &options, &s->store, &err) !=
         MUSTER_OK)
         sim_broken(sim, "store", "it does not open: %s", err.text);
+    else
+        snprintf(s->store->boot_id, sizeof s->store->boot_id, "boot-%" PRIu64, sim->broker.boot);
 }
 
 void sim_store_open(struct sim *sim)
@@ -231,6 +236,43 @@ static void compare(struct sim *sim, struct texts *wanted, struct texts *found)
     }
 }
 
+/* The files as they are when the process dies. */
+static unsigned keep_files(struct sim_store *s)
+{
+    s->last++;
+    copy_file(s, s->last, "");
+    copy_file(s, s->last, "-wal");
+    return s->last;
+}
+
+void sim_store_copy(struct sim *sim)
+{
+    struct sim_store *s = sim->store;
+
+    if (s->copy != 0)
+        remove_files(s, s->copy);
+    s->copy = keep_files(s);
+}
+
+void sim_store_put_back(struct sim *sim)
+{
+    sim->store->put_back = sim->store->copy != 0;
+}
+
+static void die_and_open(struct sim *sim)
+{
+    struct sim_store *s = sim->store;
+    unsigned next = s->put_back ? s->copy : keep_files(s);
+
+    store_close(&s->store);
+    remove_files(s, s->number);
+    if (s->put_back)
+        s->copy = 0;
+    s->put_back = false;
+    s->number = next;
+    open_store(sim);
+}
+
 void sim_store_load(struct sim *sim, struct core *core)
 {
     struct sim_store *s = sim->store;
@@ -239,12 +281,7 @@ void sim_store_load(struct sim *sim, struct core *core)
 
     if (s->store == NULL)
         return;
-    copy_file(s, ""); /* the process died here */
-    copy_file(s, "-wal");
-    store_close(&s->store);
-    remove_files(s, s->number);
-    s->number++;
-    open_store(sim);
+    die_and_open(sim);
     if (s->store == NULL)
         return;
     if (store_load(s->store, take_row, &found, &err) != MUSTER_OK)
@@ -288,12 +325,38 @@ bool sim_store_manifest(struct sim *sim, const struct action *action,
     return true;
 }
 
+static struct store_rows answer;
+
+void sim_store_query(struct sim *sim, const struct action *action, struct wire_rows *ret_rows)
+{
+    const struct wire_query *asked = &action->message.u.query;
+    const struct store_query query = {.name = asked->name,
+                                      .job = action->job,
+                                      .text = asked->text_arg,
+                                      .number = asked->number_arg,
+                                      .after = asked->after};
+    static struct muster_error err;
+
+    ret_rows->code = store_query(sim->store->store, &query, &answer, &err);
+    if (ret_rows->code != MUSTER_OK) {
+        ret_rows->text = err.text;
+        return;
+    }
+    ret_rows->more = answer.more;
+    ret_rows->columns = answer.columns;
+    ret_rows->rows = answer.rows;
+    ret_rows->cells.data = answer.cells;
+    ret_rows->cells.size = answer.size;
+}
+
 void sim_store_free(struct sim *sim)
 {
     if (sim->store == NULL)
         return;
     store_close(&sim->store->store);
     remove_files(sim->store, sim->store->number);
+    if (sim->store->copy != 0)
+        remove_files(sim->store, sim->store->copy);
     rmdir(sim->store->dir);
     free(sim->store);
 }

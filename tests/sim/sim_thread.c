@@ -14,6 +14,11 @@
 static void boundary(struct sim *sim, struct sim_proc *proc);
 static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why why, int64_t code);
 
+static bool is_trainer(const struct sim_proc *proc)
+{
+    return proc->role == ROLE_CHIEF || proc->role == ROLE_WORKER;
+}
+
 const char *thread_state_name(enum sim_thread_state state)
 {
     static const char *const names[] = {"joining",
@@ -72,7 +77,7 @@ static void plan_next_save(struct sim *sim, struct sim_proc *proc)
 {
     int64_t every = sim->jobs[proc->job].policy_every;
 
-    if (every > 0)
+    if (every > 0 && is_trainer(proc))
         proc->policy_due = (proc->done / every + 1) * every;
 }
 
@@ -83,7 +88,7 @@ static void step_failed(struct sim *sim, struct sim_proc *proc, const char *text
     struct member_input input = {
         .kind = MEMBER_STEP_FAILED, .code = 7, .step = proc->done + 1, .text = text};
 
-    SIM_TELL(sim, "%s/%u step %lld fails: %s", sim->jobs[proc->job].name, proc->rank,
+    SIM_TELL(sim, "%s/%u step %lld fails: %s", sim->jobs[proc->job].name, proc->slot,
              (long long)proc->begun, text);
     if (!proc->closed)
         proc->closed_since_us = sim->now_us;
@@ -136,6 +141,8 @@ static void run_step(struct sim *sim, struct sim_proc *proc)
 
     if (sim_chance(sim, 1))
         takes *= 3;
+    if (proc->holding)
+        takes *= sim_range(sim, 2, job->step_us > 1000000 ? 2 : 10);
     proc->released = true;
     sim_after(sim, takes, step_end, proc)->stamp = proc->thread_stamp;
 }
@@ -169,9 +176,11 @@ static void begin(struct sim *sim, struct sim_proc *proc)
     proc->begun++;
     proc->released = false;
     proc->stuck_at_end = false;
+    proc->holding = sim_chance(sim, sim->jobs[proc->job].hold_percent);
+    sim->stats->holds += proc->holding;
     set_state(sim, proc, THREAD_STEP);
     check_begin(sim, proc);
-    if (sim->jobs[proc->job].async)
+    if (sim->jobs[proc->job].async || !is_trainer(proc))
         run_step(sim, proc);
     else
         release(sim, proc);
@@ -211,7 +220,7 @@ static void save_end(struct sim *sim, struct sim_event *event)
 
     if (event->stamp != proc->thread_stamp)
         return;
-    struct sim_shard *shard = fs_shard(sim, proc->job, (uint64_t)event->number, round, proc->rank);
+    struct sim_shard *shard = fs_shard(sim, proc, (uint64_t)event->number, round);
     bool fails = sim->fail_saves > 0;
     int64_t took_ms = (sim->now_us - proc->save_begun_us) / 1000;
     struct member_input input = {.kind = MEMBER_SAVED,
@@ -234,7 +243,7 @@ static void save_end(struct sim *sim, struct sim_event *event)
         input.bytes = 1000 * input.files_count;
         input.save_ms = input.blocked_ms = (uint64_t)took_ms;
     }
-    SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->rank,
+    SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->slot,
              (unsigned long long)round, (long long)proc->done, fails ? "fails" : "is whole");
     proc->saving_round = 0;
     if (proc->discard_round == round && round != 0) {
@@ -262,6 +271,8 @@ static void capture(struct sim *sim, struct sim_proc *proc)
     }
     if (sim->now_us < sim->slow_saves_until_us)
         takes += sim_range(sim, 1000000, 20000000);
+    if (sim->now_us < sim->hung_saves_until_us)
+        takes += sim_range(sim, 62000000, 90000000);
     proc->saving_round = view->round;
     proc->save_begun_us = sim->now_us;
     struct sim_shard *shard = fs_shard_add(sim, proc, view->generation, view->round);
@@ -361,7 +372,7 @@ static void obey(struct sim *sim, struct sim_proc *proc)
 
 static void boundary(struct sim *sim, struct sim_proc *proc)
 {
-    if (proc->done >= proc->total) {
+    if (proc->done >= proc->total || (!is_trainer(proc) && job_is_done(&sim->jobs[proc->job]))) {
         leave(sim, proc, LEAVE_FINISHED, 0);
         return;
     }
@@ -415,7 +426,7 @@ static void leave(struct sim *sim, struct sim_proc *proc, enum wire_leave_why wh
     proc->leaving = true;
     proc->arrived = true;
     proc->since_us = proc->quiet_since_us = sim->now_us;
-    SIM_TELL(sim, "%s/%u leaves: %s, done %lld", sim->jobs[proc->job].name, proc->rank,
+    SIM_TELL(sim, "%s/%u leaves: %s, done %lld", sim->jobs[proc->job].name, proc->slot,
              wire_leave_why_name(why), (long long)proc->done);
     sim_after(sim, 500000, quiet, proc);
     post(sim, proc, &input, THREAD_LEAVING);
@@ -447,7 +458,8 @@ static void restored(struct sim *sim, struct sim_event *event)
     if (event->stamp != proc->thread_stamp)
         return;
     if (checkpoint > 0)
-        shard = fs_restore(sim, job, (const char *)event->data, checkpoint, proc->rank);
+        shard = fs_restore(sim, job, (const char *)event->data, checkpoint,
+                           is_trainer(proc) ? (int)proc->rank : -1);
     if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
         if (shard == NULL)
             sim_broken(sim, "I9",
@@ -467,7 +479,7 @@ static void restored(struct sim *sim, struct sim_event *event)
     proc->restored_checkpoint = checkpoint;
     proc->arrived = false;
     plan_next_save(sim, proc);
-    SIM_TELL(sim, "%s/%u restored checkpoint %llu, step %lld", job->name, proc->rank,
+    SIM_TELL(sim, "%s/%u restored checkpoint %llu, step %lld", job->name, proc->slot,
              (unsigned long long)checkpoint, (long long)proc->done);
     post(sim, proc, &input, THREAD_WAITING);
 }

@@ -7,7 +7,9 @@
 #include "tests/sim/sim.h"
 
 #define SIM_NODES_MAX 64
-#define SIM_FAULTS_MAX 40
+#define SIM_EXTRAS_MAX 2 /* ps and evaluators of a job */
+#define SIM_SLOTS_MAX (SIM_NODES_MAX + SIM_EXTRAS_MAX)
+#define SIM_FAULTS_MAX 48
 #define NEVER INT64_MAX
 
 struct sim;
@@ -43,8 +45,8 @@ struct sim_dir { /* of a round */
 /* --- the broker's disk ------------------------------------------------------------------------ */
 struct sim_row {
     struct record record; /* strings are interned */
-    uint64_t boot;
-    uint8_t *body; /* EVENT: the encoded message */
+    uint64_t boot;        /* of the broker's machine */
+    uint8_t *body;        /* EVENT: the encoded message */
     size_t body_size;
 };
 struct sim_table {
@@ -54,7 +56,6 @@ struct sim_table {
 struct sim_disk {
     struct sim_table tables[RECORD_KIND_COUNT];
     struct sim_table held; /* lazy rows */
-    uint64_t first_seq[8]; /* journal kept from here, by job */
 };
 
 /* --- processes --------------------------------------------------------------------------------- */
@@ -78,8 +79,10 @@ struct sim_frames { /* owned */
 };
 
 struct sim_proc {
-    struct sim_proc *older; /* of the same rank, before this one; may live still */
+    struct sim_proc *older; /* of the same slot, before this one; may live still */
     unsigned index, job, rank;
+    unsigned slot; /* of its job: the trainers by rank, then ps and evaluators */
+    enum wire_role role;
     uint64_t launch, incarnation;
     bool alive, frozen;
     int64_t boot_offset_ms;
@@ -104,6 +107,7 @@ struct sim_proc {
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
+    bool holding; /* this step is a hold: evaluation, something that must not be cut */
     int64_t quiet_since_us;
     unsigned manifests;
     enum wire_leave_why why;
@@ -124,16 +128,20 @@ struct sim_proc {
     struct sim_event *deferred;
     size_t deferred_count;
     /* for the checker */
-    uint64_t heard_contiguous; /* all events up to here were handed to its core */
-    uint64_t *heard;           /* seqs beyond it */
+    int64_t charged_from_us, charged_us; /* waited, since it came to this state */
+    uint64_t heard_contiguous;           /* all events up to here were handed to its core */
+    uint64_t *heard;                     /* seqs beyond it */
     size_t heard_count;
     uint64_t applied_said;
     uint64_t request_said;
+    uint64_t acknowledged; /* highest request that was answered after it was written */
     uint64_t beyond_round; /* began a step beyond this round's S */
     uint64_t past_said;
-    int64_t arrivals[32]; /* steps at which it stood at a closed gate, a ring */
+    uint64_t thawed_round; /* it waited in vain for this one */
+    int64_t arrivals[32];  /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
     uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
+    bool lost_history;      /* began before the database was put back to an older copy */
 };
 
 struct sim_job {
@@ -146,21 +154,61 @@ struct sim_job {
     bool fallback;
     int64_t join_timeout_ms, abort_timeout_ms;
     int64_t total[SIM_NODES_MAX];
-    int64_t step_us;
+    unsigned extras; /* ps and evaluators */
+    unsigned stride; /* steps that one call does */
+    unsigned hold_percent;
+    int64_t step_us; /* of one call */
     int64_t save_us;
     int64_t policy_every;
-    struct sim_proc *procs[SIM_NODES_MAX]; /* the newest of each rank */
-    enum sim_end ended[SIM_NODES_MAX];     /* of each rank, the process that ended last */
+    struct sim_proc *procs[SIM_SLOTS_MAX]; /* the newest of each slot */
+    enum sim_end ended[SIM_SLOTS_MAX];     /* of each slot, the process that ended last */
     uint64_t launch;
     bool finished;
     int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
     struct wire_file *files;
+    /* for the checker */
+    uint64_t calm_seq; /* the newest event when the faults stopped */
+    bool comes;        /* a member that the decided round waits for is in the user's code */
+    uint64_t open_round;
+    int64_t open_charged_us;
+    uint64_t told_seq; /* the newest event that anybody was told of */
 };
 
 struct sim_fault_plan {
     enum sim_fault kind;
     int64_t at_us, for_us;
-    unsigned target;
+    unsigned target; /* job and slot, by chance */
+    int slot;        /* of job 0; -1 = by target */
+    int64_t left_ms; /* notices: the time left, 0 = by for_us */
+};
+
+/* Worlds made for what chance alone meets too seldom. */
+#define FOCUS_FAULTS_MAX 5
+struct sim_focus {
+    const char *name;
+    unsigned weight; /* of 1000 seeds */
+    enum wire_layout layout;
+    int async; /* -1 = by chance; so are zeros below */
+    unsigned nodes_min, nodes_max;
+    int64_t step_us, save_us, seconds;
+    bool uneven, policy, late; /* late: at the end of the loop */
+    struct {
+        enum sim_fault kind;
+        int64_t at_ms, spread_ms; /* after the focus' moment */
+        int64_t for_ms, left_ms;
+        int who; /* 0, 1 = first or second of two ranks of the seed; SIM_RANK_0; SIM_ANY */
+    } faults[FOCUS_FAULTS_MAX];
+};
+#define SIM_RANK_0 (-1)
+#define SIM_ANY (-2)
+
+/* What somebody was told, and what must have come of it. */
+struct sim_notice {
+    const char *job, *id;
+    struct sim_proc *proc; /* NULL: told by a tool */
+    int64_t at_us, left_ms;
+    bool ample; /* told when no fault was left, with time for all that has to be done */
+    bool withdrawn;
 };
 
 struct sim_broker {
@@ -205,6 +253,10 @@ struct sim {
     struct sim_broker broker;
     struct sim_store *store; /* NULL: rows in memory alone */
     struct sim_disk disk;
+    struct sim_disk copy; /* of an operator, to be put back */
+    uint64_t copy_boot, copy_epoch;
+    bool copied, put_back; /* put back at the next start */
+    bool lost_history;     /* it was, once */
     struct sim_shard *shards;
     size_t shards_count;
     struct sim_dir *dirs;
@@ -215,8 +267,13 @@ struct sim {
     size_t procs_count;
     struct sim_proc **routes; /* by number; NULL: a tool's */
     uint64_t last_route, last_incarnation, last_notice, tool_request;
+    struct sim_notice *notices;
+    size_t notices_count;
+    uint64_t asked, answered; /* questions of tools */
 
     /* the seed's nature */
+    const struct sim_focus *focus; /* NULL = none */
+    unsigned nodes;
     int64_t delay_min_us, delay_max_us;
     int64_t post_max_us;
     int64_t fsync_max_us;
@@ -224,12 +281,15 @@ struct sim {
     uint64_t journal_max;
     struct sim_fault_plan faults[SIM_FAULTS_MAX];
     size_t faults_count;
-    int64_t calm_us;  /* no faults from here on */
+    int64_t calm_us; /* no faults from here on */
+    bool calm_was;
     int64_t limit_us; /* all must be done by now */
     /* active faults */
     bool disk_full, pub_drop_all, pub_stall;
     unsigned pub_drop_percent;
-    int64_t slow_saves_until_us;
+    int64_t slow_saves_until_us, hung_saves_until_us;
+    unsigned faults_met;
+    int64_t asks_until_us; /* a tool asks and asks */
     unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
     int64_t wall_offset_ms;
 };
@@ -252,6 +312,11 @@ void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
     } while (0)
 bool sim_is_calm(const struct sim *sim);
 
+/* sim_copy.c */
+void copy_take(struct sim *sim);
+void copy_put_back(struct sim *sim); /* at a start of the broker */
+void copy_free(struct sim *sim);
+
 /* sim_disk.c */
 void disk_apply(struct sim *sim, const struct actions *batch);
 void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count);
@@ -268,6 +333,7 @@ const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation)
 const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
                                                 uint64_t round);
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job);
+const struct record_notice *disk_notice(const struct sim *sim, const char *job, const char *id);
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);
 
 /* sim_store.c */
@@ -279,6 +345,9 @@ enum muster_status sim_store_events(struct sim *sim, const struct action *action
                                     sim_store_event_fn *fn, void *arg);
 bool sim_store_manifest(struct sim *sim, const struct action *action,
                         struct wire_manifest_chunk *ret_chunk);
+void sim_store_query(struct sim *sim, const struct action *action, struct wire_rows *ret_rows);
+void sim_store_copy(struct sim *sim);     /* keeps the files as they are now ... */
+void sim_store_put_back(struct sim *sim); /* ... and opens those at the next start */
 void sim_store_free(struct sim *sim);
 
 /* sim_broker.c */
@@ -304,7 +373,7 @@ void net_stall(struct sim *sim, struct sim_proc *proc, bool up, bool down);
 void net_cut(struct sim *sim, struct sim_proc *proc, bool cut);
 
 /* sim_proc.c */
-struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned rank);
+struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot);
 void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const char *how);
 void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
 void proc_feed(struct sim *sim, struct sim_proc *proc, struct member_input *input);
@@ -319,8 +388,10 @@ void thread_unstick(struct sim *sim, struct sim_proc *proc);
 const char *thread_state_name(enum sim_thread_state state);
 
 /* sim_fs.c */
-struct sim_shard *fs_shard(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
-                           uint64_t rank);
+struct sim_shard *fs_shard(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
+                           uint64_t round);
+struct sim_shard *fs_shard_of(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
+                              uint64_t incarnation);
 struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
                                uint64_t round);
 struct sim_dir *fs_dir(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round);
@@ -329,28 +400,45 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
 void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round);
 size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
                          size_t *ret_total);
-/* The state that a rank restores. NULL: there is no whole checkpoint at `path`. */
+/* The state that a rank restores; -1: somebody who may read any. NULL: there is no whole checkpoint
+ * at `path`. */
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
-                                   uint64_t checkpoint, unsigned rank);
+                                   uint64_t checkpoint, int rank);
 
 /* sim_job.c */
+struct sim_job *sim_job_named(struct sim *sim, const char *name); /* NULL: none of them */
 void job_plan(struct sim *sim);
 void job_launch(struct sim *sim, struct sim_job *job);
-/* The process of a rank in a generation: the one that lives, else the one that came furthest. */
-struct sim_proc *job_peer(const struct sim_job *job, unsigned rank, uint64_t generation);
-bool job_rank_lives(const struct sim_job *job, unsigned rank);
+/* The process of a slot in a generation: the one that lives, else the one that came furthest. */
+struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation);
+bool job_slot_lives(const struct sim_job *job, unsigned slot);
+bool job_is_done(const struct sim_job *job); /* all ranks have finished their loops */
 void job_proc_ended(struct sim *sim, struct sim_proc *proc);
 
 /* sim_faults.c */
-void faults_plan(struct sim *sim);
-void faults_stop(struct sim *sim);
-void faults_notice(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told,
-                   int64_t withdraw_us);
+void faults_happen(struct sim *sim, struct sim_event *event);
+void faults_stop(struct sim *sim, struct sim_event *event);
+bool fault_is_notice(enum sim_fault kind);
+bool fault_is_crash_of_broker(enum sim_fault kind);
 
-/* sim_check.c */
+/* sim_notice.c */
+void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc);
+void notice_in_calm(struct sim *sim, struct sim_job *job);
+
+/* sim_plan.c */
+void plan_focus(struct sim *sim);
+void plan_faults(struct sim *sim);
+
+/* sim_tool.c */
+void tool_request(struct sim *sim, const struct sim_fault_plan *plan);
+void tool_asks(struct sim *sim, struct sim_event *event);
+void tool_hears(struct sim *sim, const struct wire_msg *message);
+
+/* sim_check.c, sim_check_wire.c, sim_check_life.c */
+void check_loaded(struct sim *sim);                           /* at a start of the broker */
 void check_row(struct sim *sim, const struct record *record); /* before it is put into its table */
 void check_batch(struct sim *sim);                            /* after a transaction */
-void check_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to);
+void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to);
 void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
 void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message);
 void check_begin(struct sim *sim, struct sim_proc *proc);

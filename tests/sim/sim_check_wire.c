@@ -1,0 +1,175 @@
+/* sim_check_wire - what is said: that it is written, heard in order, and true. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define U(x) ((unsigned long long)(x))
+
+/* --- what is sent ----------------------------------------------------------------------------------------- */
+
+static void check_sent_event(struct sim *sim, const struct wire_msg *message)
+{
+    const struct wire_event *event = &message->u.event;
+    const struct sim_row *row = disk_event(sim, message->down.job, event->seq);
+
+    if (row == NULL || row->record.u.event.body.kind != event->kind ||
+        row->record.u.event.body.round != event->round ||
+        row->record.u.event.body.step != event->step)
+        sim_broken(sim, "I3", "event %llu (%s) is sent and is not in the database", U(event->seq),
+                   wire_event_kind_name((unsigned)event->kind));
+}
+
+/* I12: what is answered is written. */
+static void check_ack(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
+{
+    const struct record_node *row = disk_node(sim, to->incarnation);
+    bool known =
+        row != NULL && (row->last_request >= message->u.ack.request || row->state == NODE_LEFT);
+
+    if (message->u.ack.code != MUSTER_OK || message->u.ack.request == 0)
+        return;
+    if (!known)
+        sim_broken(sim, "I12", "request %llu of rank %u is answered and not written",
+                   U(message->u.ack.request), to->rank);
+    if (row != NULL && row->state != NODE_LEFT && message->u.ack.request > to->acknowledged)
+        to->acknowledged = message->u.ack.request;
+}
+
+void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
+{
+    const struct record_job *job = message->down.job[0] ? disk_job(sim, message->down.job) : NULL;
+    struct sim_job *told = message->down.job[0] ? sim_job_named(sim, message->down.job) : NULL;
+
+    if (told != NULL && message->down.last_seq > told->told_seq)
+        told->told_seq = message->down.last_seq;
+    if (message->down.last_seq > (job ? job->seq : 0))
+        sim_broken(sim, "I3", "a %s tells of event %llu, the database ends at %llu",
+                   wire_type_name(message->type), U(message->down.last_seq), U(job ? job->seq : 0));
+    if (message->down.broker_epoch > sim->broker.epoch)
+        sim_broken(sim, "I3", "a %s tells of epoch %llu, which is not written",
+                   wire_type_name(message->type), U(message->down.broker_epoch));
+    if (message->type == WIRE_EVENT)
+        check_sent_event(sim, message);
+    if (message->type == WIRE_SNAPSHOT)
+        sim->stats->snapshots++;
+    if (message->type == WIRE_ACK &&
+        (message->u.ack.code == MUSTER_E_PROTOCOL || message->u.ack.code == MUSTER_E_ARGUMENT))
+        sim_broken(sim, "answers", "a faithful node's request %llu is answered: %s",
+                   U(message->u.ack.request), message->u.ack.text);
+    if (message->type == WIRE_ACK && to != NULL && to->alive)
+        check_ack(sim, message, to);
+    if (to == NULL)
+        tool_hears(sim, message);
+    if (message->type == WIRE_WELCOME && to != NULL && disk_node(sim, to->incarnation) == NULL)
+        sim_broken(sim, "I12", "rank %u is welcomed and not written", to->rank);
+}
+
+static bool stood_at(const struct sim_proc *proc, int64_t step)
+{
+    for (unsigned i = 0; i < sizeof proc->arrivals / sizeof proc->arrivals[0]; i++)
+        if (i < proc->arrivals_next && proc->arrivals[i] == step)
+            return true;
+    return false;
+}
+
+static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
+{
+    const struct record_round *round = disk_round(sim, sim->jobs[proc->job].name, number);
+
+    if (proc->lost_history)
+        return; /* of another round with this number */
+    if (proc->captured_round == number || proc->captured_said == number)
+        sim_broken(sim, "I2", "rank %u captured round %llu and answers PAST", proc->rank,
+                   U(number));
+    if (round == NULL || (round->step >= 0 && proc->begun <= round->step))
+        sim_broken(sim, "I2", "rank %u answers PAST to round %llu and has begun %lld", proc->rank,
+                   U(number), (long long)proc->begun);
+    proc->past_said = number;
+}
+
+/* I8: what is acknowledged was heard without a gap. I2: nobody says SAVED who trained on. */
+void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
+{
+    uint64_t applied = message->up.applied_seq;
+
+    if (applied < proc->applied_said || applied > proc->heard_contiguous)
+        sim_broken(sim, "I8",
+                   "rank %u says it applied %llu; it said %llu, and heard all up to %llu",
+                   proc->rank, U(applied), U(proc->applied_said), U(proc->heard_contiguous));
+    proc->applied_said = applied;
+    if (message->up.request > 0 && message->up.request <= proc->request_said)
+        return; /* sent once more: true when it was said first */
+    if (message->up.request > 0)
+        proc->request_said = message->up.request;
+    if (message->type == WIRE_REPORT && message->u.report.begun != proc->begun &&
+        !message->u.report.aborted && message->u.report.begun > proc->begun)
+        sim_broken(sim, "I2", "rank %u reports begun %lld, it is at %lld", proc->rank,
+                   (long long)message->u.report.begun, (long long)proc->begun);
+    if (message->type == WIRE_AT_STEP) {
+        if (!stood_at(proc,
+                      message->u.at_step.step)) /* perhaps some time ago: no broker was there */
+            sim_broken(sim, "I2", "rank %u says that it is at step %lld: begun %lld, done %lld",
+                       proc->rank, (long long)message->u.at_step.step, (long long)proc->begun,
+                       (long long)proc->done);
+        if (message->u.at_step.captured)
+            proc->captured_said = message->u.at_step.round;
+    }
+    if (message->type == WIRE_PAST)
+        check_past(sim, proc, message->u.past.round);
+}
+
+/* --- what is heard ---------------------------------------------------------------------------------------- */
+
+static void advance(struct sim_proc *proc)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t i = 0; i < proc->heard_count; i++) {
+            if (proc->heard[i] > proc->heard_contiguous + 1)
+                continue;
+            if (proc->heard[i] == proc->heard_contiguous + 1)
+                proc->heard_contiguous++;
+            proc->heard[i] = proc->heard[--proc->heard_count];
+            moved = true;
+            break;
+        }
+    }
+}
+
+void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
+{
+    uint64_t seq = message->u.event.seq;
+
+    (void)sim;
+    if (message->type == WIRE_SNAPSHOT && message->u.snapshot.seq > proc->heard_contiguous)
+        proc->heard_contiguous = message->u.snapshot.seq;
+    if (message->type == WIRE_EVENT && seq == proc->heard_contiguous + 1)
+        proc->heard_contiguous = seq;
+    else if (message->type == WIRE_EVENT && seq > proc->heard_contiguous) {
+        proc->heard = realloc(proc->heard, (proc->heard_count + 1) * sizeof *proc->heard);
+        proc->heard[proc->heard_count++] = seq;
+    }
+    advance(proc);
+}
+
+/* I3, I12: a new start of the broker knows all that a former one has told. */
+void check_loaded(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->jobs_count; i++) {
+        const struct sim_job *job = &sim->jobs[i];
+        const struct record_job *row = disk_job(sim, job->name);
+        if (job->told_seq > (row != NULL ? row->seq : 0))
+            sim_broken(sim, "I3", "event %llu of %s was told and is not in the database any more",
+                       U(job->told_seq), job->name);
+    }
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        const struct sim_proc *proc = sim->procs[i];
+        const struct record_node *row =
+            proc->acknowledged > 0 ? disk_node(sim, proc->incarnation) : NULL;
+        if (proc->acknowledged > (row != NULL ? row->last_request : 0))
+            sim_broken(sim, "I12",
+                       "request %llu of rank %u was answered and is not in the database any more",
+                       U(proc->acknowledged), proc->rank);
+    }
+}

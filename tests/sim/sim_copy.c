@@ -1,0 +1,66 @@
+/* sim_copy - a copy of the broker's database that an operator made, and that is put back later: all
+ * that happened in between is forgotten by the broker alone. What nodes know, what shards hold and
+ * what was said before stays; checks against what was once written begin anew. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void copy_table(struct sim_table *to, const struct sim_table *from)
+{
+    free(to->rows);
+    *to = (struct sim_table){.count = from->count, .capacity = from->count};
+    to->rows = malloc((from->count + 1) * sizeof *to->rows);
+    if (from->count > 0)
+        memcpy(to->rows, from->rows, from->count * sizeof *to->rows);
+}
+
+static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
+{
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        copy_table(&to->tables[i], &from->tables[i]);
+    to->held.count = 0;
+}
+
+void copy_take(struct sim *sim)
+{
+    copy_disk(&sim->copy, &sim->disk);
+    sim->copy_epoch = sim->broker.epoch;
+    sim->copied = true;
+    if (sim->store != NULL)
+        sim_store_copy(sim);
+}
+
+/* Numbers of requests go back to what the copy knows, where the node's core follows. */
+static void forget(struct sim *sim, struct sim_proc *proc)
+{
+    const struct record_node *row = disk_node(sim, proc->incarnation);
+
+    proc->request_said = row != NULL ? row->last_request : 0;
+    proc->acknowledged = 0;
+    proc->lost_history = true;
+}
+
+void copy_put_back(struct sim *sim)
+{
+    if (!sim->put_back || !sim->copied)
+        return;
+    copy_disk(&sim->disk, &sim->copy);
+    sim->broker.epoch = sim->copy_epoch;
+    sim->put_back = sim->copied = false;
+    sim->lost_history = true;
+    sim->stats->histories_lost++;
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        sim->jobs[i].told_seq = 0;
+    for (size_t i = 0; i < sim->procs_count; i++)
+        forget(sim, sim->procs[i]);
+    if (sim->store != NULL)
+        sim_store_put_back(sim);
+    SIM_TELL(sim, "BROKER's database is an older copy");
+}
+
+void copy_free(struct sim *sim)
+{
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        free(sim->copy.tables[i].rows);
+}

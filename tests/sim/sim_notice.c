@@ -1,0 +1,152 @@
+/* sim_notice - notices, and what must come of them. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sim_notice *remember(struct sim *sim, struct sim_proc *proc, const char *id,
+                                   int64_t left_ms)
+{
+    sim->notices = realloc(sim->notices, (sim->notices_count + 1) * sizeof *sim->notices);
+    struct sim_notice *notice = &sim->notices[sim->notices_count++];
+    *notice = (struct sim_notice){.job = sim->jobs[proc->job].name,
+                                  .id = sim_word(sim, id),
+                                  .proc = proc,
+                                  .at_us = sim->now_us,
+                                  .left_ms = left_ms};
+    return notice;
+}
+
+static void deadline(struct sim *sim, struct sim_event *event)
+{
+    const struct sim_notice *notice = &sim->notices[event->number];
+
+    if (notice->ample)
+        sim_broken(sim, "I5", "rank %u is still there at the deadline of notice %s (%lld ms)",
+                   event->proc->rank, notice->id, (long long)notice->left_ms);
+    proc_end(sim, event->proc, END_KILLED, "the deadline of its notice");
+}
+
+static void withdraw(struct sim *sim, struct sim_event *event)
+{
+    struct sim_notice *notice = &sim->notices[event->number];
+    struct member_input input = {.kind = MEMBER_NOTICE_CANCELLED, .id = notice->id};
+
+    SIM_TELL(sim, "NOTICE %s of rank %u withdrawn", input.id, event->proc->rank);
+    notice->withdrawn = true;
+    proc_feed(sim, event->proc, &input);
+}
+
+/* A notice reaches the process; at its deadline the process is killed, unless it is withdrawn. */
+static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told,
+                                 int64_t withdraw_us)
+{
+    static const enum wire_notice_kind kinds[] = {NOTICE_PREEMPT, NOTICE_TERMINATE, NOTICE_STOP,
+                                                  NOTICE_REBOOT,  NOTICE_SIGNAL,    NOTICE_USER};
+    char id[32];
+
+    snprintf(id, sizeof id, "n%llu", (unsigned long long)++sim->last_notice);
+    struct sim_notice *notice = remember(sim, proc, id, left_ms);
+    struct member_input input = {.kind = MEMBER_NOTICE,
+                                 .id = notice->id,
+                                 .source = "sim",
+                                 .text = "",
+                                 .left_ms = told ? left_ms : -1,
+                                 .cancellable = withdraw_us > 0,
+                                 .notice_kind = kinds[sim_random(sim) % 6]};
+    sim->stats->notices++;
+    SIM_TELL(sim, "NOTICE %s on %s/%u, %lld ms left%s", id, sim->jobs[proc->job].name, proc->slot,
+             (long long)left_ms, told ? "" : " (not told)");
+    struct sim_event *event = withdraw_us > 0 ? sim_after(sim, withdraw_us, withdraw, proc)
+                                              : sim_after(sim, left_ms * 1000, deadline, proc);
+    event->number = (int64_t)sim->notices_count - 1;
+    size_t index = sim->notices_count - 1;
+    if (!proc->frozen) /* else nobody hears it */
+        proc_feed(sim, proc, &input);
+    return &sim->notices[index];
+}
+
+static void on_all(struct sim *sim, const struct sim_fault_plan *plan, const struct sim_job *job)
+{
+    for (unsigned slot = 0; slot < job->nodes; slot++)
+        if (job->procs[slot] != NULL && job->procs[slot]->alive)
+            notify(sim, job->procs[slot], plan->for_us / 1000 + sim_range(sim, 4000, 20000), true,
+                   0);
+}
+
+/* A second one of the same job, when the first is known; its deadline is the earlier. */
+static void earlier(struct sim *sim, struct sim_event *event)
+{
+    notify(sim, event->proc, event->number, true, 0);
+}
+
+static void and_earlier(struct sim *sim, struct sim_proc *proc, int64_t left_ms)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    struct sim_proc *other = job->procs[sim_random(sim) % job->nodes];
+
+    notify(sim, proc, left_ms + 10000, true, 0);
+    if (other == NULL || !other->alive)
+        other = proc;
+    if (other->alive)
+        sim_after(sim, sim_range(sim, 0, 1500000), earlier, other)->number = left_ms / 2 + 2500;
+}
+
+void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    int64_t ms = plan->left_ms > 0 ? plan->left_ms : plan->for_us / 1000 + 6000;
+
+    switch (plan->kind) {
+    case FAULT_NOTICE_ALL:
+        on_all(sim, plan, job);
+        return;
+    case FAULT_NOTICE_SHORT:
+        notify(sim, proc, plan->for_us / 1000 % 3000, true, 0);
+        return;
+    case FAULT_NOTICE_WITHDRAWN:
+        notify(sim, proc, plan->for_us / 1000 + 20000, true,
+               sim_chance(sim, 40) ? sim_range(sim, 1, 2000) : plan->for_us + 1);
+        return;
+    case FAULT_NOTICE_EARLIER:
+        and_earlier(sim, proc, ms);
+        return;
+    case FAULT_NOTICE_RANK_0:
+        if (job->procs[0] != NULL && job->procs[0]->alive)
+            proc = job->procs[0];
+        break;
+    default:
+        break;
+    }
+    notify(sim, proc, ms, sim_chance(sim, 70), 0);
+}
+
+/* --- with time enough ----------------------------------------------------------------------------------- */
+
+/* Every step to S (a rank may lag behind; any step may be a long one), three saves, and half a minute
+ * for all that is said. */
+static int64_t enough_ms(const struct sim_job *job)
+{
+    int64_t furthest = 0, last = INT64_MAX;
+    int64_t longest = job->step_us * 12 / 10 * 3 * (job->hold_percent > 0 ? 10 : 1);
+
+    for (unsigned rank = 0; rank < job->nodes; rank++) {
+        const struct sim_proc *proc = job->procs[rank];
+        if (proc == NULL || !proc->alive)
+            continue;
+        furthest = proc->begun > furthest ? proc->begun : furthest;
+        last = proc->done < last ? proc->done : last;
+    }
+    int64_t way = last <= furthest ? (furthest - last + 2) * longest : 0;
+    return 30000 + (way + 2 * longest + 3 * 14 * job->save_us / 10) / 1000;
+}
+
+void notice_in_calm(struct sim *sim, struct sim_job *job)
+{
+    struct sim_proc *proc = job->procs[sim_random(sim) % job->nodes];
+
+    if (job->finished || proc == NULL || !proc->alive || proc->frozen)
+        return;
+    sim->stats->notices_ample++;
+    notify(sim, proc, enough_ms(job), true, 0)->ample = true;
+}

@@ -1,0 +1,204 @@
+/* sim_plan - which faults a seed meets, when and how long. Most worlds are chance alone; some are made
+ * for what chance meets too seldom. */
+#include "tests/sim/sim_world.h"
+
+/* clang-format off */
+#define ANY_STEP 0
+static const struct sim_focus focuses[] = {
+    {"a lost rank, and survivors at different steps", 60, LAYOUT_REPLICATED, 1, 3, 12, 3000000, 0, 30, false, false, false,
+     {{FAULT_NOTICE, 0, 0, 1000, 45000, 0}, {FAULT_NODE_CRASH, 20, 400, 1, 0, SIM_RANK_0}}},
+    {"a rank that does not come to S", 50, LAYOUT_NONE, -1, 2, 12, 200000, 20000, 30, false, false, false,
+     {{FAULT_THREAD_STUCK, 0, 0, 130000, 0, 0}, {FAULT_OPERATOR_SAVE, 300, 300, 1, 0, SIM_ANY}}},
+    {"a save that takes too long", 40, LAYOUT_NONE, -1, 1, 12, 100000, 0, 30, false, false, false,
+     {{FAULT_SAVE_HANGS, 0, 0, 20000, 0, SIM_ANY}, {FAULT_OPERATOR_SAVE, 10, 500, 1, 0, SIM_ANY}}},
+    {"nobody answers the freeze", 50, LAYOUT_REPLICATED, -1, 1, 8, 100000, 0, 30, false, false, false,
+     {{FAULT_NOTICE_TOOL, 0, 0, 1, 30000, SIM_ANY}, {FAULT_CUT_ALL, 0, 0, 3500, 0, SIM_ANY}}},
+    {"a loop that ends before S", 60, LAYOUT_NONE, 1, 2, 12, 300000, 0, 15, true, false, true,
+     {{FAULT_OPERATOR_SAVE, 0, 2000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 500, 4000, 1, 30000, 0},
+      {FAULT_OPERATOR_SAVE, 3000, 3000, 1, 0, SIM_ANY}}},
+    {"a step that fails on the way to S", 60, LAYOUT_NONE, -1, 2, 12, 1000000, 0, 30, false, false, false,
+     {{FAULT_NOTICE, 0, 0, 1000, 40000, 0}, {FAULT_STEP_FAILS, 1, 10, 1, 0, SIM_ANY},
+      {FAULT_STEP_FAILS, 2, 10, 1, 0, SIM_ANY}}},
+    {"a full disk under a save", 40, LAYOUT_NONE, -1, 2, 12, 200000, 0, 20, false, true, false,
+     {{FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 0, 0, 1000, 40000, 0},
+      {FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}}},
+    {"too little time", 50, LAYOUT_NONE, -1, 2, 12, 3000000, 4000000, 30, false, false, false,
+     {{FAULT_NOTICE, 0, 0, 1000, 3500, 0}}},
+    {"a broker that dies in a round", 60, LAYOUT_NONE, -1, 2, 16, ANY_STEP, 0, 0, false, true, false,
+     {{FAULT_BROKER_BETWEEN_SENDS, 0, 50, 500, 0, SIM_ANY}, {FAULT_NOTICE, 100, 100, 1000, 40000, 0},
+      {FAULT_BROKER_AFTER_COMMIT, 2500, 1500, 500, 0, SIM_ANY}}},
+    {"a stuck rank", 30, LAYOUT_NONE, -1, 2, 8, 100000, 0, 30, false, false, false,
+     {{FAULT_THREAD_STUCK, 0, 0, 75000, 0, 0}}},
+    {"a notice that is withdrawn in time", 40, LAYOUT_NONE, -1, 2, 12, 200000, 0, 30, false, false, false,
+     {{FAULT_BROKER_IDLE, 0, 1, 2500, 0, SIM_ANY}, {FAULT_NOTICE_WITHDRAWN, 500, 500, 1000, 0, 0}}},
+    {"a rank that comes back", 50, LAYOUT_NONE, -1, 2, 12, 100000, 0, 30, false, false, false,
+     {{FAULT_TWIN, 0, 0, 3000, 0, 0}, {FAULT_TWIN, 3000, 3000, 3000, 0, 1}}},
+    {"a database that is put back", 60, LAYOUT_NONE, -1, 2, 16, 100000, 0, 30, false, true, false,
+     {{FAULT_DATABASE_OLD, 0, 0, 6000, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 1900, 1000, 40000, 0},
+      {FAULT_OPERATOR_SAVE, 1000, 2000, 1, 0, SIM_ANY}}},
+};
+/* clang-format on */
+
+void plan_focus(struct sim *sim)
+{
+    unsigned at = (unsigned)(sim_random(sim) % 1000);
+
+    if (sim->options.healthy || sim->options.nodes > 0 || sim->options.layout != LAYOUT_NONE)
+        return;
+    for (size_t i = 0; i < sizeof focuses / sizeof focuses[0]; i++) {
+        if (at < focuses[i].weight) {
+            sim->focus = &focuses[i];
+            return;
+        }
+        at -= focuses[i].weight;
+    }
+}
+
+static int64_t length_of(struct sim *sim, enum sim_fault kind)
+{
+    if (fault_is_crash_of_broker(kind))
+        return sim_range(sim, 10000, sim_chance(sim, 80) ? 3000000 : 15000000);
+    if (kind == FAULT_SAVE_HANGS)
+        return 30000000;
+    if (kind == FAULT_DATABASE_OLD)
+        return sim_range(sim, 1000, sim_chance(sim, 60) ? 3000000 : 30000000);
+    if (kind == FAULT_THREAD_STUCK)
+        return sim_range(sim, 100000, sim_chance(sim, 70) ? 8000000 : 90000000);
+    if (kind == FAULT_NODE_FREEZE || kind == FAULT_BROKER_FREEZE)
+        return sim_range(sim, 50000, sim_chance(sim, 70) ? 4000000 : 14000000);
+    if (fault_is_notice(kind) || kind == FAULT_NOTICE_TOOL)
+        return sim_range(sim, 1, sim_chance(sim, 60) ? 12000000 : 50000000);
+    return sim_range(sim, 10000, sim_chance(sim, 70) ? 3000000 : 12000000);
+}
+
+static int64_t longest_work_us(const struct sim *sim)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < sim->jobs_count; i++) {
+        int64_t work = sim->jobs[i].total[0] * sim->jobs[i].step_us;
+        for (unsigned rank = 0; rank < sim->jobs[i].nodes; rank++)
+            if (sim->jobs[i].total[rank] * sim->jobs[i].step_us > work)
+                work = sim->jobs[i].total[rank] * sim->jobs[i].step_us;
+        longest = work > longest ? work : longest;
+    }
+    return longest;
+}
+
+static enum sim_fault pick_fault(struct sim *sim)
+{
+    static const enum sim_fault often[] = {FAULT_NOTICE,
+                                           FAULT_NOTICE,
+                                           FAULT_NOTICE_RANK_0,
+                                           FAULT_OPERATOR_SAVE,
+                                           FAULT_BROKER_AFTER_COMMIT,
+                                           FAULT_BROKER_BETWEEN_SENDS,
+                                           FAULT_PUB_DROPS_ALL,
+                                           FAULT_NODE_FREEZE};
+
+    if (sim_chance(sim, 35))
+        return often[sim_random(sim) % (sizeof often / sizeof often[0])];
+    return (enum sim_fault)sim_range(sim, 1, FAULT_COUNT - 1);
+}
+
+static enum sim_fault pick_healthy(struct sim *sim)
+{
+    static const enum sim_fault kinds[] = {FAULT_NOTICE,        FAULT_NOTICE_ALL,
+                                           FAULT_NOTICE_RANK_0, FAULT_NOTICE_TOOL,
+                                           FAULT_OPERATOR_SAVE, FAULT_NOTICE_WITHDRAWN};
+
+    return kinds[sim_random(sim) % (sizeof kinds / sizeof kinds[0])];
+}
+
+/* How long after its time it may be felt: who was noticed is killed up to 20 s later, and a slow save
+ * that begins at the last moment takes its time. */
+static int64_t tail_us(enum sim_fault kind)
+{
+    if (kind == FAULT_SAVE_HANGS)
+        return 95000000;
+    return fault_is_notice(kind) || kind == FAULT_SAVE_SLOW ? 30000000 : 5000000;
+}
+
+static void add(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    int64_t tail = tail_us(plan->kind);
+    int64_t left = plan->left_ms * 1000 > plan->for_us ? plan->left_ms * 1000 : plan->for_us;
+
+    if (sim->faults_count == SIM_FAULTS_MAX)
+        return;
+    if (plan->at_us + left + tail > sim->calm_us)
+        sim->calm_us = plan->at_us + left + tail;
+    sim->stats->faults_planned++;
+    sim->faults[sim->faults_count] = *plan;
+    sim_at(sim, plan->at_us, faults_happen, NULL)->number = (int64_t)sim->faults_count++;
+}
+
+static void add_focus(struct sim *sim, int64_t work)
+{
+    const struct sim_focus *focus = sim->focus;
+    unsigned nodes = sim->jobs[0].nodes, first = (unsigned)(sim_random(sim) % nodes);
+    const unsigned ranks[] = {first, (first + 1) % nodes};
+    int64_t moment =
+        focus->late ? work * sim_range(sim, 60, 95) / 100 : 3000000 + sim_range(sim, 0, work / 2);
+
+    for (size_t i = 0; i < FOCUS_FAULTS_MAX && focus->faults[i].kind != FAULT_NONE; i++) {
+        int who = focus->faults[i].who;
+        struct sim_fault_plan plan = {.kind = focus->faults[i].kind,
+                                      .at_us = moment + 1000 * focus->faults[i].at_ms +
+                                               sim_range(sim, 0, 1000 * focus->faults[i].spread_ms),
+                                      .for_us = 1000 * focus->faults[i].for_ms,
+                                      .target = (unsigned)(sim_random(sim) & 0xffff),
+                                      .slot = who == SIM_ANY      ? -1
+                                              : who == SIM_RANK_0 ? 0
+                                                                  : (int)ranks[who],
+                                      .left_ms = focus->faults[i].left_ms};
+        add(sim, &plan);
+    }
+}
+
+static void add_healthy(struct sim *sim, int64_t work)
+{
+    for (int i = 1; i <= 2; i++) {
+        struct sim_fault_plan plan = {.kind = pick_healthy(sim),
+                                      .at_us = i * work / 3,
+                                      .for_us = 30000000,
+                                      .target = (unsigned)(sim_random(sim) & 0xffff),
+                                      .slot = -1};
+        add(sim, &plan);
+    }
+}
+
+static void add_by_chance(struct sim *sim, int64_t work)
+{
+    int64_t window = sim_chance(sim, 40) ? work / 3 + 2000000 : work + 2000000;
+    size_t count = (size_t)sim_range(sim, 6, sim_chance(sim, 80) ? 14 : 32);
+    bool clustered = sim_chance(sim, 40);
+    int64_t centre = sim_range(sim, 0, window);
+
+    if (sim->focus != NULL)
+        count = (size_t)sim_range(sim, 4, 5);
+    for (size_t i = 0; i < count; i++) {
+        struct sim_fault_plan plan = {.kind = pick_fault(sim),
+                                      .at_us = sim_range(sim, 0, window),
+                                      .target = (unsigned)(sim_random(sim) & 0xffff),
+                                      .slot = -1};
+        if (clustered && sim_chance(sim, 70)) /* all at once is what breaks things */
+            plan.at_us = centre + sim_range(sim, 0, 4000000);
+        plan.for_us = length_of(sim, plan.kind);
+        add(sim, &plan);
+    }
+}
+
+void plan_faults(struct sim *sim)
+{
+    int64_t work = longest_work_us(sim);
+
+    if (sim->options.healthy)
+        add_healthy(sim, work);
+    else
+        add_by_chance(sim, work);
+    if (sim->focus != NULL)
+        add_focus(sim, work);
+    sim->limit_us = sim->calm_us + 4 * work + 300000000;
+    sim_at(sim, sim->calm_us, faults_stop, NULL);
+}

@@ -1,0 +1,141 @@
+/* sim_report - what was met, as text. */
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+
+static const char *const fault_names[FAULT_COUNT] = {
+    [FAULT_NONE] = "none",
+    [FAULT_NODE_CRASH] = "node crash",
+    [FAULT_NODE_FREEZE] = "node freeze",
+    [FAULT_THREAD_STUCK] = "stuck training thread",
+    [FAULT_STEP_FAILS] = "step fails",
+    [FAULT_SAVE_FAILS] = "save fails",
+    [FAULT_SAVE_SLOW] = "slow saves",
+    [FAULT_SAVE_HANGS] = "saves hang",
+    [FAULT_RESTORE_FAILS] = "restore fails",
+    [FAULT_MANIFEST_FAILS] = "manifest fails",
+    [FAULT_BROKER_IDLE] = "broker crash, idle",
+    [FAULT_BROKER_BEFORE_COMMIT] = "broker crash before the commit",
+    [FAULT_BROKER_AFTER_COMMIT] = "broker crash after the commit",
+    [FAULT_BROKER_BETWEEN_SENDS] = "broker crash between sends",
+    [FAULT_BROKER_REBOOT] = "broker's machine reboots",
+    [FAULT_BROKER_FREEZE] = "broker freeze",
+    [FAULT_DATABASE_OLD] = "database put back to a copy",
+    [FAULT_DISK_FULL] = "disk full",
+    [FAULT_PUB_DROPS_ALL] = "PUB drops all",
+    [FAULT_PUB_DROPS_SOME] = "PUB drops some",
+    [FAULT_PUB_STALLS] = "PUB stalls",
+    [FAULT_CUT_NODE] = "node cut off",
+    [FAULT_CUT_ALL] = "all cut off",
+    [FAULT_STALL_UP] = "one-way partition, up",
+    [FAULT_STALL_DOWN] = "one-way partition, down",
+    [FAULT_STALL_BOTH] = "two-way partition",
+    [FAULT_NOTICE] = "notice",
+    [FAULT_NOTICE_SHORT] = "notice, short",
+    [FAULT_NOTICE_ALL] = "notices on all ranks",
+    [FAULT_NOTICE_RANK_0] = "notice on rank 0",
+    [FAULT_NOTICE_EARLIER] = "notice, then an earlier one",
+    [FAULT_NOTICE_WITHDRAWN] = "notice, withdrawn",
+    [FAULT_NOTICE_TOOL] = "notice by a tool",
+    [FAULT_OPERATOR_SAVE] = "operator save",
+    [FAULT_TOOL_ASKS] = "a tool asks",
+    [FAULT_WALL_JUMP] = "wall clock jump",
+    [FAULT_TWIN] = "second process for a rank",
+};
+
+const char *sim_fault_name(unsigned fault)
+{
+    return fault < FAULT_COUNT ? fault_names[fault] : "?";
+}
+
+static const char *const reason_words[REASON_COUNT] = {
+    [REASON_SHARDED_LOST] = "was lost, and a sharded checkpoint needs every rank",
+    [REASON_SHARDED_FINISHED] = "finished, and a sharded checkpoint needs every rank",
+    [REASON_SHARDED_FAILED] = "failed its step, and a sharded checkpoint needs every rank",
+    [REASON_SHARDED_LEFT] = "left, and a sharded checkpoint needs every rank",
+    [REASON_SHARDED_ABSENT] = "is not there, and a sharded checkpoint needs every rank",
+    [REASON_NOBODY] = "no rank is left that could save",
+    [REASON_FREEZE] = "did not answer the freeze",
+    [REASON_WAY] = "did not reach step",
+    [REASON_SAVE_SLOW] = "did not finish its save",
+    [REASON_MARGIN_REPORT] = "had not reported",
+    [REASON_MARGIN_SAVE] = "had not saved",
+    [REASON_MARGIN] = "margin was reached before the commit",
+    [REASON_LOST] = "was lost",
+    [REASON_FAILED] = "failed its step",
+    [REASON_FINISHED] = "finished before the save",
+    [REASON_LEFT] = "left before the save",
+    [REASON_BEYOND] = "past the save step",
+    [REASON_PAST] = "had begun step",
+    [REASON_SAVE_FAILED] = "could not save",
+    [REASON_RESTART] = "the broker was restarted before a step was decided",
+    [REASON_NEXT_GENERATION] = "the next generation was opened",
+    [REASON_ALL_LEFT] = "all its processes left",
+    [REASON_UNREACHABLE] = "stand at different steps",
+};
+
+const char *sim_reason_words(unsigned reason)
+{
+    return reason < REASON_COUNT ? reason_words[reason] : "?";
+}
+
+static void print_moves(const struct sim_stats *s, FILE *out)
+{
+    fprintf(out, "\nmoves:");
+    for (unsigned from = 0; from < ROUND_STATE_COUNT; from++)
+        for (unsigned to = 0; to < ROUND_STATE_COUNT; to++)
+            if (s->moves[from][to] > 0)
+                fprintf(out, " %s->%s %" PRIu64, wire_round_state_name(from),
+                        wire_round_state_name(to), s->moves[from][to]);
+    fprintf(out, "\nreasons:");
+    for (unsigned i = 0; i < REASON_COUNT; i++)
+        fprintf(out, "%s '%s' %" PRIu64, i > 0 ? "," : "", reason_words[i], s->reasons[i]);
+}
+
+void sim_stats_print(const struct sim_stats *s, FILE *out)
+{
+    fprintf(out,
+            "seeds %" PRIu64 ", simulated %" PRIu64 " s, events %" PRIu64 ", nodes %" PRIu64
+            ", launches %" PRIu64 ", generations %" PRIu64 ", broker starts %" PRIu64 "\n",
+            s->seeds, s->simulated_ms / 1000, s->events, s->nodes, s->launches, s->generations,
+            s->broker_starts);
+    fprintf(out,
+            "steps %" PRIu64 ", done twice %" PRIu64 "; rounds %" PRIu64 ", commits %" PRIu64
+            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64
+            "), unchanged %" PRIu64 ", aborts %" PRIu64 ", not saved %" PRIu64
+            ", policy saves skipped %" PRIu64 "\n",
+            s->steps, s->steps_lost, s->rounds, s->commits, s->commits_of[CAUSE_TERMINATION],
+            s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->unchanged, s->aborts,
+            s->not_saved, s->skipped);
+    fprintf(out,
+            "notices %" PRIu64 ", thaws %" PRIu64 ", snapshots %" PRIu64
+            ", processes ended by their agent %" PRIu64 "\n",
+            s->notices, s->thaws, s->snapshots, s->process_exits_by_agent);
+    fprintf(out,
+            "after the faults, with time enough: notices %" PRIu64
+            ", committed or unchanged %" PRIu64 ", aborted by a rank's fault %" PRIu64
+            ", job over before %" PRIu64 "\nholds %" PRIu64 ", questions %" PRIu64
+            ", answers %" PRIu64 ", databases put back %" PRIu64 "\naborts:",
+            s->notices_ample, s->ample_saved, s->ample_aborted, s->ample_over, s->holds, s->queries,
+            s->rows, s->histories_lost);
+    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
+        if (s->aborts_by[i] > 0)
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
+                    s->aborts_by[i]);
+    print_moves(s, out);
+    fprintf(out, "\nends:");
+    for (unsigned i = 0; i < SIM_REASONS_MAX; i++)
+        if (s->ends[i] > 0)
+            fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i), s->ends[i]);
+    fprintf(out, "\nfaults:");
+    for (unsigned i = 1; i < FAULT_COUNT; i++)
+        fprintf(out, "%s %s %" PRIu64, i > 1 ? "," : "", fault_names[i], s->faults[i]);
+    fprintf(out, "\nmessages:");
+    for (unsigned i = 1; i < WIRE_TYPE_MAX; i++)
+        if (s->messages[i] > 0)
+            fprintf(out, " %s %" PRIu64, wire_type_name(i), s->messages[i]);
+    fprintf(out, "\nevents:");
+    for (unsigned i = 1; i < EVENT_KIND_COUNT; i++)
+        fprintf(out, " %s %" PRIu64, wire_event_kind_name(i), s->emitted[i]);
+    fputc('\n', out);
+}

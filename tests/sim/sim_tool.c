@@ -1,0 +1,102 @@
+/* sim_tool - an operator's tools: notices and saves that they ask for, questions about the database.
+ * A question changes nothing, and is answered whatever else fails, unless the broker dies first. */
+#include "tests/sim/sim_world.h"
+
+#include "schema/queries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a tool says comes by a connection of its own; the answer is heard by tool_hears(). */
+static void say(struct sim *sim, const struct wire_msg *message)
+{
+    size_t size = wire_encode(message, sim->buffer, sizeof sim->buffer);
+
+    if (size == 0) {
+        sim_broken(sim, "wire", "a tool's %s cannot be encoded", wire_type_name(message->type));
+        return;
+    }
+    sim->stats->messages[message->type]++;
+    sim->routes = realloc(sim->routes, (sim->last_route + 2) * sizeof(struct sim_proc *));
+    sim->routes[++sim->last_route] = NULL;
+    broker_receive(sim, sim->last_route, sim->buffer, size);
+}
+
+static struct wire_msg make(struct sim *sim, enum wire_type type, const struct sim_job *job)
+{
+    return (struct wire_msg){
+        .type = type,
+        .up = {
+            .request = ++sim->tool_request, .job = job->name, .role = ROLE_TOOL, .incarnation = 1}};
+}
+
+static void remember_notice(struct sim *sim, const struct sim_job *job, const char *id,
+                            int64_t left_ms)
+{
+    sim->notices = realloc(sim->notices, (sim->notices_count + 1) * sizeof *sim->notices);
+    sim->notices[sim->notices_count++] = (struct sim_notice){
+        .job = job->name, .id = sim_word(sim, id), .at_us = sim->now_us, .left_ms = left_ms};
+}
+
+void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
+    struct wire_msg message =
+        make(sim, plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE, job);
+    char id[32];
+
+    if (!sim->broker.alive)
+        return;
+    snprintf(id, sizeof id, "t%llu", (unsigned long long)sim->tool_request);
+    if (plan->kind == FAULT_OPERATOR_SAVE) {
+        message.u.save_now.id = id;
+    } else {
+        int64_t left_ms = plan->left_ms > 0 ? plan->left_ms : plan->for_us / 1000 + 5000;
+        message.u.notice = (struct wire_notice){.id = id,
+                                                .kind = NOTICE_PREEMPT,
+                                                .source = "tool",
+                                                .left_ms = left_ms,
+                                                .rank = (int64_t)((plan->target / 7) % job->nodes)};
+        remember_notice(sim, job, id, left_ms);
+    }
+    say(sim, &message);
+}
+
+/* --- questions ----------------------------------------------------------------------------------------- */
+
+void tool_asks(struct sim *sim, struct sim_event *event)
+{
+    static const char *const names[] = {
+#define QUERY(name, columns, sql) #name,
+#include "schema/queries.def"
+#undef QUERY
+    };
+    const struct sim_job *job = &sim->jobs[sim_random(sim) % sim->jobs_count];
+    struct wire_msg message = make(sim, WIRE_QUERY, job);
+
+    (void)event;
+    message.u.query =
+        (struct wire_query){.name = names[sim_random(sim) % (sizeof names / sizeof names[0])],
+                            .text_arg = "",
+                            .number_arg = sim_range(sim, 0, 6),
+                            .after = sim_chance(sim, 20) ? sim_range(sim, 1, 300) : 0};
+    if (sim->broker.alive && !sim->broker.frozen) {
+        sim->asked++;
+        sim->stats->queries++;
+        say(sim, &message);
+    }
+    if (sim->now_us < sim->asks_until_us)
+        sim_after(sim, sim_range(sim, 10000, 400000), tool_asks, NULL);
+}
+
+void tool_hears(struct sim *sim, const struct wire_msg *message)
+{
+    if (message->type != WIRE_ROWS)
+        return;
+    sim->answered++;
+    sim->stats->rows++;
+    if (message->u.rows.code != MUSTER_OK)
+        sim_broken(sim, "answers", "a tool's question is answered: %s", message->u.rows.text);
+    if (sim->answered > sim->asked)
+        sim_broken(sim, "answers", "one question was answered twice");
+}
