@@ -108,6 +108,17 @@ static bool may_be_member(const struct job *job, const struct peer *peer)
     return peer != NULL && peer->state == NODE_RESTORED && !peer->failed && !skipped;
 }
 
+/* Who missed a freeze is left out of the next, but for that somebody has to be left. */
+static void ask_all_again(struct job *job)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (may_be_member(job, job->trainers[rank]))
+            return;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL)
+            job->trainers[rank]->left_out = false;
+}
+
 static struct participant part_of(struct peer *peer)
 {
     return (struct participant){.peer = peer,
@@ -124,6 +135,7 @@ static struct participant part_of(struct peer *peer)
 
 bool round_add_members(struct job *job, struct round *round)
 {
+    ask_all_again(job);
     round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
     if (round->parts == NULL)
         return false;
@@ -157,8 +169,8 @@ bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
     return true;
 }
 
-/* sharded: without one rank there is no checkpoint. Writes who is missing and why. */
-int64_t round_missing_rank(const struct job *job, char *text, size_t size)
+/* The lowest rank that cannot take part; writes who it is and why, and what comes of it. */
+static int64_t absent_rank(const struct job *job, const char *so, char *text, size_t size)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         const struct peer *peer = job->trainers[rank];
@@ -172,11 +184,16 @@ int64_t round_missing_rank(const struct job *job, char *text, size_t size)
                       : job->peers[i]->failed                      ? "failed its step"
                       : job->peers[i]->state == NODE_LEFT          ? "left"
                                                                    : how;
-        snprintf(text, size, "rank %llu %s, and a sharded checkpoint needs every rank",
-                 (unsigned long long)rank, how);
+        snprintf(text, size, "rank %llu %s, and %s", (unsigned long long)rank, how, so);
         return (int64_t)rank;
     }
     return -1;
+}
+
+/* sharded: without one rank there is no checkpoint. */
+int64_t round_missing_rank(const struct job *job, char *text, size_t size)
+{
+    return absent_rank(job, "a sharded checkpoint needs every rank", text, size);
 }
 
 static void lend_members(const struct round *round, struct wire_event *event,
@@ -275,7 +292,7 @@ static bool may_open(struct core *core, struct job *job)
 
 void round_try_open(struct core *core, struct job *job)
 {
-    char text[256];
+    char text[256] = "no memory for the members of a round";
     struct round *round;
 
     if (!may_open(core, job))
@@ -293,18 +310,16 @@ void round_try_open(struct core *core, struct job *job)
     if (round == NULL)
         return; /* three are being written: when one ends this is tried again */
     round->aborted_steps = job->want.aborted_steps;
+    round->attempts_before = job->want_before;
     job->want = (struct want){CAUSE_NONE, 0, false};
     int64_t missing =
         job->gen.layout == LAYOUT_SHARDED ? round_missing_rank(job, text, sizeof text) : -1;
-    if (!round_add_members(job, round) || (round->count == 0 && missing < 0)) {
-        snprintf(text, sizeof text, "no rank is left that could save");
-        missing = 0;
-    }
-    if (missing >= 0) {
+    if (!round_add_members(job, round) || (round->count == 0 && missing < 0))
+        missing = absent_rank(job, "no rank is left that could save", text, sizeof text);
+    if (missing >= 0 || round->count == 0) {
         persist_job(core, job);
         persist_round(core, job, round);
-        round_abort(core, job, round, round->count > 0 ? missing : -1, MUSTER_E_ABORTED, text,
-                    ABORT_FINAL);
+        round_abort(core, job, round, missing, MUSTER_E_ABORTED, text, ABORT_FINAL);
         return;
     }
     freeze(core, job, round);
@@ -315,8 +330,10 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
     if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
         return;
     if (job->want.cause == CAUSE_NONE || cause == CAUSE_TERMINATION) {
-        if (job->want.cause != cause)
+        if (job->want.cause != cause) {
             job->want.attempt = 1;
+            job->want_before = 0;
+        }
         job->want.cause = cause;
     }
     round_try_open(core, job);
@@ -327,6 +344,8 @@ void round_join_termination(struct core *core, struct job *job, struct round *ro
 {
     int64_t deadline = notice_deadline(job);
 
+    if (round->cause != CAUSE_TERMINATION)
+        round->attempts_before = round->attempt - 1;
     round->cause = CAUSE_TERMINATION;
     if (deadline > 0 && (round->deadline_boot_ms == 0 || deadline < round->deadline_boot_ms))
         round->deadline_boot_ms = deadline;

@@ -80,9 +80,9 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     bool wanted = cause != CAUSE_POLICY && cause != CAUSE_PERIOD;
     bool outranked = job->want.cause == CAUSE_TERMINATION && cause != CAUSE_TERMINATION;
     bool may = !outranked && (retry == ABORT_RETRY || retry == ABORT_RETRY_ABORTED_STEPS);
-    bool again =
-        retry == ABORT_LATER || (may && wanted && round->attempt < ROUND_ATTEMPTS_MAX &&
-                                 time_fits(core, round) && job->gen.state == GENERATION_RUNNING);
+    bool left = round->attempt - round->attempts_before < ROUND_ATTEMPTS_MAX;
+    bool again = retry == ABORT_LATER || (may && wanted && left && time_fits(core, round) &&
+                                          job->gen.state == GENERATION_RUNNING);
     uint64_t number = round->round;
     char why[sizeof round->reason];
 
@@ -98,6 +98,7 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     emit_abort(core, job, round, again);
     if (again && retry != ABORT_LATER)
         job->want = (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS};
+    job->want_before = round->attempts_before;
     finish(job, round);
     if (retry == ABORT_LATER || retry == ABORT_OVER)
         return false;
@@ -307,6 +308,21 @@ static void take_shard(struct core *core, struct peer *peer, struct round *round
     persist_participant(core, job, round, part);
 }
 
+/* Of a node that forgot some, or of a database that did: put back to a copy that is older than they
+ * are. They are not told again, so the shard stays incomplete. */
+static struct answer misses_files(struct core *core, struct peer *peer, struct round *round,
+                                  const struct participant *part, uint64_t told)
+{
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "rank %llu could not save: %llu files of its shard are known here, it wrote %llu",
+             (unsigned long long)peer->rank, (unsigned long long)part->files_taken,
+             (unsigned long long)told);
+    round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_SAVE, text, ABORT_RETRY);
+    return (struct answer){MUSTER_E_ABORTED, "the files of the shard were not all told", 0};
+}
+
 struct answer save_saved(struct core *core, struct peer *peer, const struct wire_saved *m)
 {
     struct round *round = NULL;
@@ -317,7 +333,7 @@ struct answer save_saved(struct core *core, struct peer *peer, const struct wire
     if (part->saved_ms >= 0)
         return taken;
     if (m->files_count != part->files_taken)
-        return (struct answer){MUSTER_E_PROTOCOL, "the files of the shard were not all told", 0};
+        return misses_files(core, peer, round, part, m->files_count);
     take_shard(core, peer, round, part, m);
     try_commit(core, peer->job, round);
     return taken;

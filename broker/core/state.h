@@ -114,6 +114,7 @@ struct round {
     uint64_t round;
     uint64_t generation;
     uint64_t attempt;
+    uint64_t attempts_before; /* of the cause that a termination joined: they do not count for it */
     enum wire_cause cause;
     enum wire_round_state state;
     int64_t step;
@@ -168,6 +169,7 @@ struct generation {
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
     int64_t join_until_boot_ms;
+    int64_t back_until_boot_ms; /* ranks that are missing by then are lost; 0 = none is awaited */
     int64_t ending_boot_ms;
 };
 
@@ -181,7 +183,8 @@ struct job {
     char name[JOB_NAME_MAX + 1];
     int64_t state_unix_ms;
     uint64_t seq;
-    uint64_t round; /* highest number used */
+    uint64_t start_seq; /* of this start of the broker: what a former one told ends here */
+    uint64_t round;     /* highest number used */
     char save_now_id[NOTICE_ID_MAX + 1];
     uint64_t save_now_round;
     int64_t created_unix_ms;
@@ -198,6 +201,7 @@ struct job {
     size_t outcomes_next;
     struct want want;     /* the save that is to be opened */
     struct want want_row; /* as the database has it */
+    uint64_t want_before; /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
     int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
@@ -286,6 +290,7 @@ void roster_tick(struct core *core, struct job *job);
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello);
+void generation_goes_on(struct core *core, struct job *job);
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
                                 const char *text);
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);

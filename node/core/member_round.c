@@ -123,14 +123,19 @@ static int64_t way_ms(const struct member *m)
     return GIVE_UP_MS + (way > WAY_MIN_MS ? way - WAY_MIN_MS : 0);
 }
 
-static void walk(struct member *m)
+static void say_past(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_PAST);
 
+    message.u.past = (struct wire_past){.round = m->round, .begun = m->begun};
+    request_put(m, &message);
+    m->part = PART_NONE;
+}
+
+static void walk(struct member *m)
+{
     if (m->begun > m->step) {
-        message.u.past = (struct wire_past){.round = m->round, .begun = m->begun};
-        request_put(m, &message);
-        m->part = PART_NONE;
+        say_past(m);
         view_open_or_end(m);
         return;
     }
@@ -381,6 +386,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
                                                  same as after a freeze */
         m->part = PART_FROZEN;
         m->reported = true; /* nothing to report for this one */
+        m->step = -1;
         m->give_up_at = NEVER;
         m->thaw_at = m->now + THAW_MS;
         view_set(m, VIEW_WAIT);
@@ -699,8 +705,15 @@ void part_tick(struct member *m)
     }
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
         m->give_up_at = m->now + way_ms(m);
-    if ((m->part == PART_TO_STEP || m->part == PART_CAPTURED) && m->now >= m->give_up_at)
+    if (m->part == PART_TO_STEP && m->now >= m->give_up_at) {
+        round_over_for_me(m);
+        if (m->view.mode != VIEW_END)
+            m->part = PART_THAWED; /* the broker may wait longer: it is told when S is passed */
+    }
+    if (m->part == PART_CAPTURED && m->now >= m->give_up_at)
         round_over_for_me(m); /* its SAVED stays valid */
+    if (m->part == PART_THAWED && m->step >= 0 && m->begun > m->step)
+        say_past(m);
     if (m->policy_wait && m->now >= m->policy_until) {
         request_withdraw(m, m->policy_request);
         policy_over(m);

@@ -196,6 +196,18 @@ static void who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that(void **
     assert_events(f, "freeze r3 operator m0,1,2");
 }
 
+static void when_all_miss_a_freeze_all_are_asked_again(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 0, "n1", 60000);
+    core_pass(f, FREEZE_MS);
+    assert_events(f, "abort r1 termination rank 0 MUSTER_E_TIMEOUT retry; "
+                     "freeze r2 termination m0,1,2");
+    report_all(f, 2, 7);
+    assert_events(f, "decision r2 termination S7 m0w,1,2");
+}
+
 static void the_lowest_rank_that_reported_writes(void **state)
 {
     struct core_fixture *f = *state;
@@ -375,6 +387,27 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 30000);
 }
 
+static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    report_all(f, 1, 4);
+    core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
+    report_all(f, 2, 4);
+    core_save_failed(f, 0, 2, 4, MUSTER_E_SAVE);
+    report_all(f, 3, 4); /* the operator's last */
+    core_notice(f, 2, "n1", 60000);
+    for (uint64_t round = 3; round < 5; round++) {
+        core_save_failed(f, 0, round, 4, MUSTER_E_SAVE);
+        assert_int_equal(core_event(f, EVENT_FREEZE)->round, round + 1);
+        report_all(f, round + 1, 4);
+    }
+    core_save_failed(f, 0, 5, 4, MUSTER_E_SAVE);
+    assert_events(f, "abort r5 termination S4 rank 0 MUSTER_E_SAVE; "
+                     "not saved r5 termination rank 0 MUSTER_E_SAVE");
+}
+
 /* --- saves of an operator ----------------------------------------------------------------------------------- */
 
 static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough(void **state)
@@ -431,6 +464,7 @@ int main(void)
         T(reports_that_cannot_be_are_not_taken, three_running),
         T(a_step_that_is_committed_already_is_not_saved_again, three_running),
         T(who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that, three_running),
+        T(when_all_miss_a_freeze_all_are_asked_again, three_running),
         T(the_lowest_rank_that_reported_writes, three_running),
         T(sharded_needs_every_rank_and_names_who_missed_the_freeze, three_sharded),
         T(a_cause_gets_three_rounds, three_sharded),
@@ -441,6 +475,7 @@ int main(void)
         T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
         T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),
         T(a_notice_turns_an_open_round_into_a_termination, three_running),
+        T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, three_running),
         T(an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough, three_running),
         T(an_operator_cannot_save_what_does_not_run, two_open),
         T(a_notice_during_the_end_is_only_told, three_running),

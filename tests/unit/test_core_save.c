@@ -100,7 +100,6 @@ static void a_shard_of_another_round_step_or_process_is_not_taken(void **state)
         {"a step before", 0, 1, 3, 1, "MUSTER_E_ABORTED"},
         {"a step beyond", 0, 1, 5, 1, "MUSTER_E_ABORTED"},
         {"no writer", 1, 1, 4, 0, "MUSTER_E_ABORTED"},
-        {"files not told", 0, 1, 4, 2, "MUSTER_E_PROTOCOL"},
     };
 
     decided(f, CAUSE_OPERATOR);
@@ -117,6 +116,19 @@ static void a_shard_of_another_round_step_or_process_is_not_taken(void **state)
     assert_int_equal(core_job(f)->rounds[0].parts[0].at_step_ms, -1);
     core_saved(f, 0, 1, 4, 1);
     assert_events(f, "commit r1 operator S4 c1 rank 0");
+}
+
+static void a_shard_whose_files_are_not_all_known_is_not_waited_for(void **state)
+{
+    struct core_fixture *f = *state;
+
+    decided(f, CAUSE_OPERATOR);
+    core_files(f, 0, 1, 4, 1);
+    core_saved(f, 0, 1, 4, 2); /* one was told to a database that was put back to a copy */
+    assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_SAVE retry; freeze r2 operator m0,1,2");
+    assert_string_equal(core_event(f, EVENT_ABORT)->text,
+                        "rank 0 could not save: 1 files of its shard are known here, it wrote 2");
+    assert_null(core_row(f, RECORD_SHARD));
 }
 
 static void another_life_of_a_rank_cannot_give_its_shard(void **state)
@@ -520,6 +532,7 @@ int main(void)
         T(a_replicated_checkpoint_is_committed_by_its_one_shard, three_running),
         T(a_sharded_checkpoint_needs_every_shard, three_sharded),
         T(a_shard_of_another_round_step_or_process_is_not_taken, three_running),
+        T(a_shard_whose_files_are_not_all_known_is_not_waited_for, three_running),
         T(another_life_of_a_rank_cannot_give_its_shard, three_sharded),
         T(a_shard_is_counted_once, three_sharded),
         T(a_save_that_fails_is_tried_again_but_not_on_a_full_disk, three_running),

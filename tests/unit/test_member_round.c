@@ -466,6 +466,21 @@ static void the_way_to_the_save_step_is_waited_for_as_long_as_steps_take(void **
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+static void who_gave_up_and_passes_the_save_step_says_so(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, TO_STEP, CAUSE_OPERATOR); /* S 5 */
+    member_pass(f, WAY_UNMEASURED_MS + GIVE_UP_MS, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    assert_int_equal(member_sent_count(f, WIRE_PAST), 0); /* it may come to S still */
+    member_in_step(f, 6);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
+    assert_int_equal(member_sent(f, WIRE_PAST)->u.past.begun, 6);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
+    assert_int_equal(f->m->part, PART_NONE);
+}
+
 /* --- policy saves -------------------------------------------------------------------------------------------------- */
 
 static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
@@ -787,6 +802,7 @@ int main(void)
         T(a_notice_that_joins_the_round_makes_the_captured_hold_from_then_on),
         T(no_wait_of_a_round_is_without_end_when_the_broker_is_gone),
         T(the_way_to_the_save_step_is_waited_for_as_long_as_steps_take),
+        T(who_gave_up_and_passes_the_save_step_says_so),
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
         T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
         T(a_decision_of_a_later_step_stands_for_the_policy_save),
