@@ -434,6 +434,7 @@ static void on_start(struct core *core)
     core->last_tick_boot_ms = core->now;
     persist_broker(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        job->start_seq = job->seq;
         job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
         job->gen.ending_boot_ms = core->now;
         job->gen.join_until_boot_ms = core->now + core->options.join_timeout_ms;

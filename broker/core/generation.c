@@ -100,16 +100,28 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     set_facts(core, job, generation, hello);
     if (job->trainers == NULL)
         return;
-    job->gen.state = GENERATION_RUNNING;
-    job->gen.started_unix_ms = core->now_unix;
-    job->gen.resume_ready = true;
     const struct checkpoint *newest = registry_newest(job);
     if (newest != NULL) {
         job->gen.resume_checkpoint = newest->row.round;
         job->gen.resume_step = newest->row.step;
     }
+    /* what runs has restored; whoever still waits for its checkpoint gets the newest that is known */
+    job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
     persist_job(core, job);
     persist_generation(core, job);
+}
+
+/* Steps are taken in a generation that this database does not know to have started. Ranks that do not
+ * come back are missed after START_GRACE_MS. */
+void generation_goes_on(struct core *core, struct job *job)
+{
+    job->gen.state = GENERATION_RUNNING;
+    job->gen.started_unix_ms = core->now_unix;
+    job->state_unix_ms = core->now_unix;
+    job->gen.back_until_boot_ms = core->now + START_GRACE_MS;
+    job_timer(job, job->gen.back_until_boot_ms);
+    persist_generation(core, job);
+    event_emit(core, job, event_make(job, EVENT_STARTED), 0);
 }
 
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
@@ -240,10 +252,42 @@ static void missing_ranks(const struct job *job, char *text, size_t size)
         snprintf(text + used, size - used, " and %zu more", missing - shown);
 }
 
+/* Nobody has heard of a rank since the database was put back: its process is gone. */
+static void judge_missing(struct core *core, struct job *job)
+{
+    int64_t until = job->gen.back_until_boot_ms;
+
+    if (until == 0 || job->gen.state != GENERATION_RUNNING)
+        return;
+    if (core->now < until) {
+        job_timer(job, until);
+        return;
+    }
+    job->gen.back_until_boot_ms = 0;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        struct wire_event event = event_make(job, EVENT_NODE_LOST);
+        char text[256];
+        if (rank_is_ready(job, rank))
+            continue;
+        snprintf(text, sizeof text,
+                 "rank %llu did not come back after the broker's database was put back to an older "
+                 "copy",
+                 (unsigned long long)rank);
+        event.rank = (int64_t)rank;
+        event.code = MUSTER_E_PEER;
+        event.text = text;
+        event_emit(core, job, event, 0);
+        generation_set_first_error(core, job, (int64_t)rank, 0, text);
+        generation_ending(core, job, MUSTER_E_PEER, text);
+        return;
+    }
+}
+
 void generation_tick(struct core *core, struct job *job)
 {
     char missing[400], text[512];
 
+    judge_missing(core, job);
     if (job->gen.state == GENERATION_ENDING)
         generation_check_ended(core, job); /* it may have ended without a process */
     if (job->gen.state != GENERATION_JOINING)

@@ -383,6 +383,24 @@ static void join_timeout_again(struct core *core, struct job *job, const struct 
         job->gen.join_until_boot_ms = until;
 }
 
+static bool takes_steps(const struct wire_hello *hello)
+{
+    return hello->phase >= PHASE_STEPPING && hello->phase <= PHASE_CLOSING;
+}
+
+/* Who takes steps has restored, and so have all: a database that knows less was put back to a copy. */
+static void take_start(struct core *core, struct peer *peer, const struct wire_hello *hello)
+{
+    struct job *job = peer->job;
+
+    if (!role_is_trainer(peer->role) || !takes_steps(hello))
+        return;
+    if (peer->state == NODE_JOINED)
+        peer->state = NODE_RESTORED;
+    if (job->gen.state == GENERATION_JOINING)
+        generation_goes_on(core, job);
+}
+
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
  * is lost. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
@@ -407,8 +425,8 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
             peer = join(core, in, job);
             if (peer == NULL)
                 return;
-            peer->state = job->gen.state == GENERATION_RUNNING ? NODE_RESTORED : NODE_JOINED;
             peer->last_request = 0;
+            take_start(core, peer, &m->u.hello);
             known = true;
             asked = round_join_freeze(core, job, peer);
         }
@@ -425,12 +443,15 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || unknown || asked ||
-                  asked_to_repair(peer);
+    /* what it heard of a former start is not what this one has under these numbers */
+    bool lost = !peer->mapped && m->up.applied_seq > job->start_seq;
+    bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || lost || unknown ||
+                  asked || asked_to_repair(peer);
     if (!peer->mapped)
         join_timeout_again(core, job, &m->u.hello);
     jump_above(core, job, m);
     take_facts(core, in, peer);
+    take_start(core, peer, &m->u.hello);
     persist_peer(core, peer);
     welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);

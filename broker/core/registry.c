@@ -210,8 +210,8 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     event.step = checkpoint->row.step;
     event.path = m->path;
     event_emit(core, job, event, 0);
-    if (job->gen.state == GENERATION_JOINING && !job->gen.resume_ready &&
-        job->gen.resume_checkpoint == m->checkpoint)
+    if ((job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING) &&
+        !job->gen.resume_ready && job->gen.resume_checkpoint == m->checkpoint)
         registry_announce_resume(core, job);
     return ok;
 }

@@ -229,6 +229,7 @@ void core_fixture_close(struct core_fixture *f)
     core_destroy(&f->core);
     actions_free(&f->out);
     arena_free(&f->rows_arena);
+    free(f->copy);
     free(f->rows);
 }
 
@@ -250,6 +251,22 @@ void core_restart(struct core_fixture *f, bool reboot)
     if (reboot)
         f->now = 5000;
     start(f, reboot);
+}
+
+void core_copy(struct core_fixture *f)
+{
+    free(f->copy);
+    f->copy = malloc(f->rows_count * sizeof *f->copy);
+    assert_non_null(f->copy);
+    memcpy(f->copy, f->rows, f->rows_count * sizeof *f->copy);
+    f->copy_count = f->rows_count;
+}
+
+void core_restart_from_copy(struct core_fixture *f)
+{
+    memcpy(f->rows, f->copy, f->copy_count * sizeof *f->copy); /* there were never fewer */
+    f->rows_count = f->copy_count;
+    core_restart(f, false);
 }
 
 void core_clear(struct core_fixture *f)
@@ -293,6 +310,15 @@ void core_say(struct core_fixture *f, int n, struct wire_msg message)
     core_feed(f, f->nodes[n].route, &message);
 }
 
+static unsigned phase_of(const struct core_node *node)
+{
+    if (node->phase != PHASE_NONE)
+        return node->phase;
+    if (node->begun > 0)
+        return PHASE_STEPPING;
+    return node->generation > 0 ? PHASE_RESTORING : PHASE_JOINING;
+}
+
 void core_hello(struct core_fixture *f, int n)
 {
     struct wire_msg message = core_msg(f, n, WIRE_HELLO);
@@ -306,6 +332,7 @@ void core_hello(struct core_fixture *f, int n)
                                           .checkpoint_dir = "/ckpt",
                                           .begun = node->begun,
                                           .done = node->done,
+                                          .phase = phase_of(node),
                                           .round = node->round,
                                           .restore_fallback = f->fallback};
     core_feed(f, node->route, &message);

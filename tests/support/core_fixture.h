@@ -28,6 +28,7 @@ struct core_node {
     int64_t done;
     uint64_t p95_ms;
     uint64_t round; /* named in HELLO */
+    unsigned phase; /* the same; none: as its generation and steps tell */
     bool silent;    /* core_pass() sends no heartbeat for it */
 };
 
@@ -44,6 +45,8 @@ struct core_fixture {
     struct record *rows; /* the database: every row written, in order */
     size_t rows_count;
     size_t rows_capacity;
+    struct record *copy; /* of the rows */
+    size_t copy_count;
     struct arena rows_arena;
     char text[65536];
 };
@@ -56,6 +59,10 @@ void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire
 
 /* The broker is killed and started: a new core from the rows. The machine too if `reboot`. */
 void core_restart(struct core_fixture *f, bool reboot);
+
+/* An operator keeps a copy of the database; another start is made from that. */
+void core_copy(struct core_fixture *f);
+void core_restart_from_copy(struct core_fixture *f);
 
 struct wire_msg core_msg(const struct core_fixture *f, int node, enum wire_type type);
 /* Clears the actions and feeds. core_feed leaves all to the caller, core_say numbers a request. */

@@ -1,0 +1,116 @@
+/* The broker's core after its database was put back to an older copy: what runs is believed, numbers are
+ * not used twice, and nobody waits for ever for what is forgotten. protocol.md section 2. */
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int two_open(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_open(&f, 2, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_core(void **state)
+{
+    core_fixture_close(*state);
+    return 0;
+}
+
+/* Both have joined; the copy is made; both restore, start and take steps; the copy is put back. */
+static void forget_the_start(struct core_fixture *f)
+{
+    core_hello(f, 0);
+    core_hello(f, 1);
+    core_copy(f);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].begun = f->nodes[n].done = 40;
+        f->nodes[n].applied_seq = core_job(f)->seq;
+    }
+    core_restart_from_copy(f);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_JOINING);
+}
+
+static void who_takes_steps_has_started(void **state)
+{
+    struct core_fixture *f = *state;
+
+    forget_the_start(f);
+    core_hello(f, 0);
+    assert_events(f, "started");
+    assert_answers(f, "0:welcome g1; 0:SNAPSHOT");
+    core_hello(f, 1);
+    core_save_now(f, "a");
+    assert_events(f, "freeze r1 operator m0,1");
+}
+
+static void a_rank_that_does_not_come_back_is_missed(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].generation = 3; /* nothing of it is in the copy */
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_pass(f, START_GRACE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 500);
+    assert_events(f, "node lost rank 1 MUSTER_E_PEER");
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_PEER);
+}
+
+static void who_still_waits_for_its_checkpoint_is_no_proof_of_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].generation = 3;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_JOINING);
+    f->nodes[1].generation = 3;
+    f->nodes[1].applied_seq = 12;
+    core_hello(f, 1);
+    core_restored(f, 0, 0, 0);
+    core_restored(f, 1, 0, 0);
+    assert_events(f, "started");
+}
+
+/* Event 3 was "started" when the node heard of it; in the journal that was put back it is another. */
+static void numbers_that_were_used_otherwise_are_not_taken_for_known(void **state)
+{
+    struct core_fixture *f = *state;
+
+    forget_the_start(f);
+    core_hello(f, 0); /* writes event 3 anew, and more */
+    core_notice(f, 0, "n1", 60000);
+    assert_true(core_job(f)->seq > f->nodes[1].applied_seq);
+    core_hello(f, 1);
+    assert_answers(f, "1:welcome g1; 1:SNAPSHOT");
+    f->nodes[1].applied_seq = core_job(f)->seq;
+    core_hello(f, 1); /* of this start it knows all */
+    assert_answers(f, "1:welcome g1");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(who_takes_steps_has_started),
+        T(a_rank_that_does_not_come_back_is_missed),
+        T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
+        T(numbers_that_were_used_otherwise_are_not_taken_for_known),
+    };
+
+    return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);
+}
