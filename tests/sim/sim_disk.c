@@ -335,7 +335,7 @@ static void load_row(struct sim *sim, const struct sink *sink, const struct sim_
         record.u.notice.other_boot = true;
     }
     if (record.kind == RECORD_ROUND && other) {
-        record.u.round.deadline_boot_ms = 0;
+        record.u.round.deadline_boot_ms = record.u.round.opened_boot_ms = 0;
         record.u.round.other_boot = true;
     }
     sink->fn(sink->arg, &record);

@@ -141,11 +141,20 @@ static int64_t enough_ms(const struct sim_job *job)
     return 30000 + (way + 2 * longest + 3 * 14 * job->save_us / 10) / 1000;
 }
 
+/* A process that died just now is a fault that is not over: nobody knows of it yet. */
+static bool all_live(const struct sim_job *job)
+{
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        if (!job_slot_lives(job, rank))
+            return false;
+    return true;
+}
+
 void notice_in_calm(struct sim *sim, struct sim_job *job)
 {
     struct sim_proc *proc = job->procs[sim_random(sim) % job->nodes];
 
-    if (job->finished || proc == NULL || !proc->alive || proc->frozen)
+    if (job->finished || !all_live(job) || !proc->alive)
         return;
     sim->stats->notices_ample++;
     notify(sim, proc, enough_ms(job), true, 0)->ample = true;
