@@ -43,6 +43,7 @@ struct loop {
     int64_t now_boot_ms;
     int64_t now_unix_ms;
 
+    uint64_t epoch_written;      /* the core jumps above what nodes know, and then writes it */
     struct actions batch;        /* being built, or kept because it could not be written */
     struct actions free_outputs; /* of inputs taken while the batch is kept */
     bool blocked;
@@ -138,6 +139,8 @@ static void lower_head(struct loop *loop, struct wire_down *head)
 {
     uint64_t committed;
 
+    if (head->broker_epoch > loop->epoch_written)
+        head->broker_epoch = loop->epoch_written;
     if (head->job == NULL || head->job[0] == '\0')
         return;
     committed = store_job_seq(loop->store, head->job);
@@ -356,6 +359,7 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
         return status;
     }
     unblock(loop);
+    loop->epoch_written = core_epoch(loop->core);
     failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
     status = send_all(loop, err);
     failpoint_batch(FAILPOINT_SENT_ALL, &loop->batch);

@@ -32,6 +32,7 @@ static struct {
     int starts;
     int no_events;
     uint64_t seq; /* what heads tell, written or not */
+    uint64_t epochs_jumped;
 } fake;
 
 struct core *core_create(const struct core_options *options)
@@ -77,7 +78,7 @@ bool core_input_is_free(const struct wire_msg *message)
 uint64_t core_epoch(const struct core *core)
 {
     (void)core;
-    return 1;
+    return 1 + fake.epochs_jumped;
 }
 
 uint64_t core_start_id(const struct core *core)
@@ -96,8 +97,8 @@ uint64_t core_last_seq(const struct core *core, const char *job)
 void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down)
 {
     (void)core;
-    *ret_down =
-        (struct wire_down){.start_id = 2, .broker_epoch = 1, .job = job, .last_seq = fake.seq};
+    *ret_down = (struct wire_down){
+        .start_id = 2, .broker_epoch = core_epoch(core), .job = job, .last_seq = fake.seq};
 }
 
 void actions_init(struct actions *actions)
@@ -342,6 +343,7 @@ static void take_notice(const struct input *input, struct actions *out)
         return;
     }
     if (input->message->type == WIRE_NOTICE) {
+        fake.epochs_jumped++; /* it came from a node that knew a later broker */
         add_row(out, sample_of(RECORD_JOB));
         add_row(out, &event);
         fake.seq = event.u.event.seq;
@@ -360,7 +362,9 @@ static void a_notice_is_hinted_written_published_and_answered(void **state)
     say_request(f, WIRE_NOTICE, 1);
     expect(f, f->sub, &message, WIRE_HINT); /* before the event, though added after it */
     assert_int_equal(message.down.last_seq, 0);
+    assert_int_equal(message.down.broker_epoch, 1); /* nor of an epoch that is not written */
     expect(f, f->sub, &message, WIRE_EVENT);
+    assert_int_equal(message.down.broker_epoch, 2);
     assert_int_equal(message.u.event.seq, 103);
     assert_int_equal(message.down.last_seq, 103);
     expect(f, f->dealer, &message, WIRE_ACK);
