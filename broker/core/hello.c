@@ -202,6 +202,9 @@ static bool saves_are_open(const struct job *job)
 
 static bool rank_was_held(const struct job *job, enum wire_role role, uint64_t rank)
 {
+#ifdef MUSTER_MUTANT_TAKEOVER /* must-fail control: a process may take a rank over and go on */
+    return false;
+#endif
     for (size_t i = 0; i < job->peers_count; i++)
         if (role_is_trainer(job->peers[i]->role) == role_is_trainer(role) &&
             job->peers[i]->rank == rank)
@@ -401,6 +404,26 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
         generation_goes_on(core, job);
 }
 
+/* What a member tells of itself ends a round that the database, put back to a copy, holds for open: it
+ * serves a later one, or its save has failed. */
+static void end_forgotten_round(struct core *core, struct peer *peer,
+                                const struct wire_hello *hello)
+{
+    struct round *round = round_open_one(peer->job);
+    struct participant *part = round != NULL ? round_part(round, peer) : NULL;
+    bool failed = round != NULL && hello->saved_round == round->round && !hello->saved_ok;
+    char text[160];
+
+    if (part == NULL || !save_is_needed(peer->job, round, part) ||
+        !(hello->round > round->round || failed))
+        return;
+    snprintf(text, sizeof text,
+             failed ? "rank %llu could not save, and this broker had forgotten it"
+                    : "rank %llu serves a later round, and this broker had forgotten it",
+             (unsigned long long)peer->rank);
+    round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
+}
+
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
  * is lost. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
@@ -452,6 +475,8 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     jump_above(core, job, m);
     take_facts(core, in, peer);
     take_start(core, peer, &m->u.hello);
+    if (lost || unknown)
+        end_forgotten_round(core, peer, &m->u.hello);
     persist_peer(core, peer);
     welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);

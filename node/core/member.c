@@ -218,10 +218,12 @@ static void watch_steps(struct member *m)
 
     if (steps <= 0 && m->begun == m->last_begun)
         return;
-    if (steps > 0 && m->last_begun_at > 0 && m->view.mode == VIEW_OPEN) {
-        uint64_t each = (uint64_t)((m->now - m->last_begun_at + steps - 1) / steps);
+    if (steps > 0 && m->step_from_at > 0 && m->view.mode == VIEW_OPEN) {
+        uint64_t each = (uint64_t)((m->now - m->step_from_at + steps - 1) / steps);
         m->step_times[m->step_times_count++ % STEP_TIMES_MAX] = each;
     }
+    /* what a restore set is no step, and what ends with the first step's beginning is none */
+    m->step_from_at = m->view.mode == VIEW_OPEN ? m->now : 0;
     m->last_begun = m->begun;
     m->last_begun_at = m->now;
 }

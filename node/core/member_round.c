@@ -591,7 +591,9 @@ static bool something_keeps_it(const struct member *m)
     case PART_COMMITTED:
         return true;
     case PART_TO_STEP:
-        return m->done == m->step;
+        if (m->done == m->step)
+            return true;
+        break;          /* a step that it will not come to */
     case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
         return m->cause == CAUSE_TERMINATION || m->link == LINK_JOINED;
     default:

@@ -150,6 +150,7 @@ struct member {
     /* step times */
     int64_t last_begun;
     int64_t last_begun_at;
+    int64_t step_from_at; /* when the running step was seen to begin with the gate open, else 0 */
     uint64_t step_times[STEP_TIMES_MAX];
     size_t step_times_count;
     enum wire_phase phase;

@@ -101,6 +101,30 @@ static void numbers_that_were_used_otherwise_are_not_taken_for_known(void **stat
     assert_answers(f, "1:welcome g1");
 }
 
+static void what_a_member_left_behind_is_not_waited_for(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_copy(f); /* round 1 is decided */
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].begun = f->nodes[n].done = 40;
+        f->nodes[n].applied_seq = core_job(f)->seq + 4;
+        f->nodes[n].round = 3;
+    }
+    core_restart_from_copy(f);
+    core_hello(f, 0);
+    assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_ABORTED retry");
+    core_hello(f, 1);
+    assert_events(f, "freeze r4 operator m0,1"); /* no number is used twice */
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
 
 int main(void)
@@ -110,6 +134,7 @@ int main(void)
         T(a_rank_that_does_not_come_back_is_missed),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),
+        T(what_a_member_left_behind_is_not_waited_for),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);

@@ -641,6 +641,20 @@ static void closing_at_the_save_step_is_an_arrival(void **state)
     assert_true(member_sent(f, WIRE_LEAVE)->up.request > saved);
 }
 
+static void who_finishes_before_the_next_save_step_writes_the_last_manifest_first(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, CAPTURED, CAUSE_OPERATOR);
+    member_close(f, LEAVE_FINISHED);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    assert_non_null(member_sent(f, WIRE_MANIFEST_GET));
+    member_decision(f, 2, CAUSE_POLICY, 9, 1); /* it will not come there */
+    assert_null(member_sent(f, WIRE_LEAVE));
+    member_pass(f, ENDING_MS, true); /* not longer than that */
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+}
+
 static void who_closes_inside_a_step_that_never_ended_takes_part_in_nothing(void **state)
 {
     struct member_fixture *f = *state;
@@ -786,6 +800,7 @@ int main(void)
         T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
         T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
         T(closing_at_the_save_step_is_an_arrival, running),
+        T(who_finishes_before_the_next_save_step_writes_the_last_manifest_first, running),
         T(who_closes_inside_a_step_that_never_ended_takes_part_in_nothing, running),
         T(a_link_that_comes_back_in_time_is_used_to_leave, running),
         T(a_leave_without_an_answer_is_waited_for_one_second, running),

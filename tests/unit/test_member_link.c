@@ -496,6 +496,30 @@ static void step_times_are_measured_without_a_clock_on_the_hot_path(void **state
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.step_p95_ms, 250);
 }
 
+/* The wait for the others after a restore was taken for a step of some milliseconds: the way to S of a job
+ * with long steps was then over after a minute. */
+static void what_comes_before_the_first_step_is_no_step(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_tick_at(f, f->now);
+    member_welcome(f, true);
+    struct wire_snapshot s = member_snapshot_made(f);
+    s.generation_state = GENERATION_JOINING;
+    member_snapshot(f, s);
+    f->begun = f->done = 40;
+    member_feed(f, (struct member_input){.kind = MEMBER_RESTORED, .checkpoint = 4, .step = 40});
+    member_ack_all(f);
+    f->now += 30000; /* the others come */
+    member_tell(f, member_event(f, EVENT_STARTED));
+    member_in_step(f, 41);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
+    assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.step_p95_ms, 0);
+    member_in_step(f, 42);
+    member_tick_at(f, f->now + 9000);
+    assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.step_p95_ms, 9000);
+}
+
 /* --- snapshots ---------------------------------------------------------------------------------------------- */
 
 struct snapshot_case {
@@ -822,6 +846,7 @@ int main(void)
         T(a_node_whose_subscription_is_deaf_repairs_from_the_welcome, running),
         T(heartbeats_tell_where_the_node_stands_and_a_ping_is_answered_at_once, running),
         T(step_times_are_measured_without_a_clock_on_the_hot_path, running),
+        T(what_comes_before_the_first_step_is_no_step, fresh),
         T(a_snapshot_puts_the_node_where_the_open_round_stands, running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_was_missed, running),
         T(an_old_snapshot_or_one_of_another_generation_changes_nothing, running),
