@@ -1,6 +1,7 @@
 /* muster-sim - runs seeds of the simulator.
  *   muster-sim --seed N                     replays one, its story on stdout, one line an event
  *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant
+ *   --focused                               nearly every world is one made for rare outcomes
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --mutant N   fix what a seed decides
  *   --sqlite                                broker/store is the broker's disk
  *   --keep-going                            counts failures and names each seed */
@@ -27,7 +28,8 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--healthy] [--nodes N]\n"
+    fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--healthy] "
+          "[--nodes N]\n"
           "                  [--layout sharded|replicated] [--async 0|1] [--mutant N] [--sqlite] "
           "[--keep-going]\n",
           stderr);
@@ -73,6 +75,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--healthy") == 0)
             args->options.healthy = true;
+        else if (strcmp(argv[i], "--focused") == 0)
+            args->options.focused = true;
         else if (strcmp(argv[i], "--sqlite") == 0)
             args->options.sqlite = true;
         else if (strcmp(argv[i], "--keep-going") == 0)

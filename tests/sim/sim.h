@@ -80,6 +80,7 @@ enum sim_reason {
     REASON_NEXT_GENERATION,
     REASON_ALL_LEFT,
     REASON_UNREACHABLE,
+    REASON_FORGOTTEN,
     REASON_COUNT
 };
 const char *sim_reason_words(unsigned reason);
@@ -94,12 +95,22 @@ enum sim_mutation {
     MUTANT_SAVES_LATE,         /* the training loop saves a step later than told */
     MUTANT_SAVES_LATE_SAYS_SO, /* ... and SAVED tells that step: the broker must not take it */
     MUTANT_NO_DEDUPLICATION,   /* a repeated request is taken as a new one */
+    MUTANT_FORGETS_DECISION,   /* a start of the broker reads decided rounds as undecided ... */
+    MUTANT_FORGETS_ROUND,      /* ... does not read open rounds ... */
+    MUTANT_FORGETS_CHECKPOINT, /* ... nor the newest checkpoint ... */
+    MUTANT_FORGETS_EPOCH,      /* ... nor how often the broker was started */
+    MUTANT_LOSES_BATCH,        /* a crash takes the last transaction along, as without a sync */
+    MUTANT_NO_TIMERS,          /* the broker's core is never told that time passes */
+    MUTANT_NO_ORDER,           /* a node acts on events as they come */
+    MUTANT_WRONG_ERROR,        /* nodes are told of another rank's failure than the first */
+    MUTANT_DISCARDS_EARLY, /* a shard is deleted when the node goes on, not when its round aborts */
     MUTANT_COUNT
 };
 
 struct sim_options {
     uint64_t seed;
-    bool sqlite;             /* broker/store is the disk; no reboots */
+    bool sqlite;             /* broker/store is the disk */
+    bool focused;            /* nearly every world is one of those made for rare outcomes */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
@@ -132,7 +143,7 @@ struct sim_stats {
     uint64_t holds;
     uint64_t queries, rows;
     uint64_t histories_lost;
-    uint64_t faults_planned;
+    uint64_t faults_planned, faults_met;
     uint64_t thaws;
     uint64_t snapshots;
     uint64_t broker_starts;

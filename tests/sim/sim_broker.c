@@ -64,6 +64,9 @@ static void transmit(struct sim *sim, uint64_t route, const char *topic, struct 
 
     if (sim->options.mutation == MUTANT_SILENT_HEAD)
         message->down.last_seq = 0;
+    if (sim->options.mutation == MUTANT_WRONG_ERROR && message->type == WIRE_EVENT &&
+        (message->u.event.kind == EVENT_PEER_ERROR || message->u.event.kind == EVENT_NODE_LOST))
+        message->u.event.rank++;
     check_sent(sim, message, route && route <= sim->last_route ? sim->routes[route] : NULL);
     size = wire_encode(message, sim->buffer, sizeof sim->buffer);
     if (size == 0) {
@@ -316,6 +319,7 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
         return false;
     b->crash_at = FAULT_NONE;
     sim->stats->faults[where]++;
+    sim->faults_met++;
     broker_crash(sim, sim_fault_name(where));
     return true;
 }
@@ -323,7 +327,8 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
 static void next_pass(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
-    int64_t wakeup = core_wakeup_boot_ms(b->core);
+    bool timers = sim->options.mutation != MUTANT_NO_TIMERS;
+    int64_t wakeup = timers ? core_wakeup_boot_ms(b->core) : INT64_MAX;
 
     if (b->inbox_count > 0 || b->lacking_count > 0)
         broker_wake(sim, sim->now_us + 10);
@@ -457,7 +462,8 @@ static void pass(struct sim *sim, struct sim_event *event)
         write_batch(sim);
         return;
     }
-    core_input(sim, INPUT_TICK, 0, NULL, NULL, &b->batch);
+    if (sim->options.mutation != MUTANT_NO_TIMERS)
+        core_input(sim, INPUT_TICK, 0, NULL, NULL, &b->batch);
     publish_hints(sim);
     write_batch(sim);
 }
@@ -528,6 +534,7 @@ void broker_crash(struct sim *sim, const char *how)
         return;
     SIM_TELL(sim, "BROKER dies: %s", how);
     b->alive = false;
+    undo_last(sim);
     core_destroy(&b->core);
     actions_clear(&b->batch);
     actions_clear(&b->free_outputs);

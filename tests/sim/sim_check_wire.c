@@ -156,13 +156,6 @@ void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *
 /* I3, I12: a new start of the broker knows all that a former one has told. */
 void check_loaded(struct sim *sim)
 {
-    for (size_t i = 0; i < sim->jobs_count; i++) {
-        const struct sim_job *job = &sim->jobs[i];
-        const struct record_job *row = disk_job(sim, job->name);
-        if (job->told_seq > (row != NULL ? row->seq : 0))
-            sim_broken(sim, "I3", "event %llu of %s was told and is not in the database any more",
-                       U(job->told_seq), job->name);
-    }
     for (size_t i = 0; i < sim->procs_count; i++) {
         const struct sim_proc *proc = sim->procs[i];
         const struct record_node *row =
@@ -171,5 +164,12 @@ void check_loaded(struct sim *sim)
             sim_broken(sim, "I12",
                        "request %llu of rank %u was answered and is not in the database any more",
                        U(proc->acknowledged), proc->rank);
+    }
+    for (size_t i = 0; i < sim->jobs_count; i++) {
+        const struct sim_job *job = &sim->jobs[i];
+        const struct record_job *row = disk_job(sim, job->name);
+        if (job->told_seq > (row != NULL ? row->seq : 0))
+            sim_broken(sim, "I3", "event %llu of %s was told and is not in the database any more",
+                       U(job->told_seq), job->name);
     }
 }

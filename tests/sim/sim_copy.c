@@ -59,8 +59,22 @@ void copy_put_back(struct sim *sim)
     SIM_TELL(sim, "BROKER's database is an older copy");
 }
 
+void undo_keep(struct sim *sim)
+{
+    if (sim->options.mutation == MUTANT_LOSES_BATCH)
+        copy_disk(&sim->undo, &sim->disk);
+}
+
+void undo_last(struct sim *sim)
+{
+    if (sim->options.mutation == MUTANT_LOSES_BATCH && sim->undo.tables[RECORD_BROKER].count > 0)
+        copy_disk(&sim->disk, &sim->undo);
+}
+
 void copy_free(struct sim *sim)
 {
-    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++) {
         free(sim->copy.tables[i].rows);
+        free(sim->undo.tables[i].rows);
+    }
 }

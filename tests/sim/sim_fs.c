@@ -153,7 +153,9 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
     struct sim_shard *shard = fs_shard(sim, proc, generation, round);
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
 
-    if (proc->saving_round == round && round != 0) {
+    if (round == 0)
+        return;
+    if (proc->saving_round == round) {
         proc->discard_generation = generation;
         proc->discard_round = round;
         return;

@@ -42,7 +42,7 @@ static void plan_steps(struct sim *sim, struct sim_job *job)
     if (sim_chance(sim, 45))
         job->policy_every = sim_range(sim, 1 + steps / 12, 1 + steps / 2);
     if (focus != NULL)
-        job->policy_every = focus->policy ? 1 + steps / 5 : 0;
+        job->policy_every = focus->policy > 0 ? 1 + steps / focus->policy : 0;
 }
 
 static void plan_job(struct sim *sim)

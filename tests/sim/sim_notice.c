@@ -118,7 +118,7 @@ void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim
     default:
         break;
     }
-    notify(sim, proc, ms, sim_chance(sim, 70), 0);
+    notify(sim, proc, ms, plan->left_ms > 0 || sim_chance(sim, 70), 0);
 }
 
 /* --- with time enough ----------------------------------------------------------------------------------- */

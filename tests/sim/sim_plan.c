@@ -3,37 +3,51 @@
 #include "tests/sim/sim_world.h"
 
 /* clang-format off */
-#define ANY_STEP 0
+#define CHANCE 0 /* nodes, times: as in every other world */
+#define ANY LAYOUT_NONE
+#define WHOLE LAYOUT_REPLICATED
+#define PARTS LAYOUT_SHARDED
 static const struct sim_focus focuses[] = {
-    {"a lost rank, and survivors at different steps", 60, LAYOUT_REPLICATED, 1, 3, 12, 3000000, 0, 30, false, false, false,
+    {"a lost rank, and survivors at different steps", 110, WHOLE, 1, 5, 14, 3000000, CHANCE, 30, false, 0, false,
      {{FAULT_NOTICE, 0, 0, 1000, 45000, 0}, {FAULT_NODE_CRASH, 20, 400, 1, 0, SIM_RANK_0}}},
-    {"a rank that does not come to S", 50, LAYOUT_NONE, -1, 2, 12, 200000, 20000, 30, false, false, false,
+    {"a lost rank in the first step", 65, WHOLE, 0, 2, 4, 60000000, CHANCE, 30, false, 0, false,
+     {{FAULT_NOTICE, 0, 0, 1000, 50000, 0}, {FAULT_NODE_CRASH, 20, 400, 1, 0, SIM_RANK_0}}},
+    {"a rank that does not come to S", 110, ANY, -1, 6, 16, 200000, 20000, 30, false, 0, false,
      {{FAULT_THREAD_STUCK, 0, 0, 130000, 0, 0}, {FAULT_OPERATOR_SAVE, 300, 300, 1, 0, SIM_ANY}}},
-    {"a save that takes too long", 40, LAYOUT_NONE, -1, 1, 12, 100000, 0, 30, false, false, false,
+    {"a save that takes too long", 85, ANY, -1, 1, 16, 100000, CHANCE, 30, false, 0, false,
      {{FAULT_SAVE_HANGS, 0, 0, 20000, 0, SIM_ANY}, {FAULT_OPERATOR_SAVE, 10, 500, 1, 0, SIM_ANY}}},
-    {"nobody answers the freeze", 50, LAYOUT_REPLICATED, -1, 1, 8, 100000, 0, 30, false, false, false,
+    {"nobody answers the freeze", 25, WHOLE, -1, 4, 16, 100000, CHANCE, 30, false, 0, false,
      {{FAULT_NOTICE_TOOL, 0, 0, 1, 30000, SIM_ANY}, {FAULT_CUT_ALL, 0, 0, 3500, 0, SIM_ANY}}},
-    {"a loop that ends before S", 60, LAYOUT_NONE, 1, 2, 12, 300000, 0, 15, true, false, true,
+    {"a loop that ends before S", 105, WHOLE, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
      {{FAULT_OPERATOR_SAVE, 0, 2000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 500, 4000, 1, 30000, 0},
       {FAULT_OPERATOR_SAVE, 3000, 3000, 1, 0, SIM_ANY}}},
-    {"a step that fails on the way to S", 60, LAYOUT_NONE, -1, 2, 12, 1000000, 0, 30, false, false, false,
+    {"a loop that ended, and every rank is needed", 70, PARTS, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
+     {{FAULT_OPERATOR_SAVE, 0, 2000, 1, 0, SIM_ANY}, {FAULT_OPERATOR_SAVE, 2000, 2000, 1, 0, SIM_ANY}}},
+    {"a step that fails on the way to S", 30, ANY, -1, 6, 16, 1000000, CHANCE, 30, false, 0, false,
      {{FAULT_NOTICE, 0, 0, 1000, 40000, 0}, {FAULT_STEP_FAILS, 1, 10, 1, 0, SIM_ANY},
       {FAULT_STEP_FAILS, 2, 10, 1, 0, SIM_ANY}}},
-    {"a full disk under a save", 40, LAYOUT_NONE, -1, 2, 12, 200000, 0, 20, false, true, false,
+    {"the only rank fails", 85, WHOLE, -1, 1, 1, 1000000, CHANCE, 30, false, 0, false,
+     {{FAULT_NOTICE, 0, 0, 1000, 40000, 0}, {FAULT_STEP_FAILS, 1, 10, 1, 0, SIM_ANY}}},
+    {"a full disk under a save", 20, ANY, -1, 6, 16, 200000, CHANCE, 20, false, 5, false,
      {{FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 0, 0, 1000, 40000, 0},
       {FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}}},
-    {"too little time", 50, LAYOUT_NONE, -1, 2, 12, 3000000, 4000000, 30, false, false, false,
+    {"too little time", 20, ANY, -1, 6, 16, 3000000, 4000000, 30, false, 0, false,
      {{FAULT_NOTICE, 0, 0, 1000, 3500, 0}}},
-    {"a broker that dies in a round", 60, LAYOUT_NONE, -1, 2, 16, ANY_STEP, 0, 0, false, true, false,
+    {"the margin before the last report", 80, ANY, -1, 6, 14, 200000, CHANCE, 20, false, 0, false,
+     {{FAULT_NODE_FREEZE, 0, 0, 4000, 0, 1}, {FAULT_STALL_UP, 0, 0, 400, 0, 0},
+      {FAULT_NOTICE, 5, 20, 1000, 2600, 0}}},
+    {"the decision is not heard, and the next save is due", 90, ANY, 1, 6, 14, 200000, 20000, 30, false, 20, false,
+     {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_STALL_DOWN, 0, 4, 9000, 0, SIM_RANK_0}}},
+    {"a broker that dies in a round", 20, ANY, -1, 6, 24, CHANCE, CHANCE, CHANCE, false, 5, false,
      {{FAULT_BROKER_BETWEEN_SENDS, 0, 50, 500, 0, SIM_ANY}, {FAULT_NOTICE, 100, 100, 1000, 40000, 0},
       {FAULT_BROKER_AFTER_COMMIT, 2500, 1500, 500, 0, SIM_ANY}}},
-    {"a stuck rank", 30, LAYOUT_NONE, -1, 2, 8, 100000, 0, 30, false, false, false,
+    {"a stuck rank", 5, ANY, -1, 6, 14, 100000, CHANCE, 30, false, 0, false,
      {{FAULT_THREAD_STUCK, 0, 0, 75000, 0, 0}}},
-    {"a notice that is withdrawn in time", 40, LAYOUT_NONE, -1, 2, 12, 200000, 0, 30, false, false, false,
+    {"a notice that is withdrawn in time", 15, ANY, -1, 6, 16, 200000, CHANCE, 30, false, 0, false,
      {{FAULT_BROKER_IDLE, 0, 1, 2500, 0, SIM_ANY}, {FAULT_NOTICE_WITHDRAWN, 500, 500, 1000, 0, 0}}},
-    {"a rank that comes back", 50, LAYOUT_NONE, -1, 2, 12, 100000, 0, 30, false, false, false,
+    {"a rank that comes back", 15, ANY, -1, 6, 16, 100000, CHANCE, 30, false, 0, false,
      {{FAULT_TWIN, 0, 0, 3000, 0, 0}, {FAULT_TWIN, 3000, 3000, 3000, 0, 1}}},
-    {"a database that is put back", 60, LAYOUT_NONE, -1, 2, 16, 100000, 0, 30, false, true, false,
+    {"a database that is put back", 25, ANY, -1, 6, 24, 100000, CHANCE, 30, false, 5, false,
      {{FAULT_DATABASE_OLD, 0, 0, 6000, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 1900, 1000, 40000, 0},
       {FAULT_OPERATOR_SAVE, 1000, 2000, 1, 0, SIM_ANY}}},
 };
@@ -41,7 +55,7 @@ static const struct sim_focus focuses[] = {
 
 void plan_focus(struct sim *sim)
 {
-    unsigned at = (unsigned)(sim_random(sim) % 1000);
+    unsigned at = (unsigned)(sim_random(sim) % (sim->options.focused ? 1000 : 2000));
 
     if (sim->options.healthy || sim->options.nodes > 0 || sim->options.layout != LAYOUT_NONE)
         return;

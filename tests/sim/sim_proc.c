@@ -75,6 +75,8 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
         if (former != VIEW_OPEN) /* else the thread closed it itself, and waits */
             check_open(sim, proc);
         proc->closed = false;
+        if (sim->options.mutation == MUTANT_DISCARDS_EARLY && former != VIEW_OPEN)
+            fs_discard(sim, proc, view->generation, proc->captured_round);
     }
     sim_after(sim, sim_range(sim, 0, 30), look, proc);
 }
@@ -223,6 +225,9 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
                  wire_type_name(message.type), (unsigned long long)message.down.last_seq);
     proc->frames_heard++;
     check_heard(sim, proc, &message);
+    if (sim->options.mutation == MUTANT_NO_ORDER && message.type == WIRE_EVENT &&
+        message.u.event.seq > proc->heard_contiguous)
+        message.u.event.seq = proc->heard_contiguous + 1;
     proc_feed(sim, proc, &input);
 }
 

@@ -72,6 +72,7 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_NEXT_GENERATION] = "the next generation was opened",
     [REASON_ALL_LEFT] = "all its processes left",
     [REASON_UNREACHABLE] = "stand at different steps",
+    [REASON_FORGOTTEN] = "serves a later round",
 };
 
 const char *sim_reason_words(unsigned reason)

@@ -1,6 +1,36 @@
 /* sim_test - see sim_test.h. */
 #include "tests/sim/sim_test.h"
 
+#include <string.h>
+#include <time.h>
+
+double sim_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void sim_print_arguments(const struct sim_options *options)
+{
+    printf("--seed %llu", (unsigned long long)options->seed);
+    if (options->sqlite)
+        printf(" --sqlite");
+    if (options->focused)
+        printf(" --focused");
+    if (options->healthy)
+        printf(" --healthy");
+    if (options->nodes > 0)
+        printf(" --nodes %u", options->nodes);
+    if (options->layout != LAYOUT_NONE)
+        printf(" --layout %s", options->layout == LAYOUT_SHARDED ? "sharded" : "replicated");
+    if (options->async >= 0)
+        printf(" --async %d", options->async);
+    if (options->mutation != MUTANT_NONE)
+        printf(" --mutant %d", (int)options->mutation);
+}
+
 bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
 {
     struct sim_failure failure;
@@ -8,10 +38,11 @@ bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
     if (sim_run(options, stats, &failure))
         return true;
     sim_print_story(options, 60, stdout);
-    printf("seed %llu (nodes %u, layout %d, async %d%s), at %lld ms: %s broken: %s\n",
-           (unsigned long long)options->seed, options->nodes, (int)options->layout, options->async,
-           options->healthy ? ", healthy" : "", (long long)failure.at_ms, failure.invariant,
+    printf("seed %llu, at %lld ms: %s broken: %s\nreplay it: prog_muster_sim ",
+           (unsigned long long)options->seed, (long long)failure.at_ms, failure.invariant,
            failure.text);
+    sim_print_arguments(options);
+    printf("\nand keep it as a line of tests/sim/regressions.txt\n");
     fflush(stdout);
     return false;
 }
@@ -26,6 +57,22 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
             printf("seed %u: %s broken: %s\n", seed, ret_failure->invariant, ret_failure->text);
             return true;
         }
+    }
+    return false;
+}
+
+bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant)
+{
+    struct sim_options each = *options;
+    struct sim_stats stats = {0};
+    struct sim_failure failure;
+
+    for (each.seed = 1; each.seed <= count; each.seed++) {
+        if (sim_run(&each, &stats, &failure) || strcmp(failure.invariant, invariant) != 0)
+            continue;
+        printf("seed %llu: %s broken: %s\n", (unsigned long long)each.seed, failure.invariant,
+               failure.text);
+        return true;
     }
     return false;
 }

@@ -4,9 +4,16 @@
 
 #include "tests/sim/sim.h"
 
-/* Runs the seed; on a violation prints it with the end of its story and returns false. */
+/* Runs the seed; on a violation prints it, the end of its story and how to replay it, and returns
+ * false. */
 bool sim_run_told(const struct sim_options *options, struct sim_stats *stats);
+/* The arguments of muster-sim that mean these options. */
+void sim_print_arguments(const struct sim_options *options);
 /* The first of `count` seeds that breaks something; false when none does. */
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure);
+/* The same, but only what breaks this invariant counts. */
+bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant);
+
+double sim_now_s(void); /* of the real clock, monotonic */
 
 #endif

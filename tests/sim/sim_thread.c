@@ -102,7 +102,7 @@ static void step_failed(struct sim *sim, struct sim_proc *proc, const char *text
 
 static void step_over(struct sim *sim, struct sim_proc *proc)
 {
-    if (sim->fail_steps > 0 && sim_chance(sim, 30)) {
+    if (sim->fail_steps > 0 && sim_chance(sim, 50)) {
         sim->fail_steps--;
         step_failed(sim, proc, "the step function returned 7");
         return;

@@ -186,12 +186,14 @@ struct sim_fault_plan {
 #define FOCUS_FAULTS_MAX 5
 struct sim_focus {
     const char *name;
-    unsigned weight; /* of 1000 seeds */
+    unsigned weight; /* of 1000 worlds */
     enum wire_layout layout;
     int async; /* -1 = by chance; so are zeros below */
     unsigned nodes_min, nodes_max;
     int64_t step_us, save_us, seconds;
-    bool uneven, policy, late; /* late: at the end of the loop */
+    bool uneven;
+    int policy; /* how many policy saves a loop has */
+    bool late;  /* at the end of the loop */
     struct {
         enum sim_fault kind;
         int64_t at_ms, spread_ms; /* after the focus' moment */
@@ -253,6 +255,7 @@ struct sim {
     struct sim_broker broker;
     struct sim_store *store; /* NULL: rows in memory alone */
     struct sim_disk disk;
+    struct sim_disk undo; /* MUTANT_LOSES_BATCH: before the last transaction */
     struct sim_disk copy; /* of an operator, to be put back */
     uint64_t copy_boot, copy_epoch;
     bool copied, put_back; /* put back at the next start */
@@ -316,6 +319,8 @@ bool sim_is_calm(const struct sim *sim);
 void copy_take(struct sim *sim);
 void copy_put_back(struct sim *sim); /* at a start of the broker */
 void copy_free(struct sim *sim);
+void undo_keep(struct sim *sim); /* MUTANT_LOSES_BATCH: before a transaction ... */
+void undo_last(struct sim *sim); /* ... which a crash takes along */
 
 /* sim_disk.c */
 void disk_apply(struct sim *sim, const struct actions *batch);

@@ -1,0 +1,54 @@
+/* Must-fail control: a broker that lets a takeover save. The loss of a member that is needed does not
+ * abort its round, the process that comes for its rank joins the running generation, is told of the
+ * round in its place, and its shard is taken. The mutated files stand in for those of the archive. */
+#define MUSTER_MUTANT_TAKEOVER 1
+#include "broker/core/state.h"
+
+static bool never_needed(const struct job *job, const struct round *round,
+                         const struct participant *part)
+{
+    (void)job;
+    (void)part;
+    return round->state == ROUND_FREEZING;
+}
+
+static struct participant *part_of_rank(struct round *round, const struct peer *peer)
+{
+    for (size_t i = 0; i < round->count; i++)
+        if (round->parts[i].rank == peer->rank)
+            return &round->parts[i];
+    return NULL;
+}
+
+#define save_is_needed never_needed
+#define round_part part_of_rank
+#include "broker/core/hello.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#undef save_is_needed
+#include "broker/core/save.c" /* NOLINT(bugprone-suspicious-include) */
+#undef round_part
+
+#include "tests/sim/sim_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void a_takeover_that_saves_is_seen(void **state)
+{
+    struct sim_options options = {.async = 1, .focused = true};
+
+    (void)state;
+    assert_true(sim_find_broken(&options, 600, "I1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_takeover_that_saves_is_seen),
+    };
+
+    sim_guard_aborts();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
