@@ -281,6 +281,11 @@ void mem_vfs_up(struct mem_vfs *vfs)
     vfs->down = false;
 }
 
+bool mem_vfs_is_up(const struct mem_vfs *vfs)
+{
+    return !vfs->down;
+}
+
 /* --- size, looking in --------------------------------------------------------------------------------- */
 
 void mem_vfs_limit(struct mem_vfs *vfs, uint64_t bytes)

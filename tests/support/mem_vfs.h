@@ -47,6 +47,7 @@ void mem_vfs_power_cut(struct mem_vfs *vfs, unsigned keep);
 
 /* The next process may come. */
 void mem_vfs_up(struct mem_vfs *vfs);
+bool mem_vfs_is_up(const struct mem_vfs *vfs);
 
 /* Writes that would make the files together larger end in SQLITE_FULL. Default: no limit. */
 void mem_vfs_limit(struct mem_vfs *vfs, uint64_t bytes);

@@ -1,0 +1,37 @@
+/* Every call of the broker's database to its disk, with every fault. */
+#include "tests/faults/vfs_sweep.h"
+
+#define CHANGES (FAULT_CALL_WRITE | FAULT_CALL_TRUNCATE | FAULT_CALL_SYNC | FAULT_CALL_DELETE)
+#define LOCKS (FAULT_CALL_LOCK | FAULT_CALL_SHM_LOCK)
+#define CUT(percent) .calls = CHANGES, .fault = FAULT_CUT, .keep = (percent), .points_min = 589
+#define BUSY .calls = LOCKS, .fault = FAULT_BUSY, .points_min = 138
+#define AND_ALL_AFTER_IT .sticky = true
+#define CONTROL .stride = 20, .must_fail = true
+
+static const struct vfs_sweep sweeps[] = {
+    {"EIO, any call", VFS_SWEEP(ANY, IO), .points_min = 935},
+    {"EIO and all after it, any call", VFS_SWEEP(ANY, IO), AND_ALL_AFTER_IT, .points_min = 935},
+    {"EIO and all after it, syncs", VFS_SWEEP(SYNC, IO), AND_ALL_AFTER_IT, .points_min = 64},
+    {"ENOSPC, writes", VFS_SWEEP(WRITE, FULL), .points_min = 511},
+    {"ENOSPC and all after it, writes", VFS_SWEEP(WRITE, FULL), AND_ALL_AFTER_IT,
+     .points_min = 511},
+    {"EDQUOT and all after it, writes", VFS_SWEEP(WRITE, QUOTA), AND_ALL_AFTER_IT,
+     .points_min = 511},
+    {"short, then EIO, writes", VFS_SWEEP(WRITE, SHORT), .points_min = 511},
+    {"short, then ENOSPC, writes", VFS_SWEEP(WRITE, SHORT_FULL), .points_min = 511},
+    {"busy, locks", BUSY},
+    {"busy and all after it, locks", BUSY, AND_ALL_AFTER_IT},
+    {"power cut in any change, nothing kept", CUT(0)},
+    {"power cut in any change, half kept", CUT(50)},
+    {"power cut in any change, most kept", CUT(90)},
+    {"control: without syncs", VFS_SWEEP(WRITE, CUT), CONTROL,
+     .settings = "PRAGMA synchronous=OFF"},
+    {"control: commits are not synced", VFS_SWEEP(WRITE, CUT), CONTROL,
+     .settings = "PRAGMA synchronous=NORMAL"},
+    {"control: told before it is written", VFS_SWEEP(WRITE, IO), CONTROL, .tell_first = true},
+};
+
+int main(void)
+{
+    return vfs_sweep_all(sweeps, sizeof sweeps / sizeof *sweeps);
+}

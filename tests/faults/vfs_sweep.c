@@ -1,0 +1,147 @@
+/* vfs_sweep - see vfs_sweep.h. */
+#include "tests/faults/vfs_sweep.h"
+
+#include "tests/faults/story.h"
+#include "tests/support/scratch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct machine {
+    uint64_t seed;
+    struct mem_vfs *disk;
+    struct fault_vfs *faults;
+};
+
+static uint64_t next_random(void *arg)
+{
+    uint64_t *seed = arg;
+    uint64_t z = (*seed += 0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static void killed(struct story *story)
+{
+    struct machine *machine = story->arg;
+
+    mem_vfs_kill(machine->disk); /* after a power cut there is nothing left to kill */
+    store_close(&story->store);
+    mem_vfs_up(machine->disk);
+}
+
+static bool alive(const struct story *story)
+{
+    const struct machine *machine = story->arg;
+
+    return mem_vfs_is_up(machine->disk);
+}
+
+static enum fault no_fault(void *arg, enum fault_call call, const char *path)
+{
+    (void)arg;
+    (void)call;
+    (void)path;
+    return FAULT_NONE;
+}
+
+static void mend(struct story *story)
+{
+    const struct machine *machine = story->arg;
+
+    fault_vfs_choose(machine->faults, no_fault, NULL);
+}
+
+static void look(struct story *story, bool begin)
+{
+    const struct machine *machine = story->arg;
+
+    if (begin)
+        fault_vfs_choose(machine->faults, no_fault, NULL);
+    else if (story->lives < STORY_LIVES_MAX - 1)
+        fault_vfs_choose(machine->faults, NULL, NULL);
+}
+
+static const struct story_hooks hooks = {
+    .killed = killed, .alive = alive, .mend = mend, .look = look};
+
+/* One run. True: it met its fault. */
+static bool tell(const struct vfs_sweep *sweep, const char *path, uint64_t at,
+                 struct vfs_sweep_result *result)
+{
+    struct machine machine = {.seed = at};
+    struct story story;
+    bool hit;
+
+    machine.disk = mem_vfs_create("disk", next_random, &machine.seed);
+    machine.faults = fault_vfs_create(mem_vfs_sqlite(machine.disk), machine.disk);
+    fault_vfs_keep(machine.faults, sweep->keep);
+    fault_vfs_plan(machine.faults, sweep->calls, sweep->fault, at, sweep->sticky);
+    story_begin(&story, path, &hooks, &machine);
+    if (sweep->settings != NULL)
+        story.settings = sweep->settings;
+    story.tell_first = sweep->tell_first;
+    if (!story_tell(&story)) {
+        if (result->wrong == 0)
+            snprintf(result->first, sizeof result->first, "call %" PRIu64 ": %s", at, story.wrong);
+        result->wrong++;
+    }
+    hit = fault_vfs_hits(machine.faults) > 0;
+    result->calls = fault_vfs_calls(machine.faults);
+    story_end(&story);
+    fault_vfs_destroy(&machine.faults);
+    mem_vfs_destroy(&machine.disk);
+    return hit;
+}
+
+struct vfs_sweep_result vfs_sweep_run(const struct vfs_sweep *sweep)
+{
+    struct vfs_sweep_result result = {.points = 0};
+    uint64_t stride = sweep->stride == 0 ? 1 : sweep->stride;
+    char dir[SCRATCH_PATH_MAX];
+    const char *path;
+
+    scratch_make(dir);
+    path = scratch_path(dir, "muster.db"); /* only the lock file is really there */
+    for (uint64_t at = 1; tell(sweep, path, at, &result); at += stride)
+        result.points++;
+    scratch_remove(dir);
+    return result;
+}
+
+/* Prints a line; false when the run or its count is not what it must be. */
+static bool report(const struct vfs_sweep *sweep, const struct vfs_sweep_result *result)
+{
+    bool fewer = result->points < sweep->points_min;
+    bool unseen = sweep->must_fail && result->wrong == 0;
+    bool wrong = !sweep->must_fail && result->wrong > 0;
+
+    printf("%-44s %5" PRIu64 " points of %5" PRIu64 " calls (never below %" PRIu64 ")%s\n",
+           sweep->name, result->points, result->calls, sweep->points_min, fewer ? ": FEWER" : "");
+    if (unseen)
+        printf("    NOT SEEN: this must go wrong, and nothing noticed\n");
+    if (sweep->must_fail && !unseen)
+        printf("    seen %" PRIu64 " times, as it must be; first: %s\n", result->wrong,
+               result->first);
+    if (wrong)
+        printf("    WRONG %" PRIu64 " times; first: %s\n", result->wrong, result->first);
+    fflush(stdout);
+    return !fewer && !unseen && !wrong;
+}
+
+int vfs_sweep_all(const struct vfs_sweep *sweeps, size_t count)
+{
+    uint64_t points = 0;
+    bool good = true;
+
+    for (size_t i = 0; i < count; i++) {
+        struct vfs_sweep_result result = vfs_sweep_run(&sweeps[i]);
+
+        good = report(&sweeps[i], &result) && good;
+        points += sweeps[i].must_fail ? 0 : result.points;
+    }
+    printf("%" PRIu64 " points in all\n", points);
+    return good ? 0 : 1;
+}

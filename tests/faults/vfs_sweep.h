@@ -1,0 +1,37 @@
+/* vfs_sweep - the story, once for each call that SQLite makes to its disk, with that call failed. */
+#ifndef TESTS_FAULTS_VFS_SWEEP_H
+#define TESTS_FAULTS_VFS_SWEEP_H
+
+#include "tests/support/fault_vfs.h"
+
+#include <stdbool.h>
+
+struct vfs_sweep {
+    const char *name;
+    unsigned calls; /* enum fault_call, as bits */
+    enum fault fault;
+    bool sticky;          /* until somebody mends the disk */
+    unsigned keep;        /* power cut: percent of the unsynced that is kept */
+    unsigned stride;      /* 0 or 1 = every call; else one in so many */
+    uint64_t points_min;  /* recorded; may rise, never fall */
+    const char *settings; /* NULL = the story's own */
+    bool tell_first;      /* the broker tells before it writes */
+    bool must_fail;       /* a control: at least one run must be found wrong */
+};
+
+#define VFS_SWEEP(call, kind) .calls = FAULT_CALL_##call, .fault = FAULT_##kind
+
+struct vfs_sweep_result {
+    uint64_t points; /* runs that met their fault */
+    uint64_t calls;  /* of a run without one */
+    uint64_t wrong;  /* runs that ended wrong */
+    char first[1200];
+};
+
+struct vfs_sweep_result vfs_sweep_run(const struct vfs_sweep *sweep);
+
+/* Runs all, prints a line each; returns the exit code: 1 when one ended wrong, met fewer points than
+ * recorded, or is a control that nothing noticed. */
+int vfs_sweep_all(const struct vfs_sweep *sweeps, size_t count);
+
+#endif
