@@ -4,10 +4,12 @@
 #include "schema/error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum muster_status dirs_parent(const char *path, char *ret_directory, size_t capacity,
                                struct muster_error *err)
@@ -23,12 +25,39 @@ enum muster_status dirs_parent(const char *path, char *ret_directory, size_t cap
     return MUSTER_OK;
 }
 
+enum muster_status dirs_sync(const char *directory, struct muster_error *err)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = fd < 0 || fsync(fd) != 0 ? errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (code == 0 || code == EINVAL || code == EACCES)
+        return MUSTER_OK;
+    return error_set_code(err, MUSTER_E_IO, code,
+                          "cannot make durable (fsync) directory %s: %s; "
+                          "check the disk",
+                          directory, strerror(code));
+}
+
+static enum muster_status sync_name_of(const char *directory, struct muster_error *err)
+{
+    char parent[PATH_MAX];
+    enum muster_status status = dirs_parent(directory, parent, sizeof parent, err);
+
+    if (status == MUSTER_OK)
+        status = dirs_sync(parent, err);
+    if (status != MUSTER_OK)
+        rmdir(directory); /* else the next try takes it for durable */
+    return status;
+}
+
 static enum muster_status make(const char *directory, struct muster_error *err)
 {
     struct stat info;
 
     if (mkdir(directory, 0700) == 0)
-        return MUSTER_OK;
+        return sync_name_of(directory, err);
     /* EEXIST alone is not enough: on a read-only root mkdir says EROFS for what is there, too */
     if (stat(directory, &info) == 0 && S_ISDIR(info.st_mode))
         return MUSTER_OK;

@@ -1,0 +1,40 @@
+/* file_calls - the file calls of our own code, counted, and one of them failed.
+ * Works at link time (-Wl,--wrap=...): every call that muster's objects make goes through here, those
+ * of libraries (SQLite, libc itself) do not. Counts only between begin and end; the test's own calls
+ * are never failed.
+ * One thread. */
+#ifndef TESTS_FAULTS_FILE_CALLS_H
+#define TESTS_FAULTS_FILE_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum file_call {                            /* bits */
+                 FILE_CALL_OPEN = 1 << 0,   /* open, opendir, fopen */
+                 FILE_CALL_WRITE = 1 << 1,  /* write, pwrite, ftruncate */
+                 FILE_CALL_READ = 1 << 2,   /* pread, read, readdir */
+                 FILE_CALL_SYNC = 1 << 3,   /* fsync */
+                 FILE_CALL_CLOSE = 1 << 4,  /* close: the descriptor is gone all the same */
+                 FILE_CALL_MAKE = 1 << 5,   /* mkdir, link */
+                 FILE_CALL_RENAME = 1 << 6, /* rename, renameat2 */
+                 FILE_CALL_REMOVE = 1 << 7, /* unlink, rmdir */
+                 FILE_CALL_LOOK =
+                     1 << 8, /* stat, lstat, fstat, access, faccessat, statfs, realpath */
+                 FILE_CALL_OTHER = 1 << 9, /* getrandom, flock */
+};
+#define FILE_CALL_ANY ((1u << 10) - 1u)
+#define FILE_CALL_SHORT (-1) /* instead of an errno value: half of a write or read, and no error */
+
+/* The at-th of these calls from the next begin on fails with this errno, with `sticky` every one after
+ * it too: as if the process had died there, for what is on the disk. 0 = none; they are only counted. */
+void file_calls_plan(unsigned calls, int code, uint64_t at, bool sticky);
+void file_calls_begin(void);
+void file_calls_end(void);
+uint64_t file_calls_count(void); /* of those planned for */
+uint64_t file_calls_hits(void);
+
+/* Told of each call that was carried out and succeeded, with the path that it was about. */
+typedef void file_calls_seen_fn(void *arg, const char *name, const char *path);
+void file_calls_watch(file_calls_seen_fn *seen_fn, void *arg);
+
+#endif
