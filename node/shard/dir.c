@@ -241,29 +241,36 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     return MUSTER_E_SAVE;
 }
 
-/* 1: ROUND is there and begins with text. 0: it is there and does not. -1: there is none. */
-static int round_matches(const char *dir, const char *text)
+enum round_owner { OWNER_NONE, OWNER_OURS, OWNER_OTHER }; /* NONE: there is no ROUND */
+
+static enum muster_status look_at_round(const char *dir, const char *text,
+                                        enum round_owner *ret_owner, struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char *found;
     size_t size;
-    int matches;
+    enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
 
-    if (fs_path(path, NULL, "%s/ROUND", dir) != MUSTER_OK || !fs_exists(path))
-        return -1;
-    if (fs_read_small(path, OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
-        return 0;
-    matches = strncmp(found, text, strlen(text)) == 0;
+    if (status == MUSTER_OK)
+        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
+    if (status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) {
+        *ret_owner = status == MUSTER_E_NOT_FOUND ? OWNER_NONE : OWNER_OTHER;
+        return MUSTER_OK;
+    }
+    if (status != MUSTER_OK)
+        return status;
+    *ret_owner = strncmp(found, text, strlen(text)) == 0 ? OWNER_OURS : OWNER_OTHER;
     free(found);
-    return matches;
+    return MUSTER_OK;
 }
 
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round)
 {
     char text[OWNER_BYTES_MAX];
+    enum round_owner owner = OWNER_NONE;
 
     round_text(job, generation, round, text);
-    return round_matches(dir, text) == 1;
+    return look_at_round(dir, text, &owner, NULL) == MUSTER_OK && owner == OWNER_OURS;
 }
 
 enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
@@ -316,37 +323,54 @@ static enum muster_status remove_by_trash(const char *muster, const char *path, 
     return status;
 }
 
+/* Whether a round's directory may go: by its ROUND file, and because it has no manifest. What cannot
+ * be looked at is no answer. */
+static enum muster_status may_remove(const char *path, const char *text, bool *ret_there,
+                                     enum round_owner *ret_owner, struct muster_error *err)
+{
+    char manifest[FS_PATH_MAX];
+    bool committed = false;
+    enum muster_status status = fs_path(manifest, err, "%s/" MANIFEST_FILE_NAME, path);
+
+    if (status == MUSTER_OK)
+        status = fs_look(path, ret_there, err);
+    if (status != MUSTER_OK || !*ret_there)
+        return status;
+    status = fs_look(manifest, &committed, err);
+    if (status == MUSTER_OK)
+        status = look_at_round(path, text, ret_owner, err);
+    if (status != MUSTER_OK || (*ret_owner != OWNER_OTHER && !committed))
+        return status;
+    return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: it %s", path,
+                     committed ? "has a manifest, so it was committed"
+                               : "belongs to another job or life of this round");
+}
+
 enum muster_status dir_remove_round(const char *root, const char *job, uint64_t generation,
                                     uint64_t round, uint64_t nonce, struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
     char path[FS_PATH_MAX];
-    char manifest[FS_PATH_MAX];
     char text[OWNER_BYTES_MAX];
     size_t length;
+    bool there = false;
+    enum round_owner owner = OWNER_NONE;
     enum muster_status status = muster_path(root, muster, err);
 
     if (status == MUSTER_OK)
         status = dir_round_path(root, generation, round, path, err);
-    if (status == MUSTER_OK)
-        status = fs_path(manifest, err, "%s/" MANIFEST_FILE_NAME, path);
-    if (status != MUSTER_OK)
-        return status;
-    if (!fs_exists(path))
-        return MUSTER_OK;
     round_text(job, generation, round, text);
     length = strlen(text);
     if (nonce != 0)
         snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);
-    if (round_matches(path, text) == 0 || fs_exists(manifest))
-        return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: it %s", path,
-                         fs_exists(manifest) ? "has a manifest, so it was committed"
-                                             : "belongs to another job or life of this round");
+    if (status == MUSTER_OK)
+        status = may_remove(path, text, &there, &owner, err);
+    if (status != MUSTER_OK || !there)
+        return status;
+    if (owner == OWNER_OURS)
+        return remove_by_trash(muster, path, generation, round, err);
     /* Without ROUND its maker died between mkdir and the claim: rmdir takes it only if empty. */
-    if (round_matches(path, text) == -1) {
-        if (rmdir(path) == 0 || errno == ENOENT)
-            return MUSTER_OK;
-        return fs_fail(err, MUSTER_E_IO, errno, "remove the round directory", path);
-    }
-    return remove_by_trash(muster, path, generation, round, err);
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return MUSTER_OK;
+    return fs_fail(err, MUSTER_E_IO, errno, "remove the round directory", path);
 }

@@ -217,6 +217,16 @@ bool fs_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+enum muster_status fs_look(const char *path, bool *ret_there, struct muster_error *err)
+{
+    struct stat st;
+
+    *ret_there = lstat(path, &st) == 0;
+    if (!*ret_there && errno != ENOENT && errno != ENOTDIR)
+        return fs_fail(err, MUSTER_E_IO, errno, "look at", path);
+    return MUSTER_OK;
+}
+
 bool fs_is_dir(const char *path)
 {
     struct stat st;

@@ -50,6 +50,8 @@ enum muster_status fs_sync_file(const char *path, struct muster_error *err);
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err);
 
 bool fs_exists(const char *path); /* of whatever kind; a link is not followed */
+/* The same where "not there" has consequences: E_IO when it cannot be told. */
+enum muster_status fs_look(const char *path, bool *ret_there, struct muster_error *err);
 bool fs_is_dir(const char *path); /* a link is not followed */
 
 /* A number for a name that nobody else uses; from the kernel, no random() stream is touched. */
