@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 enum file_call {                            /* bits */
-                 FILE_CALL_OPEN = 1 << 0,   /* open, opendir, fopen */
+                 FILE_CALL_OPEN = 1 << 0,   /* open, fopen */
                  FILE_CALL_WRITE = 1 << 1,  /* write, pwrite, ftruncate */
-                 FILE_CALL_READ = 1 << 2,   /* pread, read, readdir */
+                 FILE_CALL_READ = 1 << 2,   /* pread */
                  FILE_CALL_SYNC = 1 << 3,   /* fsync */
                  FILE_CALL_CLOSE = 1 << 4,  /* close: the descriptor is gone all the same */
                  FILE_CALL_MAKE = 1 << 5,   /* mkdir, link */
@@ -20,9 +20,10 @@ enum file_call {                            /* bits */
                  FILE_CALL_REMOVE = 1 << 7, /* unlink, rmdir */
                  FILE_CALL_LOOK =
                      1 << 8, /* stat, lstat, fstat, access, faccessat, statfs, realpath */
-                 FILE_CALL_OTHER = 1 << 9, /* getrandom, flock */
+                 FILE_CALL_LIST = 1 << 9,   /* opendir, readdir */
+                 FILE_CALL_OTHER = 1 << 10, /* getrandom, flock */
 };
-#define FILE_CALL_ANY ((1u << 10) - 1u)
+#define FILE_CALL_ANY ((1u << 11) - 1u)
 #define FILE_CALL_SHORT (-1) /* instead of an errno value: half of a write or read, and no error */
 
 /* The at-th of these calls from the next begin on fails with this errno, with `sticky` every one after
