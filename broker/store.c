@@ -277,6 +277,18 @@ static enum muster_status set_synchronous(struct store *store, const char *sql, 
     return status;
 }
 
+/* Without memory even this can fail; then it is the first thing that the next store_apply does. */
+static enum muster_status sync_again(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    if (store->unsynced)
+        status = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
+    if (status == MUSTER_OK)
+        store->unsynced = false;
+    return status;
+}
+
 static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
                                      struct muster_error *err)
 {
@@ -284,11 +296,12 @@ static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
     enum muster_status status;
     enum muster_status restored;
 
+    store->unsynced = true; /* from here on, whatever of the next line succeeds */
     status = set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
     if (status != MUSTER_OK)
         return status;
     status = write_all(store, &nothing, now_boot_ms, err);
-    restored = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
+    restored = sync_again(store, err);
     if (restored != MUSTER_OK)
         return restored;
     return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
@@ -297,6 +310,10 @@ static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
 enum muster_status store_apply(struct store *store, const struct actions *actions,
                                int64_t now_boot_ms, struct muster_error *err)
 {
+    enum muster_status status = sync_again(store, err);
+
+    if (status != MUSTER_OK)
+        return status;
     if (!all_may_wait(actions))
         return write_all(store, actions, now_boot_ms, err);
     for (size_t i = 0; i < actions->count; i++) {

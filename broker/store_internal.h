@@ -19,6 +19,7 @@ struct store {
     char boot_id[BOOT_ID_MAX];
     uint64_t journal_events_max;
 
+    bool unsynced; /* commits are not synced: only while held progress is written */
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
     sqlite3_stmt *job_seq, *events, *prune;
