@@ -14,6 +14,12 @@
 /* --- broker/loop's part ---------------------------------------------------------------------------- */
 
 /* The batch is written, with patience when there is no room, and only then told. */
+static void mend(struct story *story)
+{
+    story->mended = true;
+    story->hooks->mend(story);
+}
+
 static enum muster_status write_and_tell(struct story *story)
 {
     enum muster_status status;
@@ -27,12 +33,14 @@ static enum muster_status write_and_tell(struct story *story)
             break;
         story->retries++;
         if (++tries == RETRIES_MAX)
-            story->hooks->mend(story);
+            mend(story);
     } while (tries <= RETRIES_MAX);
     if (status == MUSTER_OK && !story->hooks->alive(story))
         return error_set(&story->err, MUSTER_E_IO, "the power is gone");
     if (status == MUSTER_OK && !story->tell_first)
         story_note(story);
+    if (status == MUSTER_OK)
+        story_verify_synced(story);
     if (status == MUSTER_OK)
         return status;
     if (story->err.text[0] == '\0')
@@ -175,6 +183,18 @@ static void files(struct core_fixture *f, const struct story_saying *saying)
     core_say(f, saying->node, message);
 }
 
+/* Progress: rows that are written without a sync. */
+static void beat(struct core_fixture *f, int node)
+{
+    struct input tick = {.kind = INPUT_TICK};
+
+    core_heartbeat(f, node);
+    f->now += 2 * PROGRESS_MS;
+    tick.now_boot_ms = f->now;
+    tick.now_unix_ms = 1700000000000 + f->now;
+    core_step(f->core, &tick, &f->out);
+}
+
 static void speak(struct core_fixture *f, const struct story_saying *saying)
 {
     switch (saying->word) {
@@ -182,8 +202,7 @@ static void speak(struct core_fixture *f, const struct story_saying *saying)
         core_hello(f, saying->node);
         break;
     case WORD_BEAT:
-        f->now += 2 * PROGRESS_MS;
-        core_heartbeat(f, saying->node);
+        beat(f, saying->node);
         break;
     case WORD_RESTORED:
         core_restored(f, saying->node, saying->round, saying->step);
@@ -318,6 +337,8 @@ static enum muster_status drive(struct story *story)
                 return status;
             if (status == MUSTER_OK)
                 relaunch(story);
+            else if (++story->retries > RETRIES_MAX)
+                mend(story);
             continue;
         }
         if (story->generation == 1 && welcomed && job->gen.state == GENERATION_RUNNING) {
@@ -366,7 +387,7 @@ bool story_tell(struct story *story)
         else
             life(story);
         if (story->lives == STORY_LIVES_MAX - 1)
-            story->hooks->mend(story);
+            mend(story);
     }
     if (story->wrong[0] == '\0')
         story_verify(story);

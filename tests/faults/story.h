@@ -75,6 +75,7 @@ struct story {
     bool noticed;
     unsigned generation; /* of the nodes: 0 the preempted one, 1 the resumed one */
     bool over;
+    bool mended;
 
     /* the ledger */
     struct story_told events[STORY_EVENTS_MAX];
@@ -101,6 +102,8 @@ void story_wrong(struct story *story, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The batch in story->f.out has been sent. */
 void story_note(struct story *story);
+/* Whatever failed before, the next commit will be synced. */
+void story_verify_synced(struct story *story);
 /* Compares the open database with the ledger; fills wrong. */
 void story_verify(struct story *story);
 

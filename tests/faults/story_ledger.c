@@ -110,11 +110,20 @@ static void verify_number(struct story *story, const char *what, const char *sql
 {
     sqlite3_stmt *statement = ask(story, sql);
 
-    sqlite3_bind_int64(statement, 1, (int64_t)parameter);
+    sqlite3_bind_int64(statement, 1, (int64_t)parameter); /* not all have one */
     if (sqlite3_step(statement) != SQLITE_ROW || sqlite3_column_int64(statement, 0) < least)
         story_wrong(story, "%s is %lld, %" PRId64 " was told", what,
                     (long long)sqlite3_column_int64(statement, 0), least);
     sqlite3_finalize(statement);
+}
+
+void story_verify_synced(struct story *story)
+{
+    if (strstr(story->settings, "synchronous") != NULL)
+        return; /* a control */
+    story->hooks->look(story, true);
+    verify_number(story, "the connection's synchronous setting", "PRAGMA synchronous", 0, 2);
+    story->hooks->look(story, false);
 }
 
 void story_verify(struct story *story)

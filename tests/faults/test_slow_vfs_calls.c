@@ -1,5 +1,5 @@
 /* Every call of the broker's database to its disk, with every fault. */
-#include "tests/faults/vfs_sweep.h"
+#include "tests/faults/store_sweep.h"
 
 #define CHANGES (FAULT_CALL_WRITE | FAULT_CALL_TRUNCATE | FAULT_CALL_SYNC | FAULT_CALL_DELETE)
 #define LOCKS (FAULT_CALL_LOCK | FAULT_CALL_SHM_LOCK)
@@ -8,30 +8,30 @@
 #define AND_ALL_AFTER_IT .sticky = true
 #define CONTROL .stride = 20, .must_fail = true
 
-static const struct vfs_sweep sweeps[] = {
-    {"EIO, any call", VFS_SWEEP(ANY, IO), .points_min = 935},
-    {"EIO and all after it, any call", VFS_SWEEP(ANY, IO), AND_ALL_AFTER_IT, .points_min = 935},
-    {"EIO and all after it, syncs", VFS_SWEEP(SYNC, IO), AND_ALL_AFTER_IT, .points_min = 64},
-    {"ENOSPC, writes", VFS_SWEEP(WRITE, FULL), .points_min = 511},
-    {"ENOSPC and all after it, writes", VFS_SWEEP(WRITE, FULL), AND_ALL_AFTER_IT,
+static const struct store_sweep sweeps[] = {
+    {"EIO, any call", STORE_SWEEP(ANY, IO), .points_min = 935},
+    {"EIO and all after it, any call", STORE_SWEEP(ANY, IO), AND_ALL_AFTER_IT, .points_min = 935},
+    {"EIO and all after it, syncs", STORE_SWEEP(SYNC, IO), AND_ALL_AFTER_IT, .points_min = 64},
+    {"ENOSPC, writes", STORE_SWEEP(WRITE, FULL), .points_min = 511},
+    {"ENOSPC and all after it, writes", STORE_SWEEP(WRITE, FULL), AND_ALL_AFTER_IT,
      .points_min = 511},
-    {"EDQUOT and all after it, writes", VFS_SWEEP(WRITE, QUOTA), AND_ALL_AFTER_IT,
+    {"EDQUOT and all after it, writes", STORE_SWEEP(WRITE, QUOTA), AND_ALL_AFTER_IT,
      .points_min = 511},
-    {"short, then EIO, writes", VFS_SWEEP(WRITE, SHORT), .points_min = 511},
-    {"short, then ENOSPC, writes", VFS_SWEEP(WRITE, SHORT_FULL), .points_min = 511},
+    {"short, then EIO, writes", STORE_SWEEP(WRITE, SHORT), .points_min = 511},
+    {"short, then ENOSPC, writes", STORE_SWEEP(WRITE, SHORT_FULL), .points_min = 511},
     {"busy, locks", BUSY},
     {"busy and all after it, locks", BUSY, AND_ALL_AFTER_IT},
     {"power cut in any change, nothing kept", CUT(0)},
     {"power cut in any change, half kept", CUT(50)},
     {"power cut in any change, most kept", CUT(90)},
-    {"control: without syncs", VFS_SWEEP(WRITE, CUT), CONTROL,
+    {"control: without syncs", STORE_SWEEP(WRITE, CUT), CONTROL,
      .settings = "PRAGMA synchronous=OFF"},
-    {"control: commits are not synced", VFS_SWEEP(WRITE, CUT), CONTROL,
+    {"control: commits are not synced", STORE_SWEEP(WRITE, CUT), CONTROL,
      .settings = "PRAGMA synchronous=NORMAL"},
-    {"control: told before it is written", VFS_SWEEP(WRITE, IO), CONTROL, .tell_first = true},
+    {"control: told before it is written", STORE_SWEEP(WRITE, IO), CONTROL, .tell_first = true},
 };
 
 int main(void)
 {
-    return vfs_sweep_all(sweeps, sizeof sweeps / sizeof *sweeps);
+    return store_sweep_all(sweeps, sizeof sweeps / sizeof *sweeps);
 }

@@ -1,24 +1,24 @@
 /* Calls of the broker's database to its disk fail, one in each run, from the first start to the resumed
  * job: a part of them. slow_vfs_calls has all. */
-#include "tests/faults/vfs_sweep.h"
+#include "tests/faults/store_sweep.h"
 
 #define CHANGES (FAULT_CALL_WRITE | FAULT_CALL_TRUNCATE | FAULT_CALL_SYNC | FAULT_CALL_DELETE)
 
-static const struct vfs_sweep sweeps[] = {
-    {"EIO, any call", VFS_SWEEP(ANY, IO), .stride = 6, .points_min = 156},
-    {"ENOSPC and all after it, writes", VFS_SWEEP(WRITE, FULL), .sticky = true, .stride = 10,
+static const struct store_sweep sweeps[] = {
+    {"EIO, any call", STORE_SWEEP(ANY, IO), .stride = 6, .points_min = 156},
+    {"ENOSPC and all after it, writes", STORE_SWEEP(WRITE, FULL), .sticky = true, .stride = 10,
      .points_min = 52},
-    {"short, then ENOSPC, writes", VFS_SWEEP(WRITE, SHORT_FULL), .stride = 10, .points_min = 52},
-    {"power cut in a sync, nothing kept", VFS_SWEEP(SYNC, CUT), .points_min = 64},
+    {"short, then ENOSPC, writes", STORE_SWEEP(WRITE, SHORT_FULL), .stride = 10, .points_min = 52},
+    {"power cut in a sync, nothing kept", STORE_SWEEP(SYNC, CUT), .points_min = 64},
     {"power cut in any change, half kept", .calls = CHANGES, .fault = FAULT_CUT, .keep = 50,
      .stride = 7, .points_min = 85},
-    {"control: without syncs", VFS_SWEEP(WRITE, CUT), .stride = 40,
+    {"control: without syncs", STORE_SWEEP(WRITE, CUT), .stride = 40,
      .settings = "PRAGMA synchronous=OFF", .must_fail = true},
-    {"control: told before it is written", VFS_SWEEP(WRITE, IO), .stride = 40, .tell_first = true,
+    {"control: told before it is written", STORE_SWEEP(WRITE, IO), .stride = 40, .tell_first = true,
      .must_fail = true},
 };
 
 int main(void)
 {
-    return vfs_sweep_all(sweeps, sizeof sweeps / sizeof *sweeps);
+    return store_sweep_all(sweeps, sizeof sweeps / sizeof *sweeps);
 }

@@ -1,6 +1,7 @@
-/* vfs_sweep - see vfs_sweep.h. */
-#include "tests/faults/vfs_sweep.h"
+/* store_sweep - see store_sweep.h. */
+#include "tests/faults/store_sweep.h"
 
+#include "tests/faults/allocations.h"
 #include "tests/faults/story.h"
 #include "tests/support/scratch.h"
 
@@ -52,24 +53,25 @@ static void mend(struct story *story)
     const struct machine *machine = story->arg;
 
     fault_vfs_choose(machine->faults, no_fault, NULL);
+    allocations_pause(true);
 }
 
 static void look(struct story *story, bool begin)
 {
     const struct machine *machine = story->arg;
 
-    if (begin)
-        fault_vfs_choose(machine->faults, no_fault, NULL);
-    else if (story->lives < STORY_LIVES_MAX - 1)
-        fault_vfs_choose(machine->faults, NULL, NULL);
+    if (!begin && story->mended)
+        return;
+    fault_vfs_choose(machine->faults, begin ? no_fault : NULL, NULL);
+    allocations_pause(begin);
 }
 
 static const struct story_hooks hooks = {
     .killed = killed, .alive = alive, .mend = mend, .look = look};
 
 /* One run. True: it met its fault. */
-static bool tell(const struct vfs_sweep *sweep, const char *path, uint64_t at,
-                 struct vfs_sweep_result *result)
+static bool tell(const struct store_sweep *sweep, const char *path, uint64_t at,
+                 struct store_sweep_result *result)
 {
     struct machine machine = {.seed = at};
     struct story story;
@@ -78,7 +80,10 @@ static bool tell(const struct vfs_sweep *sweep, const char *path, uint64_t at,
     machine.disk = mem_vfs_create("disk", next_random, &machine.seed);
     machine.faults = fault_vfs_create(mem_vfs_sqlite(machine.disk), machine.disk);
     fault_vfs_keep(machine.faults, sweep->keep);
-    fault_vfs_plan(machine.faults, sweep->calls, sweep->fault, at, sweep->sticky);
+    if (sweep->memory)
+        allocations_plan(ALLOCATIONS_SQLITE, at, sweep->sticky);
+    else
+        fault_vfs_plan(machine.faults, sweep->calls, sweep->fault, at, sweep->sticky);
     story_begin(&story, path, &hooks, &machine);
     if (sweep->settings != NULL)
         story.settings = sweep->settings;
@@ -88,31 +93,36 @@ static bool tell(const struct vfs_sweep *sweep, const char *path, uint64_t at,
             snprintf(result->first, sizeof result->first, "call %" PRIu64 ": %s", at, story.wrong);
         result->wrong++;
     }
-    hit = fault_vfs_hits(machine.faults) > 0;
-    result->calls = fault_vfs_calls(machine.faults);
+    hit = (sweep->memory ? allocations_hits() : fault_vfs_hits(machine.faults)) > 0;
+    result->calls = sweep->memory ? allocations_count() : fault_vfs_calls(machine.faults);
+    allocations_plan(0, 0, false);
     story_end(&story);
     fault_vfs_destroy(&machine.faults);
     mem_vfs_destroy(&machine.disk);
     return hit;
 }
 
-struct vfs_sweep_result vfs_sweep_run(const struct vfs_sweep *sweep)
+struct store_sweep_result store_sweep_run(const struct store_sweep *sweep)
 {
-    struct vfs_sweep_result result = {.points = 0};
+    struct store_sweep_result result = {.points = 0};
     uint64_t stride = sweep->stride == 0 ? 1 : sweep->stride;
     char dir[SCRATCH_PATH_MAX];
     const char *path;
 
     scratch_make(dir);
     path = scratch_path(dir, "muster.db"); /* only the lock file is really there */
-    for (uint64_t at = 1; tell(sweep, path, at, &result); at += stride)
+    for (uint64_t at = sweep->from == 0 ? 1 : sweep->from; sweep->to == 0 || at <= sweep->to;
+         at += stride) {
+        if (!tell(sweep, path, at, &result))
+            break;
         result.points++;
+    }
     scratch_remove(dir);
     return result;
 }
 
 /* Prints a line; false when the run or its count is not what it must be. */
-static bool report(const struct vfs_sweep *sweep, const struct vfs_sweep_result *result)
+static bool report(const struct store_sweep *sweep, const struct store_sweep_result *result)
 {
     bool fewer = result->points < sweep->points_min;
     bool unseen = sweep->must_fail && result->wrong == 0;
@@ -131,13 +141,13 @@ static bool report(const struct vfs_sweep *sweep, const struct vfs_sweep_result 
     return !fewer && !unseen && !wrong;
 }
 
-int vfs_sweep_all(const struct vfs_sweep *sweeps, size_t count)
+int store_sweep_all(const struct store_sweep *sweeps, size_t count)
 {
     uint64_t points = 0;
     bool good = true;
 
     for (size_t i = 0; i < count; i++) {
-        struct vfs_sweep_result result = vfs_sweep_run(&sweeps[i]);
+        struct store_sweep_result result = store_sweep_run(&sweeps[i]);
 
         good = report(&sweeps[i], &result) && good;
         points += sweeps[i].must_fail ? 0 : result.points;

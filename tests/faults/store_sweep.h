@@ -1,17 +1,20 @@
-/* vfs_sweep - the story, once for each call that SQLite makes to its disk, with that call failed. */
-#ifndef TESTS_FAULTS_VFS_SWEEP_H
-#define TESTS_FAULTS_VFS_SWEEP_H
+/* store_sweep - the story, once for each call that SQLite makes to its disk or for memory, with that
+ * call failed. */
+#ifndef TESTS_FAULTS_STORE_SWEEP_H
+#define TESTS_FAULTS_STORE_SWEEP_H
 
 #include "tests/support/fault_vfs.h"
 
 #include <stdbool.h>
 
-struct vfs_sweep {
+struct store_sweep {
     const char *name;
+    bool memory;    /* SQLite's allocations are refused; else ... */
     unsigned calls; /* enum fault_call, as bits */
     enum fault fault;
     bool sticky;          /* until somebody mends the disk */
     unsigned keep;        /* power cut: percent of the unsynced that is kept */
+    uint64_t from, to;    /* 0 = all; else these calls only, both included */
     unsigned stride;      /* 0 or 1 = every call; else one in so many */
     uint64_t points_min;  /* recorded; may rise, never fall */
     const char *settings; /* NULL = the story's own */
@@ -19,19 +22,19 @@ struct vfs_sweep {
     bool must_fail;       /* a control: at least one run must be found wrong */
 };
 
-#define VFS_SWEEP(call, kind) .calls = FAULT_CALL_##call, .fault = FAULT_##kind
+#define STORE_SWEEP(call, kind) .calls = FAULT_CALL_##call, .fault = FAULT_##kind
 
-struct vfs_sweep_result {
+struct store_sweep_result {
     uint64_t points; /* runs that met their fault */
     uint64_t calls;  /* of a run without one */
     uint64_t wrong;  /* runs that ended wrong */
     char first[1200];
 };
 
-struct vfs_sweep_result vfs_sweep_run(const struct vfs_sweep *sweep);
+struct store_sweep_result store_sweep_run(const struct store_sweep *sweep);
 
 /* Runs all, prints a line each; returns the exit code: 1 when one ended wrong, met fewer points than
  * recorded, or is a control that nothing noticed. */
-int vfs_sweep_all(const struct vfs_sweep *sweeps, size_t count);
+int store_sweep_all(const struct store_sweep *sweeps, size_t count);
 
 #endif
