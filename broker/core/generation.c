@@ -36,6 +36,7 @@ static void set_facts(struct core *core, struct job *job, uint64_t number,
         core->now + (hello->join_timeout_ms > 0 ? (int64_t)hello->join_timeout_ms
                                                 : core->options.join_timeout_ms);
     job->trainers = calloc(gen->world_size, sizeof(struct peer *));
+    MUST(job->trainers != NULL);
     job->state_unix_ms = core->now_unix;
     job_timer(job, gen->join_until_boot_ms);
 }
@@ -72,8 +73,6 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     fence_old(core, job);
     reset(core, job);
     set_facts(core, job, number, hello);
-    if (job->trainers == NULL)
-        return;
 
     const struct checkpoint *newest = registry_newest(job);
     if (newest != NULL) {
@@ -98,8 +97,6 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     fence_old(core, job);
     reset(core, job);
     set_facts(core, job, generation, hello);
-    if (job->trainers == NULL)
-        return;
     const struct checkpoint *newest = registry_newest(job);
     if (newest != NULL) {
         job->gen.resume_checkpoint = newest->row.round;
@@ -133,6 +130,7 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
     job->gen.error_code = code;
     free(job->gen.error_text);
     job->gen.error_text = strdup(text);
+    MUST(job->gen.error_text != NULL);
     persist_generation(core, job);
 }
 

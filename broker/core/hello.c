@@ -352,10 +352,6 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
             return;
         }
         generation_open(core, job, &m->u.hello);
-        if (job->trainers == NULL) {
-            refuse(core, in, MUSTER_E_NOMEM, true, "the broker is out of memory");
-            return;
-        }
         peer = join(core, in, job);
     }
     if (peer == NULL)

@@ -42,6 +42,7 @@ static void load_generation(struct core *core, const struct record_generation *r
     gen->error_rank = row->error_rank;
     gen->error_code = row->error_code;
     gen->error_text = row->error_rank >= 0 ? strdup(row->error_text) : NULL;
+    MUST(row->error_rank < 0 || gen->error_text != NULL);
     gen->opened_unix_ms = row->opened_unix_ms;
     gen->started_unix_ms = row->started_unix_ms;
     gen->ended_unix_ms = row->ended_unix_ms;
@@ -113,6 +114,7 @@ static void load_notice(struct core *core, const struct record_notice *row)
     notice->left_ms = row->left_ms;
     notice->deadline_boot_ms = row->other_boot ? 0 : row->deadline_boot_ms;
     notice->text = strdup(row->text);
+    MUST(notice->text != NULL);
     notice->round = row->round;
     notice->received_unix_ms = row->received_unix_ms;
     notice->next = job->notices;

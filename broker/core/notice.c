@@ -210,8 +210,9 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         if (!notice_make_room(job, incarnation == 0))
             return too_many(core, job, incarnation == 0);
         notice = calloc(1, sizeof *notice);
-        if (notice == NULL)
-            return (struct answer){MUSTER_E_NOMEM, "the broker is out of memory", 0};
+        /* A refusal would be an answer: the node would not say it again, and nobody would save. The next
+         * start hears it, because a request without an answer is repeated. */
+        MUST(notice != NULL);
         notice->next = job->notices;
         job->notices = notice;
         notice->state = RECORD_NOTICE_CANCELLED;

@@ -42,7 +42,9 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
         return;
     }
     round = round_new(core, job, CAUSE_POLICY, 1);
-    if (round == NULL || !round_add_members(job, round) || round->count == 0) {
+    if (round != NULL)
+        round_add_members(job, round);
+    if (round == NULL || round->count == 0) {
         if (round != NULL) {
             job->round--; /* nobody heard of it */
             round_free(round);

@@ -133,19 +133,17 @@ static struct participant part_of(struct peer *peer)
                                 .save_ms = -1};
 }
 
-bool round_add_members(struct job *job, struct round *round)
+void round_add_members(struct job *job, struct round *round)
 {
     ask_all_again(job);
     round->parts = calloc(job->gen.world_size + 1, sizeof *round->parts);
-    if (round->parts == NULL)
-        return false;
+    MUST(round->parts != NULL);
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (may_be_member(job, job->trainers[rank]))
             round->parts[round->count++] = part_of(job->trainers[rank]);
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (job->trainers[rank] != NULL)
             job->trainers[rank]->left_out = false;
-    return true;
 }
 
 /* Who comes (back) into a running freeze is asked too: it may be further than all that reported. It hears
@@ -314,7 +312,8 @@ void round_try_open(struct core *core, struct job *job)
     job->want = (struct want){CAUSE_NONE, 0, false};
     int64_t missing =
         job->gen.layout == LAYOUT_SHARDED ? round_missing_rank(job, text, sizeof text) : -1;
-    if (!round_add_members(job, round) || (round->count == 0 && missing < 0))
+    round_add_members(job, round);
+    if (round->count == 0 && missing < 0)
         missing = absent_rank(job, "no rank is left that could save", text, sizeof text);
     if (missing >= 0 || round->count == 0) {
         persist_job(core, job);

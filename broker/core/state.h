@@ -357,7 +357,7 @@ void round_free(struct round *round);
 
 bool round_is_committed(const struct job *job, int64_t step);
 bool round_is_being_written(const struct job *job, int64_t step);
-bool round_add_members(struct job *job, struct round *round);
+void round_add_members(struct job *job, struct round *round);
 /* sharded: a rank without which there is no checkpoint, with the reason, or -1. */
 int64_t round_missing_rank(const struct job *job, char *text, size_t size);
 
