@@ -68,6 +68,9 @@ static enum muster_status hand_out_event(struct store *store, const char *job, i
     store->arena.limit_bytes = EVENT_ARENA_MAX;
     status = wire_decode(body, size, &store->arena, &message, &why);
     store->arena.limit_bytes = 0;
+    if (status == MUSTER_E_NOMEM) /* says nothing of the file */
+        return error_set(err, MUSTER_E_STORAGE, "no memory to read an event of job %s; free some",
+                         job);
     if (status != MUSTER_OK || message.type != WIRE_EVENT) {
         snprintf(finding, sizeof finding, "event %lld of job %s cannot be read: %.120s",
                  (long long)sqlite3_column_int64(statement, 0), job, why.text);

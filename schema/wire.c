@@ -676,6 +676,7 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
     struct scan scan = {.frame = frame, .size = size};
     struct wire_msg msg = {.type = WIRE_NONE, .up.job = "", .down.job = ""};
     msgpack_object root;
+    msgpack_unpack_return unpacked;
     msgpack_zone zone;
     size_t offset = 0;
     const char *wrong;
@@ -693,8 +694,11 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
     /* The zone is as large as what the scan counted, so unpacking takes one malloc. */
     if (!msgpack_zone_init(&zone, ((size_t)scan.items + 1) * sizeof(msgpack_object)))
         return error_set(err, MUSTER_E_NOMEM, "no memory to decode a frame of %zu bytes", size);
-    if (msgpack_unpack((const char *)frame, size, &offset, &zone, &root) == MSGPACK_UNPACK_SUCCESS)
+    unpacked = msgpack_unpack((const char *)frame, size, &offset, &zone, &root);
+    if (unpacked == MSGPACK_UNPACK_SUCCESS)
         status = get_message(&root, arena, &msg, err);
+    else if (unpacked == MSGPACK_UNPACK_NOMEM_ERROR)
+        status = error_set(err, MUSTER_E_NOMEM, "no memory to decode a frame of %zu bytes", size);
     else
         status = error_set(err, MUSTER_E_PROTOCOL, "a frame of %zu bytes is not one msgpack value",
                            size);
