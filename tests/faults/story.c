@@ -331,7 +331,8 @@ static enum muster_status drive(struct story *story)
 
         if (story->wrong[0] != '\0')
             return MUSTER_OK;
-        if (story->generation == 0 && job != NULL && job->gen.state == GENERATION_ENDED) {
+        if (story->generation == 0 && job != NULL && job->gen.state == GENERATION_ENDED &&
+            registry_newest(job) != NULL) {
             status = read_back(story);
             if (status != MUSTER_OK && status != MUSTER_E_STORAGE)
                 return status;
