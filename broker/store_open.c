@@ -382,8 +382,9 @@ static enum muster_status back_up(struct store *store, int version, struct muste
     return status;
 }
 
-static enum muster_status migrate_one(struct store *store, const struct sql_migration *migration,
-                                      struct muster_error *err)
+/* From first to last in one transaction. */
+static enum muster_status migrate_all(struct store *store, const struct sql_migration *first,
+                                      const struct sql_migration *last, struct muster_error *err)
 {
     char close_sql[96];
     enum muster_status status = store_exec(store, "BEGIN IMMEDIATE", err);
@@ -392,8 +393,9 @@ static enum muster_status migrate_one(struct store *store, const struct sql_migr
         return status;
     snprintf(close_sql, sizeof close_sql,
              "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", APPLICATION_ID,
-             migration->version);
-    status = store_exec(store, migration->sql, err);
+             last->version);
+    for (const struct sql_migration *at = first; at <= last && status == MUSTER_OK; at++)
+        status = store_exec(store, at->sql, err);
     if (status == MUSTER_OK)
         status = store_exec(store, close_sql, err);
     if (status != MUSTER_OK && sqlite3_get_autocommit(store->db) == 0)
@@ -404,18 +406,21 @@ static enum muster_status migrate_one(struct store *store, const struct sql_migr
 static enum muster_status migrate(struct store *store, const struct sql_migration *migrations,
                                   int64_t version, struct muster_error *err)
 {
-    bool backed_up = version == 0; /* nothing to lose */
+    const struct sql_migration *last;
     enum muster_status status = MUSTER_OK;
 
-    for (; migrations->version != 0 && status == MUSTER_OK; migrations++) {
-        if (migrations->version <= version)
-            continue;
-        if (!backed_up)
-            status = back_up(store, migrations->version, err);
-        backed_up = true;
-        if (status == MUSTER_OK)
-            status = migrate_one(store, migrations, err);
-    }
+    while (migrations->version != 0 && migrations->version <= version)
+        migrations++;
+    if (migrations->version == 0)
+        return MUSTER_OK;
+    for (last = migrations; last[1].version != 0;)
+        last++;
+    if (version ==
+        0) /* a new file is whole or empty: nothing to lose, and never half of a schema */
+        return migrate_all(store, migrations, last, err);
+    status = back_up(store, migrations->version, err);
+    for (; migrations <= last && status == MUSTER_OK; migrations++)
+        status = migrate_all(store, migrations, migrations, err);
     return status;
 }
 

@@ -98,19 +98,21 @@ static void a_directory_that_cannot_be_synced_is_an_error_and_not_kept(void **st
     assert_false(scratch_exists(scratch_path(f->dir, "a/b"))); /* so the next try syncs it */
 }
 
-static const struct sql_migration newer[] = {
-    {1, "0001_initial", "SELECT 1"},
-    {2, "0002_extra", "CREATE TABLE extra (n INTEGER PRIMARY KEY) STRICT"},
-    {0, NULL, NULL}};
-
 static void the_copy_before_a_migration_is_whole_before_it_has_its_name(void **state)
 {
     struct fixture *f = *state;
+    struct sql_migration newer[16] = {{0, NULL, NULL}};
     struct store_options options = {.allow_network_fs = true};
     struct store *store = NULL;
     const char *path = scratch_path(f->dir, "muster.db");
+    const int next = (int)sql_migrations_count + 1;
+    char named[64];
     int synced;
 
+    assert_in_range(next, 2, 15);
+    memcpy(newer, sql_migrations, sql_migrations_count * sizeof newer[0]);
+    newer[next - 1] =
+        (struct sql_migration){next, "extra", "CREATE TABLE extra (n INTEGER PRIMARY KEY) STRICT"};
     assert_int_equal(store_open(path, &options, &store, &f->err), MUSTER_OK);
     store_close(&store);
     options.migrations = newer;
@@ -119,7 +121,8 @@ static void the_copy_before_a_migration_is_whole_before_it_has_its_name(void **s
     file_calls_end();
     store_close(&store);
     synced = find(f, "fsync /muster.db.part", 0);
-    find(f, "fsync ", find(f, "rename /muster.db.before-v2", synced));
+    snprintf(named, sizeof named, "rename /muster.db.before-v%d", next);
+    find(f, "fsync ", find(f, named, synced));
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
