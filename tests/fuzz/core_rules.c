@@ -291,14 +291,23 @@ void core_rules_said(struct core_rules *rules, uint64_t incarnation, const struc
     rules->saves[rules->saves_count++].step = saved->step;
 }
 
+static void pass_silence(struct core_rules *rules, struct core_fixture *f)
+{
+    for (int i = 0; i < SILENCE_PASSES_MAX; i++) {
+        f->now += 1000;
+        core_tick(f);
+        core_rules_check(rules, f);
+    }
+}
+
 void core_rules_all_ends(struct core_rules *rules, struct core_fixture *f)
 {
     struct job *job = job_find(f->core, f->job);
 
-    for (int i = 0; job != NULL && i < SILENCE_PASSES_MAX; i++) {
-        f->now += 1000;
-        core_tick(f);
-        core_rules_check(rules, f);
+    pass_silence(rules, f);
+    if (job != NULL && f->now < job->gen.join_until_boot_ms) { /* ranks may still come until then */
+        f->now = job->gen.join_until_boot_ms;
+        pass_silence(rules, f);
     }
     if (job == NULL || job->gen.generation == 0)
         return;
