@@ -263,7 +263,11 @@ enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
         return status;
     if (mkdir(path, 0777) != 0 && errno != EEXIST) /* EEXIST: another rank was quicker */
         return fs_fail(err, MUSTER_E_IO, errno, "create the directory", path);
-    return fs_sync_dir(parent, err);
+    status = fs_sync_dir(parent, err);
+    if (status != MUSTER_OK)
+        rmdir(
+            path); /* what is there is taken for durable: so the next try syncs it. Another rank's stays */
+    return status;
 }
 
 enum muster_status fs_random_u64(uint64_t *ret_number, struct muster_error *err)

@@ -2,6 +2,7 @@
  * directories on the way, and the copy that a migration leaves. */
 #include "broker/dirs.h"
 #include "broker/store.h"
+#include "node/shard/fs.h"
 #include "tests/faults/file_calls.h"
 #include "tests/support/scratch.h"
 
@@ -98,6 +99,25 @@ static void a_directory_that_cannot_be_synced_is_an_error_and_not_kept(void **st
     assert_false(scratch_exists(scratch_path(f->dir, "a/b"))); /* so the next try syncs it */
 }
 
+/* The checkpoint directory's way: as the broker's. */
+static void a_checkpoint_directory_that_cannot_be_synced_is_not_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    file_calls_plan(FILE_CALL_SYNC, EIO, 2, false);
+    file_calls_begin();
+    assert_int_equal(fs_make_dirs(scratch_path(f->dir, "a/b"), &f->err), MUSTER_E_IO);
+    file_calls_end();
+    assert_true(scratch_exists(scratch_path(f->dir, "a")));
+    assert_false(scratch_exists(scratch_path(f->dir, "a/b")));
+    f->count = 0;
+    file_calls_plan(FILE_CALL_ANY, 0, 0, false);
+    file_calls_begin();
+    assert_int_equal(fs_make_dirs(scratch_path(f->dir, "a/b"), &f->err), MUSTER_OK);
+    file_calls_end();
+    find(f, "fsync /a", find(f, "mkdir /a/b", 0));
+}
+
 static void the_copy_before_a_migration_is_whole_before_it_has_its_name(void **state)
 {
     struct fixture *f = *state;
@@ -132,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_new_directory_is_synced_into_its_parent),
         TEST(a_directory_that_cannot_be_synced_is_an_error_and_not_kept),
+        TEST(a_checkpoint_directory_that_cannot_be_synced_is_not_kept),
         TEST(the_copy_before_a_migration_is_whole_before_it_has_its_name),
     };
 
