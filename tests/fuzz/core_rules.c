@@ -144,10 +144,54 @@ static void check_words(const struct record *row)
     }
 }
 
+static bool count_ok(int64_t number, int64_t least)
+{
+    return number >= least && number < (int64_t)1 << 62;
+}
+
+/* The next start refuses a database with other numbers, see broker/store_check.c. */
+static void check_numbers(const struct record *row)
+{
+    const struct record_participant *part = &row->u.participant;
+
+    switch (row->kind) {
+    case RECORD_JOB:
+        must((int64_t)row->u.job.seq >= 0 && (int64_t)row->u.job.round >= 0);
+        must((int64_t)row->u.job.generation >= 0 && wire_job_name_ok(row->u.job.job));
+        break;
+    case RECORD_GENERATION:
+        must(count_ok(row->u.generation.resume_step, 0));
+        must(row->u.generation.world_size >= 1 && row->u.generation.world_size <= WORLD_SIZE_MAX);
+        break;
+    case RECORD_NODE:
+        must((int64_t)row->u.node.rank >= 0 && count_ok((int64_t)row->u.node.last_request, 0));
+        break;
+    case RECORD_PROGRESS:
+        must(count_ok(row->u.progress.begun, 0) && count_ok(row->u.progress.done, 0));
+        must(row->u.progress.step_p95_ms <= INT32_MAX);
+        break;
+    case RECORD_ROUND:
+        must(count_ok(row->u.round.step, -1));
+        break;
+    case RECORD_PARTICIPANT:
+        must(count_ok(part->begun, -1) && count_ok(part->done, -1));
+        must(count_ok(part->reported_ms, -1) && count_ok(part->at_step_ms, -1));
+        must(count_ok(part->captured_ms, -1) && count_ok(part->saved_ms, -1));
+        break;
+    case RECORD_CHECKPOINT:
+        must(count_ok(row->u.checkpoint.step, 0));
+        must(row->u.checkpoint.shards_required >= 1);
+        break;
+    default:
+        break;
+    }
+}
+
 static void check_row(struct core_rules *rules, const struct core_fixture *f,
                       const struct record *row)
 {
     check_words(row);
+    check_numbers(row);
     switch (row->kind) {
     case RECORD_EVENT:
         if (strcmp(row->u.event.job, f->job) != 0)
@@ -242,6 +286,31 @@ static void check_message(struct core_rules *rules, const struct core_fixture *f
 
 /* --- all together ------------------------------------------------------------------------------- */
 
+static bool is_live_trainer(const struct record_node *node)
+{
+    return role_is_trainer(node->role) &&
+           (node->state == NODE_JOINED || node->state == NODE_RESTORED);
+}
+
+/* What the next start would call damaged. */
+static void check_rows_fit(const struct core_fixture *f, const struct record *row)
+{
+    const struct record *checkpoint;
+
+    if (row->kind == RECORD_ROUND &&
+        (row->u.round.state == ROUND_DECIDED || row->u.round.state == ROUND_WRITING)) {
+        checkpoint = row_of(f, RECORD_CHECKPOINT, row->u.round.round);
+        must(checkpoint != NULL && checkpoint->u.checkpoint.state == CHECKPOINT_WRITING);
+        must(checkpoint->u.checkpoint.step == row->u.round.step);
+    }
+    if (row->kind != RECORD_NODE || !is_live_trainer(&row->u.node))
+        return;
+    for (const struct record *other = f->rows; other < row; other++)
+        must(other->kind != RECORD_NODE || other->u.node.rank != row->u.node.rank ||
+             other->u.node.generation != row->u.node.generation ||
+             !is_live_trainer(&other->u.node) || strcmp(other->u.node.job, row->u.node.job) != 0);
+}
+
 /* I7, and the bounds of what is kept. */
 static void check_state(const struct core_fixture *f)
 {
@@ -252,8 +321,11 @@ static void check_state(const struct core_fixture *f)
     for (size_t i = 0; i < f->rows_count; i++) {
         const struct record_round *row = &f->rows[i].u.round;
 
+        if (f->rows[i].kind == RECORD_NODE)
+            check_rows_fit(f, &f->rows[i]);
         if (f->rows[i].kind != RECORD_ROUND || strcmp(row->job, f->job) != 0)
             continue;
+        check_rows_fit(f, &f->rows[i]);
         open += is_open(row->state);
         active += !is_over(row->state);
     }
