@@ -119,7 +119,7 @@ static void reach_event(enum failpoint place, enum wire_event_kind kind)
 void failpoint_message(enum failpoint place, const struct wire_msg *message)
 {
     if (message->type == WIRE_EVENT)
-        reach_event(place, message->u.event.kind);
+        reach_event(place, (enum wire_event_kind)message->u.event.kind);
     else
         reach(place, wire_type_name(message->type));
 }
@@ -127,7 +127,7 @@ void failpoint_message(enum failpoint place, const struct wire_msg *message)
 void failpoint_record(enum failpoint place, const struct record *record)
 {
     if (record->kind == RECORD_EVENT)
-        reach_event(place, record->u.event.body.kind);
+        reach_event(place, (enum wire_event_kind)record->u.event.body.kind);
     else
         reach(place, records[record->kind]);
 }
@@ -146,7 +146,7 @@ void failpoint_batch(enum failpoint place, const struct actions *batch)
         if (action->record.kind != RECORD_EVENT)
             continue;
         events = true;
-        reach_event(place, action->record.u.event.body.kind);
+        reach_event(place, (enum wire_event_kind)action->record.u.event.body.kind);
     }
     if (!events)
         reach(place, rows ? "rows" : "nothing");
