@@ -95,13 +95,17 @@ static void write_row(struct core_fixture *f, const struct record *row)
     for (size_t i = 0; i < f->rows_count; i++)
         if (same_key(&f->rows[i], row)) {
             f->rows[i] = record_copy(row, keep_text, &f->rows_arena);
+            f->boots[i] = f->boot;
             return;
         }
     if (f->rows_count == f->rows_capacity) {
         f->rows_capacity = f->rows_capacity ? f->rows_capacity * 2 : 64;
         f->rows = realloc(f->rows, f->rows_capacity * sizeof *f->rows);
+        f->boots = realloc(f->boots, f->rows_capacity * sizeof *f->boots);
         assert_non_null(f->rows);
+        assert_non_null(f->boots);
     }
+    f->boots[f->rows_count] = f->boot;
     f->rows[f->rows_count++] = record_copy(row, keep_text, &f->rows_arena);
 }
 
@@ -136,16 +140,16 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
     }
 }
 
-static void load(struct core_fixture *f, enum record_kind kind, bool active, bool reboot)
+static void load(struct core_fixture *f, enum record_kind kind, bool active)
 {
     for (size_t i = 0; i < f->rows_count; i++) {
         struct record row = f->rows[i];
         if (row.kind != kind || !is_loaded(f, &row, active))
             continue;
         if (kind == RECORD_NOTICE)
-            row.u.notice.other_boot = reboot;
+            row.u.notice.other_boot = f->boots[i] != f->boot;
         if (kind == RECORD_ROUND)
-            row.u.round.other_boot = reboot;
+            row.u.round.other_boot = f->boots[i] != f->boot;
         core_load(f->core, &row);
     }
 }
@@ -186,7 +190,7 @@ static struct input input_of(const struct core_fixture *f, enum input_kind kind)
         .kind = kind, .now_boot_ms = f->now, .now_unix_ms = 1700000000000 + f->now};
 }
 
-static void start(struct core_fixture *f, bool reboot)
+static void start(struct core_fixture *f)
 {
     struct core_options options = {.start_id = 7000 + ++f->starts, .events_endpoint = "ipc:///e"};
     static const enum record_kind order[] = {RECORD_BROKER, RECORD_JOB,      RECORD_GENERATION,
@@ -196,12 +200,12 @@ static void start(struct core_fixture *f, bool reboot)
     f->core = core_create(&options);
     assert_non_null(f->core);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        load(f, order[i], true, reboot);
-    load(f, RECORD_ROUND, false, reboot);
-    load(f, RECORD_ROUND, true, reboot);
-    load(f, RECORD_PARTICIPANT, true, reboot);
-    load(f, RECORD_FILE, true, reboot);
-    load(f, RECORD_CHECKPOINT, true, reboot);
+        load(f, order[i], true);
+    load(f, RECORD_ROUND, false);
+    load(f, RECORD_ROUND, true);
+    load(f, RECORD_PARTICIPANT, true);
+    load(f, RECORD_FILE, true);
+    load(f, RECORD_CHECKPOINT, true);
     actions_clear(&f->out);
     step(f, &input);
 }
@@ -220,7 +224,7 @@ void core_fixture_open(struct core_fixture *f, uint64_t world_size, enum wire_la
                                          .rank = n,
                                          .incarnation = 50 + n,
                                          .route = 100 + n};
-    start(f, false);
+    start(f);
     core_clear(f);
 }
 
@@ -231,6 +235,7 @@ void core_fixture_close(struct core_fixture *f)
     arena_free(&f->rows_arena);
     free(f->copy);
     free(f->rows);
+    free(f->boots);
 }
 
 void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire_layout layout)
@@ -248,9 +253,11 @@ void core_fixture_running(struct core_fixture *f, uint64_t world_size, enum wire
 void core_restart(struct core_fixture *f, bool reboot)
 {
     core_destroy(&f->core);
-    if (reboot)
+    if (reboot) {
         f->now = 5000;
-    start(f, reboot);
+        f->boot++;
+    }
+    start(f);
 }
 
 void core_copy(struct core_fixture *f)

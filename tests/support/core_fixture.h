@@ -43,6 +43,8 @@ struct core_fixture {
     uint64_t starts;
     struct core_node nodes[CORE_NODES];
     struct record *rows; /* the database: every row written, in order */
+    unsigned *boots;     /* in which boot each of them was written last */
+    unsigned boot;
     size_t rows_count;
     size_t rows_capacity;
     struct record *copy; /* of the rows */
