@@ -32,7 +32,8 @@
 #define MANIFEST_BYTES_MAX (64 << 20)
 #define ROWS_BYTES_MAX 57344 /* one page of query rows */
 #define EVENTS_PAGE_MAX 256  /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
-#define PENDING_MAX 64 /* unanswered requests a node keeps; one shard's FILES fit: 4096 / 96 = 43 */
+#define PENDING_MAX \
+    128 /* unanswered requests a node keeps: 48 of policies and notices, one shard's 43 FILES */
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
 #define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000

@@ -319,6 +319,7 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     if (m->phase_since == 0)
         m->phase_since = m->now;
     dispatch(m, in);
+    notices_say(m);
     if (in->kind !=
         MEMBER_GATE_CLOSED) { /* between the question and its answer nothing else happens */
         link_tick(m);

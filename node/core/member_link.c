@@ -173,15 +173,16 @@ static void send_hello(struct member *m)
     struct wire_msg message = message_make(WIRE_HELLO);
     struct wire_notice_fact *facts =
         arena_alloc(&m->out->arena, (m->notices_count + 1) * sizeof *facts);
-    size_t count = facts ? m->notices_count : 0;
+    size_t count = 0;
 
-    for (size_t i = 0; i < count; i++)
-        facts[i] = (struct wire_notice_fact){.id = m->notices[i].id,
-                                             .kind = m->notices[i].kind,
-                                             .source = m->notices[i].source,
-                                             .left_ms = left_ms(m, &m->notices[i]),
-                                             .cancellable = m->notices[i].cancellable,
-                                             .text = m->notices[i].text};
+    for (size_t i = 0; facts != NULL && i < m->notices_count; i++)
+        if (!m->notices[i].withdrawn)
+            facts[count++] = (struct wire_notice_fact){.id = m->notices[i].id,
+                                                       .kind = m->notices[i].kind,
+                                                       .source = m->notices[i].source,
+                                                       .left_ms = left_ms(m, &m->notices[i]),
+                                                       .cancellable = m->notices[i].cancellable,
+                                                       .text = m->notices[i].text};
     message.u.hello = (struct wire_hello){
         .nonce = m->nonce,
         .world_size = m->options.world_size,
@@ -522,7 +523,8 @@ int64_t notice_own_deadline(const struct member *m)
     int64_t deadline = NEVER;
 
     for (size_t i = 0; i < m->notices_count; i++)
-        if (m->notices[i].termination && m->notices[i].deadline_boot_ms > 0)
+        if (m->notices[i].termination && !m->notices[i].withdrawn &&
+            m->notices[i].deadline_boot_ms > 0)
             deadline = earlier(deadline, m->notices[i].deadline_boot_ms);
     return deadline;
 }
@@ -570,7 +572,7 @@ static void notice_fill(struct member *m, struct own_notice *notice, const struc
     notice->deadline_boot_ms = deadline;
 }
 
-/* Sent at once, whatever the training thread does. An id that is known counts again if its deadline is
+/* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
  * earlier now, or if it ends this process now and did not before. */
 void notice_put(struct member *m, const struct member_input *in)
 {
@@ -583,10 +585,11 @@ void notice_put(struct member *m, const struct member_input *in)
     if (left > INT32_MAX) /* 24 days: as good as for ever */
         left = INT32_MAX;
     int64_t deadline = m->now + left;
-    if (notice != NULL && notice->termination == ends &&
+    bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
+    if (notice != NULL && !again && notice->termination == ends &&
         (in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
         return;
-    if (notice != NULL && notice->termination && !ends)
+    if (notice != NULL && notice->termination && !ends && !again)
         return;
     if (notice == NULL)
         notice = notice_place(m, in, deadline);
@@ -597,15 +600,43 @@ void notice_put(struct member *m, const struct member_input *in)
         m->view.termination_seen = true;
         m->view_changed = true;
     }
-    struct wire_msg message = message_make(WIRE_NOTICE);
-    message.u.notice = (struct wire_notice){.id = notice->id,
-                                            .kind = notice->kind,
-                                            .source = notice->source,
-                                            .left_ms = left,
-                                            .cancellable = notice->cancellable,
-                                            .text = notice->text,
-                                            .rank = (int64_t)m->options.rank};
-    request_put(m, &message);
+    notice->unsaid = true;
+}
+
+static bool notice_say(struct member *m, const struct own_notice *notice)
+{
+    struct wire_msg message = message_make(notice->withdrawn ? WIRE_CANCEL : WIRE_NOTICE);
+    int64_t left = notice->deadline_boot_ms - m->now;
+
+    if (notice->withdrawn)
+        message.u.cancel.id = notice->id;
+    else
+        message.u.notice = (struct wire_notice){.id = notice->id,
+                                                .kind = notice->kind,
+                                                .source = notice->source,
+                                                .left_ms = left > 0 ? left : 0,
+                                                .cancellable = notice->cancellable,
+                                                .text = notice->text,
+                                                .rank = (int64_t)m->options.rank};
+    return request_put(m, &message) > 0;
+}
+
+/* What comes and goes while the broker is away must not take the room of a round's answers. */
+void notices_say(struct member *m)
+{
+    for (size_t i = 0; i < m->notices_count && m->pending_count < PENDING_NOTICE_MAX;) {
+        struct own_notice *notice = &m->notices[i];
+
+        if (!notice->unsaid || !notice_say(m, notice)) {
+            i++;
+            continue;
+        }
+        notice->unsaid = false;
+        if (notice->withdrawn)
+            notice_forget(m, notice->id); /* the next one has its place now */
+        else
+            i++;
+    }
 }
 
 bool notice_forget(struct member *m, const char *id)
@@ -622,10 +653,9 @@ bool notice_forget(struct member *m, const char *id)
 
 void notice_drop(struct member *m, const char *id)
 {
-    struct wire_msg message = message_make(WIRE_CANCEL);
+    struct own_notice *notice = notice_find(m, id);
 
-    if (!notice_forget(m, id))
+    if (notice == NULL)
         return;
-    message.u.cancel.id = id;
-    request_put(m, &message);
+    notice->withdrawn = notice->unsaid = true;
 }

@@ -15,7 +15,9 @@
 #define STEP_TIMES_MAX 32
 #define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
 #define GAP_REPEAT_MS 200
-#define PENDING_POLICY_MAX (PENDING_MAX / 4) /* the rest is for notices, reports, a shard's FILES */
+#define PENDING_POLICY_MAX 16 /* beyond: no policy save. What follows is for notices */
+#define PENDING_NOTICE_MAX \
+    48 /* beyond: notices wait. The rest is for a round, its shard's FILES above all */
 #define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
 #define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
@@ -47,6 +49,8 @@ struct own_notice {
     int64_t deadline_boot_ms; /* 0 = unknown */
     bool cancellable;
     bool termination;
+    bool unsaid;    /* neither NOTICE nor CANCEL had room: said as soon as there is */
+    bool withdrawn; /* its CANCEL is to be said; it counts no more */
     char text[NOTICES_HELLO_BYTES];
 };
 
@@ -181,6 +185,7 @@ bool request_waits(const struct member *m, uint64_t request);
 struct wire_msg message_make(enum wire_type type);
 void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
 void notice_put(struct member *m, const struct member_input *in);
+void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
 int64_t notice_own_deadline(const struct member *m);  /* earliest, NEVER = none */

@@ -801,6 +801,32 @@ static void saves_that_were_given_up_leave_room_for_a_notice(void **state)
     assert_non_null(member_sent(f, WIRE_NOTICE));
 }
 
+static void withdraw(struct member_fixture *f, const char *id)
+{
+    member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = id});
+}
+
+/* A file that comes and goes while the broker does not answer: a shard's files still find room, and what
+ * counts in the end is told. */
+static void notices_that_come_and_go_leave_room_for_a_shard(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int withdrawn = 0; withdrawn < 2; withdrawn++) {
+        for (int i = 0; i < PENDING_MAX; i++) {
+            member_notice(f, "n", 60000);
+            if (withdrawn || i < PENDING_MAX - 1)
+                withdraw(f, "n");
+        }
+        assert_in_range(f->m->pending_count, 1,
+                        PENDING_MAX - FILES_SHARD_MAX / FILES_FRAME_MAX - 6);
+        member_ack_all(f); /* there is room again: one message tells how it stands */
+        assert_int_equal(member_sent_count(f, WIRE_NOTICE), withdrawn ? 0 : 1);
+        assert_int_equal(member_sent_count(f, WIRE_CANCEL), withdrawn ? 1 : 0);
+        assert_int_equal(f->m->notices_count, withdrawn ? 0 : 1);
+    }
+}
+
 static void a_hint_only_shows(void **state)
 {
     struct member_fixture *f = *state;
@@ -859,6 +885,7 @@ int main(void)
         T(the_earliest_deadline_is_never_the_one_without_a_place, running),
         T(only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble, running),
         T(saves_that_were_given_up_leave_room_for_a_notice, running),
+        T(notices_that_come_and_go_leave_room_for_a_shard, running),
         T(a_hint_only_shows, running),
     };
 
