@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include <zmq.h>
 
 static _Atomic int waits_said; /* lines of the log that say what open waits for */
 static _Atomic int exit_code;  /* what exit_fn was called with */
@@ -27,6 +28,12 @@ static void note_exit(int code, void *arg)
 {
     (void)arg;
     atomic_store(&exit_code, code);
+}
+
+static bool say_yes(void *arg)
+{
+    (void)arg;
+    return true;
 }
 
 static void a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so(void **state)
@@ -87,11 +94,44 @@ static void a_silent_broker_is_named_after_the_connect_timeout(void **state)
     assert_true(lone_now_ms() - began_ms >= 150);
 }
 
+static void a_notice_ends_the_wait_for_a_broker_that_is_not_there(void **state)
+{
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    lone.options.connect_timeout_ms = 10 * LONE_DEADLINE_MS;
+    lone.options.termination.termination_watcher_fn = say_yes;
+    lone_start(); /* nobody reads the ROUTER */
+    lone_end();
+    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
+    assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
+    assert_non_null(strstr(lone.error.text, "termination_watcher_fn"));
+}
+
+static void a_broker_of_another_version_is_named_as_that(void **state)
+{
+    const uint8_t frame[] = {0x92, WIRE_VERSION + 1, WIRE_REFUSED};
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    lone_start();
+    lone_await(WIRE_HELLO);
+    assert_true(zmq_send(lone.router, lone.route, (size_t)lone.route_size, ZMQ_SNDMORE) >= 0);
+    assert_true(zmq_send(lone.router, frame, sizeof frame, 0) >= 0);
+    lone_end();
+    assert_int_equal(lone.open_status, MUSTER_E_VERSION);
+    assert_non_null(strstr(lone.error.text, lone.command));
+    assert_non_null(strstr(lone.error.text, "protocol version 2"));
+    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lone_setup, lone_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_broker_of_another_version_is_named_as_that),
+        TEST(a_notice_ends_the_wait_for_a_broker_that_is_not_there),
         TEST(a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so),
         TEST(a_taken_rank_is_tried_again_until_the_timeout),
         TEST(a_taken_rank_that_becomes_free_is_joined),

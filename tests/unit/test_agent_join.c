@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-#include <zmq.h>
 
 static _Atomic int exit_code; /* what exit_fn was called with */
 
@@ -21,12 +20,6 @@ static void note_exit(int code, void *arg)
 {
     (void)arg;
     atomic_store(&exit_code, code);
-}
-
-static bool say_yes(void *arg)
-{
-    (void)arg;
-    return true;
 }
 
 static void a_node_joins_steps_and_leaves(void **state)
@@ -104,20 +97,6 @@ static void a_signal_before_joining_leaves_by_the_exit_policy(void **state)
     assert_int_equal(lone.open_status, MUSTER_PREEMPTED); /* exit_fn returned */
 }
 
-static void a_notice_ends_the_wait_for_a_broker_that_is_not_there(void **state)
-{
-    int64_t began_ms = lone_now_ms();
-
-    (void)state;
-    lone.options.connect_timeout_ms = 10 * LONE_DEADLINE_MS;
-    lone.options.termination.termination_watcher_fn = say_yes;
-    lone_start(); /* nobody reads the ROUTER */
-    lone_end();
-    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
-    assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
-    assert_non_null(strstr(lone.error.text, "termination_watcher_fn"));
-}
-
 static void a_termination_while_the_job_assembles_is_left_with_the_restart_code(void **state)
 {
     (void)state;
@@ -129,23 +108,6 @@ static void a_termination_while_the_job_assembles_is_left_with_the_restart_code(
     assert_int_equal(lone.heard.u.leave.code, 42);
     lone_end();
     assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
-}
-
-static void a_broker_of_another_version_is_named_as_that(void **state)
-{
-    const uint8_t frame[] = {0x92, WIRE_VERSION + 1, WIRE_REFUSED};
-    int64_t began_ms = lone_now_ms();
-
-    (void)state;
-    lone_start();
-    lone_await(WIRE_HELLO);
-    assert_true(zmq_send(lone.router, lone.route, (size_t)lone.route_size, ZMQ_SNDMORE) >= 0);
-    assert_true(zmq_send(lone.router, frame, sizeof frame, 0) >= 0);
-    lone_end();
-    assert_int_equal(lone.open_status, MUSTER_E_VERSION);
-    assert_non_null(strstr(lone.error.text, lone.command));
-    assert_non_null(strstr(lone.error.text, "protocol version 2"));
-    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
 }
 
 static void a_checkpoint_that_cannot_be_read_is_an_error_of_open_and_told(void **state)
@@ -175,9 +137,7 @@ int main(void)
         TEST(a_join_timeout_that_was_asked_for_is_told),
         TEST(a_final_refusal_ends_open_at_once),
         TEST(a_signal_before_joining_leaves_by_the_exit_policy),
-        TEST(a_notice_ends_the_wait_for_a_broker_that_is_not_there),
         TEST(a_termination_while_the_job_assembles_is_left_with_the_restart_code),
-        TEST(a_broker_of_another_version_is_named_as_that),
         TEST(a_checkpoint_that_cannot_be_read_is_an_error_of_open_and_told),
     };
 
