@@ -21,8 +21,8 @@ for cause in "${!layout_of[@]}"; do
         case $place in send_*) continue ;; esac # unicast, by chance: see slow_crash_*.sh
         grep -q " $place:" "$dir/$cause.some" || fail "no point of place $place in a round by $cause"
     done
-    lanes_start 2 "$cause" "${layout_of[$cause]}" "$dir/$cause.some"
+    crash_lanes_start 2 "$cause" "${layout_of[$cause]}" "$dir/$cause.some"
 done
 lanes_end
-finish "the broker killed at $reached boundaries (receive, core, persist, commit, publish, sent) in rounds by termination," \
-    "operator and policy, and started again: $databases databases with integrity and invariants, weights bit for bit"
+finish "the broker killed at $(lane_sum reached) boundaries (receive, core, persist, commit, publish, sent) in rounds by termination," \
+    "operator and policy, and started again: $(lane_sum databases) databases with integrity and invariants, weights bit for bit"

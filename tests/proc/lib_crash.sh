@@ -1,13 +1,6 @@
 # lib_crash.sh - a job whose broker is killed at one point after another, and started again each time.
-# A lane is one broker with one job, in a process of its own; several lanes run at once, for they mostly wait.
 # A point is a place and what is there, as "commit_after:event-decision": broker/failpoint.def, from the binary.
-
-order="$dir/order" # what the fail points are told; see broker/failpoint.h
-
-give_order() { # LINE - whole, or not there
-    printf '%s\n' "$1" >"$order.new"
-    mv "$order.new" "$order"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/lib_lanes.sh"
 
 # Keeps a broker running: killed at a point, it comes back, and the order is gone. Any other end is told and final.
 keep_broker() {
@@ -159,58 +152,32 @@ crash_points() {
     sort -u "$3.trace.start" | comm -23 - <(sort -u "$3.trace.round") | sed 's/^/start /' >>"$3"
 }
 
-lane_in() { # DIRECTORY - the scenario's variables, for a lane of its own
-    dir=$1
-    mkdir -p "$dir"
-    group=proc-$BASHPID # $$ is the same in all lanes
-    started=() mounted=() # those of the others are not ours to end
-    db="$dir/state/muster.db" ipc="ipc://$dir/broker.sock" order="$dir/order"
-    trap clean_up EXIT
-}
-
-lanes=() lane_logs=()
-
-# lanes_start COUNT CAUSE LAYOUT FILE - the points of FILE, dealt to so many lanes.
-lanes_start() {
+# crash_lanes_start COUNT CAUSE LAYOUT FILE - the points of FILE, dealt to so many lanes.
+crash_lanes_start() {
     local lane
 
     for ((lane = 0; lane < $1; lane++)); do
         awk -v n="$1" -v i="$lane" 'NR % n == i' "$4" >"$4.$lane"
         [ -s "$4.$lane" ] || continue
-        (lane_in "$4-lane$lane" && crash_lane "$2" "$3" <"$4.$lane") >"$4.$lane.said" 2>&1 &
-        lanes+=($!)
-        started+=($!)
-        lane_logs+=("$4.$lane.said")
+        lane_start "$4.$lane" crash_lane "$2" "$3" <"$4.$lane"
     done
 }
-
-# lanes_end - all ended well; sets $reached, $missed and $databases to their sums.
-lanes_end() {
-    local i failed=0
-
-    for i in "${!lanes[@]}"; do
-        wait "${lanes[i]}" || { failed=1 && cat "${lane_logs[i]}"; }
-    done
-    [ $failed = 0 ] || fail "a lane; it told why above"
-    reached=$(lane_sum reached) missed=$(lane_sum missed) databases=$(lane_sum databases)
-    lanes=() lane_logs=()
-}
-lane_sum() { sed -n "s/^lane: .*\b$1 \([0-9]*\).*/\1/p" "${lane_logs[@]}" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
 # crash_everywhere CAUSE - at each point of the cause's story, in both layouts.
 crash_everywhere() {
-    local layout points count=0
+    local layout points
 
     needs_fail_points
     for layout in replicated sharded; do
         points="$dir/$layout"
         crash_points "$1" "$layout" "$points"
-        count=$((count + $(wc -l <"$points")))
-        lanes_start 4 "$1" "$layout" "$points"
+        crash_lanes_start 4 "$1" "$layout" "$points"
         lanes_end
+        reached=$(lane_sum reached)
         holds "points of a round by $1, $layout" "$(wc -l <"$points")" -ge 100 # may grow, never fall
-        say "$1, $layout: killed at $reached of $(wc -l <"$points") points ($missed by chance not reached), $databases databases checked"
+        say "$1, $layout: killed at $reached of $(wc -l <"$points") points ($(lane_sum missed) by chance not reached), $(lane_sum databases) databases checked"
         total=$((${total:-0} + reached))
+        lanes=() lane_logs=()
     done
     finish "the broker killed at $total points of a round by $1, both layouts, and started again: each round's checkpoint" \
         "is whole and resumed from bit for bit, integrity and invariants hold in each database"
