@@ -355,6 +355,22 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
     return taken;
 }
 
+/* Its step towards S was broken off, because one that is no member was lost or failed: nobody comes to
+ * S any more, but all may stand at one done. */
+static void broken_off(struct core *core, struct peer *peer, struct round *round)
+{
+    struct job *job = peer->job;
+    bool again = round->cause == CAUSE_TERMINATION && job->gen.layout == LAYOUT_REPLICATED;
+    int64_t culprit = job->gen.error_rank; /* known, or nobody's step was broken off */
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "the step of rank %llu towards the save step %lld was broken off for rank %lld",
+             (unsigned long long)peer->rank, (long long)round->step, (long long)culprit);
+    round_abort(core, job, round, culprit, MUSTER_E_PEER, text,
+                again ? ABORT_RETRY_ABORTED_STEPS : ABORT_FINAL);
+}
+
 struct answer save_past(struct core *core, struct peer *peer, const struct wire_past *m)
 {
     struct round *round = round_find(peer->job, m->round);
@@ -363,6 +379,12 @@ struct answer save_past(struct core *core, struct peer *peer, const struct wire_
 
     if (part == NULL || round->state != ROUND_DECIDED || !save_is_needed(peer->job, round, part))
         return too_late;
+    if (m->begun <= round->step) {
+        if (peer->job->gen.error_rank < 0)
+            return too_late; /* nothing breaks its step off */
+        broken_off(core, peer, round);
+        return taken;
+    }
     snprintf(text, sizeof text, "rank %llu had begun step %lld already, past the save step %lld",
              (unsigned long long)peer->rank, (long long)m->begun, (long long)round->step);
     round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);

@@ -563,6 +563,10 @@ void step_failed(struct member *m, const struct member_input *in)
     /* broken off because of another rank: that error is the first one */
     if (m->error.status != MUSTER_OK || (m->part == PART_FROZEN && m->abort_mode) ||
         m->part == PART_COMMITTED || m->view.mode == VIEW_END) {
+        if (m->error.status != MUSTER_OK && m->part == PART_TO_STEP && m->done < m->step) {
+            say_past(m); /* it begins no step any more, so S is out of reach */
+            view_open_or_end(m);
+        }
         report_if_quiet(m);
         return;
     }

@@ -82,7 +82,9 @@ static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
     if (proc->captured_round == number || proc->captured_said == number)
         sim_broken(sim, "I2", "rank %u captured round %llu and answers PAST", proc->rank,
                    U(number));
-    if (round == NULL || (round->step >= 0 && proc->begun <= round->step))
+    if (round == NULL ||
+        (round->step >= 0 && proc->begun <= round->step &&
+         (!proc->failed_step || proc->done == round->step))) /* else it cannot come to S any more */
         sim_broken(sim, "I2", "rank %u answers PAST to round %llu and has begun %lld", proc->rank,
                    U(number), (long long)proc->begun);
     proc->past_said = number;

@@ -67,6 +67,7 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_LEFT] = "left before the save",
     [REASON_BEYOND] = "past the save step",
     [REASON_PAST] = "had begun step",
+    [REASON_BROKEN_OFF] = "was broken off for rank",
     [REASON_SAVE_FAILED] = "could not save",
     [REASON_RESTART] = "the broker was restarted before a step was decided",
     [REASON_NEXT_GENERATION] = "the next generation was opened",

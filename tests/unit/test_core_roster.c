@@ -353,6 +353,29 @@ static void a_lost_rank_breaks_off_the_steps_of_a_termination(void **state)
     assert_events(f, "commit r2 termination S8 c2 rank 1");
 }
 
+static void survivors_whose_steps_were_broken_off_save_what_they_have_done(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 2, "n1", 120000);
+    for (int n = 1; n < 3; n++)
+        core_report(f, n, 1, 8, 7);
+    f->nodes[0].silent = true;
+    core_pass(f, FREEZE_MS); /* first the freeze is over, then the silence */
+    for (int n = 1; n < 3; n++)
+        core_report(f, n, 2, 8, 7);
+    core_pass(f, LOST_MS - FREEZE_MS);
+    assert_events(f, "node lost S0 rank 0 MUSTER_E_PEER follows");
+    core_past(f, 2, 2, 7); /* in lockstep: the step waited for rank 0 */
+    assert_events(f, "abort r2 termination S8 rank 0 MUSTER_E_PEER retry; "
+                     "freeze r3 termination abort m1,2");
+    core_past(f, 1, 2, 7);
+    assert_events(f, "");
+    core_report_aborted(f, 1, 3, 7);
+    core_report_aborted(f, 2, 3, 7);
+    assert_events(f, "decision r3 termination S7 abort m1w,2");
+}
+
 static void without_rank_0_the_next_rank_saves_what_all_survivors_have_done(void **state)
 {
     struct core_fixture *f = *state;
@@ -505,6 +528,7 @@ int main(void)
         T(a_lost_rank_breaks_off_the_steps_of_a_termination, three_running),
         T(without_rank_0_the_next_rank_saves_what_all_survivors_have_done, three_running),
         T(survivors_at_different_steps_cannot_save, three_running),
+        T(survivors_whose_steps_were_broken_off_save_what_they_have_done, three_running),
         T(sharded_ends_when_a_rank_is_lost, three_sharded),
         T(a_snapshot_tells_the_open_round_as_this_node_stands_to_it, three_running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names, three_running),

@@ -340,6 +340,23 @@ static void a_step_that_fails_after_anothers_error_is_no_error_of_its_own(void *
     assert_member(f, "");
 }
 
+static void who_cannot_come_to_the_save_step_any_more_says_so(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_freeze(f, 1, CAUSE_TERMINATION, false);
+    member_decision(f, 1, CAUSE_TERMINATION, 8, 1u << 1);
+    member_ack_all(f);
+    member_peer_error(f, 2, true); /* rank 2 missed the freeze, and the step waits for it */
+    member_step_failed(f);
+    assert_int_equal(member_sent(f, WIRE_PAST)->u.past.begun, 7);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_abort(f, 1, true);
+    member_freeze(f, 2, CAUSE_TERMINATION, true);
+    assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.begun, 7);
+}
+
 /* --- deadlines ---------------------------------------------------------------------------------------------------- */
 
 static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
@@ -787,6 +804,7 @@ int main(void)
         T(a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound, running),
         T(an_own_error_is_told_and_ends_every_boundary, running),
         T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, running),
+        T(who_cannot_come_to_the_save_step_any_more_says_so, running),
         T(at_its_own_margin_a_node_leaves_with_the_restart_code, running),
         T(at_the_margin_a_running_step_is_not_waited_for, running),
         T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
