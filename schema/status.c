@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -35,6 +36,23 @@ const char *muster_status_advice(enum muster_status status)
     return (unsigned)status < MUSTER_STATUS_COUNT ? texts[status].advice : "unknown status";
 }
 
+/* A text that was cut for its length may end inside a UTF-8 character, which no reader would take. */
+static void cut_character_drop(char *text)
+{
+    size_t end = strlen(text), begin = end;
+    unsigned char lead;
+    size_t wide;
+
+    while (begin > 0 && end - begin < 3 && ((unsigned char)text[begin - 1] & 0xc0) == 0x80)
+        begin--; /* continuation bytes */
+    if (begin == 0)
+        return;
+    lead = (unsigned char)text[begin - 1];
+    wide = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (wide > end - begin + 1)
+        text[begin - 1] = '\0';
+}
+
 static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
                                const char *format, va_list args)
     __attribute__((format(printf, 4, 0)));
@@ -48,7 +66,8 @@ static enum muster_status fill(struct muster_error *err, enum muster_status stat
     err->rank = -1;
     err->code = code;
     err->step = -1;
-    vsnprintf(err->text, sizeof err->text, format, args);
+    if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text)
+        cut_character_drop(err->text);
     return status;
 }
 

@@ -22,7 +22,7 @@ enum muster_status {
     MUSTER_STATUS_COUNT = 37
 };
 
-#define MUSTER_ERROR_TEXT_MAX 1024
+#define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut between characters */
 
 /* Caller-owned description of a failure. Untouched on success. */
 struct muster_error {

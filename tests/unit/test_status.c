@@ -57,6 +57,33 @@ static void published_numbers_stay(void **state)
     assert_string_equal(muster_status_name(MUSTER_E_PROTOCOL), "MUSTER_E_PROTOCOL");
 }
 
+/* As the wire does: a text that is too long loses whole characters. */
+static void a_long_text_is_cut_between_characters(void **state)
+{
+    static const char *const characters[] = {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    char text[MUSTER_ERROR_TEXT_MAX + 64];
+    struct muster_error err;
+
+    (void)state;
+    for (size_t c = 0; c < sizeof characters / sizeof *characters; c++) {
+        size_t wide = strlen(characters[c]);
+
+        for (size_t shift = 0; shift < wide; shift++) { /* the cut falls on each of its bytes */
+            size_t at = shift, kept;
+
+            memset(text, 'x', sizeof text);
+            for (; at + wide < sizeof text; at += wide)
+                memcpy(text + at, characters[c], wide);
+            text[at] = '\0';
+            error_set(&err, MUSTER_E_STEP, "%s", text);
+            kept = strlen(err.text);
+            assert_true(kept >= MUSTER_ERROR_TEXT_MAX - wide && kept < MUSTER_ERROR_TEXT_MAX);
+            assert_int_equal((kept - shift) % wide, 0);
+            assert_memory_equal(err.text, text, kept);
+        }
+    }
+}
+
 static void an_unknown_status_has_texts_too(void **state)
 {
     static const int unknown[] = {MUSTER_STATUS_COUNT, 255, 100000, -1};
@@ -121,6 +148,7 @@ int main(void)
         cmocka_unit_test(every_status_has_its_texts),
         cmocka_unit_test(count_is_one_more_than_the_highest_number),
         cmocka_unit_test(published_numbers_stay),
+        cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(an_unknown_status_has_texts_too),
         cmocka_unit_test(error_set_fills_everything),
         cmocka_unit_test(error_set_code_keeps_errno_and_leaves_the_text_alone),
