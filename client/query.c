@@ -5,6 +5,7 @@
 #include "schema/error.h"
 #include "schema/queries.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,4 +211,30 @@ enum muster_status muster_client_save_now(muster_client_t *client, const char *j
     struct wire_msg msg = {.type = WIRE_SAVE_NOW, .up.job = job, .u.save_now.id = id};
 
     return order(client, &msg, id, ret_round, ret_error);
+}
+
+enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
+                                      const char *incarnation, int code, int signo, bool *ret_lived,
+                                      struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_GONE, .up.job = job};
+    int64_t value = 0;
+    char *end = NULL;
+    enum muster_status status;
+
+    errno = 0;
+    if (incarnation != NULL)
+        msg.u.gone.incarnation = strtoull(incarnation, &end, 16);
+    if (rank < 0 || signo < 0 || signo > 127 || end == NULL || end != incarnation + 16 ||
+        *end != '\0' || errno != 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "a report that a process is gone needs its rank, its incarnation of 16 "
+                         "hexadecimal digits, and a signal from 0 to 127");
+    msg.u.gone.rank = (uint64_t)rank;
+    msg.u.gone.code = code;
+    msg.u.gone.signo = (uint64_t)signo;
+    status = order(client, &msg, incarnation, &value, ret_error);
+    if (status == MUSTER_OK && ret_lived != NULL)
+        *ret_lived = value != 0;
+    return status;
 }

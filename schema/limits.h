@@ -43,6 +43,8 @@
 #define HEARTBEAT_MS 1000
 #define LOST_MS 5000          /* silence after which a node is lost */
 #define TAKEOVER_PING_MS 2000 /* silence after a ping that frees a held rank */
+#define GONE_FLIGHT_MS 20     /* what a dead process said last is let in before it is judged */
+#define GONE_PING_MS 100      /* after that: an answer proves that it lives */
 #define START_GRACE_MS 30000  /* after a broker start nobody is declared lost by silence alone */
 #define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
 #define LOOP_GAP_MS 1000      /* a longer gap between two loop passes is added to silence limits */

@@ -293,6 +293,8 @@ static void on_tool(struct core *core, const struct input *in)
         answer = notice_take(core, job, &m->u.notice, m->u.notice.rank, 0);
     else if (m->type == WIRE_CANCEL)
         answer = notice_cancel(core, job, m->u.cancel.id, 0);
+    else if (m->type == WIRE_GONE)
+        answer = gone_take(core, job, &m->u.gone);
     else if (m->type == WIRE_SAVE_NOW)
         answer = round_save_now(core, job, m->u.save_now.id);
     if (job != NULL)
@@ -359,6 +361,7 @@ static void on_message(struct core *core, const struct input *in)
     peer->heard_boot_ms = core->now;
     peer->heard_unix_ms = core->now_unix;
     peer->pinged_boot_ms = 0;
+    gone_heard(peer);
     uint64_t applied = m->up.applied_seq < peer->job->seq ? m->up.applied_seq : peer->job->seq;
     if (applied > peer->applied_seq) {
         peer->applied_seq = applied;
@@ -487,6 +490,7 @@ static void on_tick(struct core *core)
                 peer->heard_boot_ms = core->now;
             if (peer->pinged_boot_ms > 0)
                 peer->pinged_boot_ms += gap;
+            peer->gone_boot_ms += gap;
         }
         if (core->now >= job->timer_boot_ms)
             job_tick(core, job);

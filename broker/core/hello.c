@@ -147,6 +147,7 @@ static void take_facts(struct core *core, const struct input *in, struct peer *p
     peer->heard_boot_ms = core->now;
     peer->heard_unix_ms = core->now_unix;
     peer->pinged_boot_ms = 0;
+    gone_heard(peer);
     peer->begun = hello->begun;
     peer->done = hello->done;
     peer->phase = roster_phase_known(hello->phase);

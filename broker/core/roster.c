@@ -284,6 +284,8 @@ void roster_tick(struct core *core, struct job *job)
         if (!peer_is_live(peer))
             continue;
         judge_silence(core, peer);
+        if (peer_is_live(peer))
+            gone_tick(core, peer);
         if (!peer_is_live(peer))
             continue;
         live++;

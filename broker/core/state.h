@@ -35,6 +35,8 @@
 
 struct job;
 
+enum gone_state { GONE_NONE, GONE_TOLD, GONE_PINGED };
+
 struct peer { /* one incarnation of the newest generation */
     struct job *job;
     uint64_t incarnation;
@@ -72,6 +74,11 @@ struct peer { /* one incarnation of the newest generation */
     int64_t repeat_every_ms;
     bool repeated; /* since the newest event: its acknowledgement says nothing of the fan-out */
     bool left_out; /* missed a freeze: not a member of the next round (replicated) */
+    /* its supervisor says that it ended (gone.c) */
+    enum gone_state gone_state;
+    unsigned gone_signo;
+    int64_t gone_code;
+    int64_t gone_boot_ms; /* when it was told, then when it was pinged */
     struct peer *next_hash;
 };
 
@@ -285,6 +292,11 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
 void roster_lost(struct core *core, struct peer *peer, const char *why);
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat);
 void roster_tick(struct core *core, struct job *job);
+
+/* gone.c: value 1, the death is being looked into; 0, nobody such lives. */
+struct answer gone_take(struct core *core, struct job *job, const struct wire_gone *told);
+void gone_heard(struct peer *peer); /* any message of it */
+void gone_tick(struct core *core, struct peer *peer);
 
 /* generation.c */
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);

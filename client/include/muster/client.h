@@ -347,6 +347,13 @@ MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, cons
 MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, const char *job,
                                                      const char *id, int64_t *ret_round,
                                                      struct muster_error *ret_error);
+/* For supervisors: the process that was this incarnation (16 hexadecimal digits, as in its life file,
+ * see muster(1)) of the rank ended without leaving; by signo, or with code if that is 0. The broker
+ * pings it, and when nothing answers the others learn at once that the rank is lost. *ret_lived (may be
+ * NULL): the broker knew it as alive. Nothing happens to a node that left, or that still speaks. */
+MUSTER_API enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
+                                                 const char *incarnation, int code, int signo,
+                                                 bool *ret_lived, struct muster_error *ret_error);
 
 #ifdef __cplusplus
 }
