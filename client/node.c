@@ -74,6 +74,7 @@ void node_leave_process(struct muster_node *node)
     node->exited = true;
     if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
+    supervised_leaves(&node->supervised);
     node_log(node, 2, "rank %d leaves with the restart code %d", node->rank, t->restart_code);
     if (t->exit_fn != NULL)
         t->exit_fn(t->restart_code, node->options.arg);
@@ -103,6 +104,8 @@ static COLD enum muster_status slow_boundary(struct muster_node *node, bool begi
         *err = why;
     if (must_leave(node, status))
         node_leave_process(node);
+    else
+        node_tell_error(node, &why);
     return status;
 }
 
@@ -115,11 +118,16 @@ static enum muster_status boundary(struct muster_node *node, void *call_arg,
 static COLD enum muster_status step_failed(struct muster_node *node, int code,
                                            struct muster_error *err)
 {
-    enum muster_status status = node->agent != NULL ? agent_step_failed(node->agent, code, err)
-                                                    : local_step_failed(node->local, code, err);
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status = node->agent != NULL ? agent_step_failed(node->agent, code, &why)
+                                                    : local_step_failed(node->local, code, &why);
 
+    if (err != NULL)
+        *err = why;
     if (must_leave(node, status))
         node_leave_process(node);
+    else
+        node_tell_error(node, &why);
     return status;
 }
 
@@ -204,13 +212,20 @@ enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
 
 enum muster_status muster_node_restore(muster_node_t *node, struct muster_error *ret_error)
 {
+    struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status;
 
     if (refused(node, false))
         return refuse(node, "muster_node_restore", ret_error);
-    status = node_restore(node, ret_error);
-    if (status != MUSTER_OK && must_leave(node, status))
+    status = node_restore(node, &why);
+    if (status == MUSTER_OK)
+        return MUSTER_OK;
+    if (ret_error != NULL)
+        *ret_error = why;
+    if (must_leave(node, status))
         node_leave_process(node);
+    else
+        node_tell_error(node, &why);
     return status;
 }
 
@@ -292,12 +307,17 @@ void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_i
 
 enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text)
 {
+    struct muster_error why;
+
     if (node == NULL)
         return MUSTER_E_ARGUMENT;
     if (gate_forked(node->gate))
         return MUSTER_E_FORKED;
     if (text == NULL)
         text = "the program reported a failure of its own";
+    error_set_code(&why, MUSTER_E_STEP, code, "%s", text);
+    why.step = gate_done(node->gate);
+    node_tell_error(node, &why);
     atomic_store(&node->failed, true);
     if (node->agent != NULL)
         return agent_fail(node->agent, code, text, NULL);
@@ -376,6 +396,7 @@ static enum muster_status close_with_broker(struct muster_node *node, int code,
     if (view.mode == VIEW_END && view.leave_restart)
         code = node->options.termination.restart_code;
     agent_leave(node->agent, why_leaving(node, &view, code), code);
+    supervised_leaves(&node->supervised);
     agent_view(node->agent, &view);
     if (view.mode != VIEW_END || !view.leave_restart)
         return MUSTER_OK;

@@ -24,6 +24,29 @@ void node_log(const struct muster_node *node, int level, const char *format, ...
     node->options.log(level, text, node->options.arg);
 }
 
+/* --- what the supervisor is told ------------------------------------------------------------------ */
+
+struct supervised_facts node_facts(const struct muster_node *node)
+{
+    return (struct supervised_facts){.job = node->job,
+                                     .role = wire_role_name(node->role),
+                                     .host = node->host,
+                                     .broker = node->broker,
+                                     .rank = node->rank,
+                                     .world_size = node->world_size,
+                                     .generation =
+                                         node->gate != NULL ? muster_node_generation(node) : 0,
+                                     .incarnation = node->incarnation};
+}
+
+void node_tell_error(struct muster_node *node, const struct muster_error *error)
+{
+    const struct supervised_facts facts = node_facts(node);
+
+    if (error->status != MUSTER_OK && error->status != MUSTER_PREEMPTED)
+        supervised_error(&node->supervised, &facts, error);
+}
+
 /* --- callbacks: from the node's form to the user's ----------------------------------------------- */
 
 static int call_save_fn(const struct save_order *order, const char *dir, void *arg)
@@ -201,6 +224,11 @@ static enum muster_status prepare_directory(struct muster_node *node, struct mus
     return fs_random_u64(&node->incarnation, err);
 }
 
+static void tell_ending(const struct muster_error *error, void *node)
+{
+    node_tell_error(node, error);
+}
+
 static enum muster_status open_agent(struct muster_node *node, struct muster_error *err)
 {
     const struct muster_node_options *o = &node->options;
@@ -232,8 +260,14 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .signal_count = node->signal_count,
         .sources = &node->sources,
         .save_every_steps = o->save_every_steps,
+        .ending = tell_ending,
+        .ending_arg = node,
     };
-    enum muster_status status = agent_open(&options, &node->agent, err);
+    const struct supervised_facts facts = node_facts(node);
+    enum muster_status status;
+
+    supervised_joins(&node->supervised, &facts); /* before HELLO: a death right after is known */
+    status = agent_open(&options, &node->agent, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -244,6 +278,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
         agent_destroy(&node->agent);
+        supervised_leaves(&node->supervised);
         node->gate = NULL;
     }
     return status;
@@ -291,6 +326,7 @@ static void give_up(struct muster_node *node, enum muster_status status)
         leave_preempted(node);
     else if (node->agent != NULL)
         agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
+    supervised_leaves(&node->supervised);
     agent_destroy(&node->agent);
     local_destroy(&node->local);
     free(node);
@@ -299,6 +335,7 @@ static void give_up(struct muster_node *node, enum muster_status status)
 enum muster_status muster_node_open(const struct muster_node_options *options,
                                     muster_node_t **ret_node, struct muster_error *ret_error)
 {
+    struct muster_error error = {.status = MUSTER_OK};
     struct muster_node *node;
     enum muster_status status;
 
@@ -309,20 +346,26 @@ enum muster_status muster_node_open(const struct muster_node_options *options,
     if (node == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for the node; free some");
     node->epoch = node->step_in_epoch = node->data_position = -1;
-    status = node_configure(node, options, ret_error);
+    node->rank = -1;
+    supervised_init(&node->supervised);
+    status = node_configure(node, options, &error);
     if (status == MUSTER_OK && node->identity_note[0] != '\0')
         node_log(node, 2, "%s", node->identity_note);
     if (status == MUSTER_OK)
-        status = prepare_directory(node, ret_error);
+        status = prepare_directory(node, &error);
     if (status == MUSTER_OK)
-        status = open_agent(node, ret_error);
+        status = open_agent(node, &error);
     if (status == MUSTER_E_BROKER && node->options.offline_ok)
-        status = open_local(node, ret_error);
+        status = open_local(node, &error);
     if (status == MUSTER_OK && !node->options.restore_later)
-        status = node_restore(node, ret_error);
-    if (status == MUSTER_OK)
+        status = node_restore(node, &error);
+    if (status == MUSTER_OK) {
         *ret_node = node;
-    else
-        give_up(node, status);
+        return MUSTER_OK;
+    }
+    node_tell_error(node, &error);
+    if (ret_error != NULL)
+        *ret_error = error;
+    give_up(node, status);
     return status;
 }

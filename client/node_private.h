@@ -7,6 +7,7 @@
 
 #include "node/agent.h"
 #include "node/local.h"
+#include "node/supervised.h"
 
 #include <stdatomic.h>
 
@@ -38,6 +39,7 @@ struct muster_node {
     bool join_timeout_default; /* the option was 0 */
     bool restored;
     bool exited; /* exit_fn was called and returned */
+    struct supervised supervised;
     int64_t resumed_step;
     int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
 };
@@ -52,6 +54,11 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
 
 /* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */
 void node_leave_process(struct muster_node *node);
+
+/* An error that ends the node: into the supervisor's error file. Nothing else counts as one: not a
+ * refused call, a preemption, a call in a forked child. */
+void node_tell_error(struct muster_node *node, const struct muster_error *error);
+struct supervised_facts node_facts(const struct muster_node *node);
 
 void node_log(const struct muster_node *node, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -40,6 +40,12 @@ static void exit_if_wanted(struct agent *agent)
 {
     if (!agent->exit_wanted)
         return;
+    if (agent->options.ending != NULL && !agent->exit_restart) {
+        struct member_view view;
+
+        agent_view(agent, &view);
+        agent->options.ending(&view.end, agent->options.ending_arg);
+    }
     link_close(&agent->link); /* what was said to the broker gets its time to leave */
     tell_stop(&agent->tell, AGENT_CLOSE_MS);
     _exit(agent->exit_restart ? agent->options.member.restart_code : EXIT_FAILURE);

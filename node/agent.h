@@ -35,6 +35,9 @@ struct agent_options {
     const struct source_list
         *sources;             /* borrowed for open; NULL = signals and the callback alone */
     int64_t save_every_steps; /* 0 = none */
+    /* agent thread, mutex free: what MEMBER_EXIT_PROCESS ends the process for, just before. NULL = nobody */
+    void (*ending)(const struct muster_error *error, void *ending_arg);
+    void *ending_arg;
 };
 
 /* Starts the thread and the connection; does not wait for the broker. Statuses of link_open and

@@ -1,0 +1,55 @@
+/* supervised - what a node tells the supervisor that started its process, by two small files.
+ *
+ *   MUSTER_ERROR_FILE         why this process ends: one JSON object, written once, at the first
+ *                             error that ends the node (its own step, fail, or any MUSTER_E_*)
+ *   TORCHELASTIC_ERROR_FILE   the same object, unless torchrun's own file is there already
+ *   MUSTER_LIFE_FILE          which node lives in this process, under a lock that the kernel takes
+ *                             away with the process: whoever finds the file unlocked and not empty
+ *                             knows that the process died without leaving the job
+ *
+ * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role, rank,
+ * world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name), code, step
+ * (-1: none), error_rank (whose failure it is), text, unix_ms, and `message` as torchrun reads it.
+ * Never: an error of its own: a file that cannot be written is done without. Nothing in a forked
+ * child (its callers see to that; the lock is not inherited). */
+#ifndef NODE_SUPERVISED_H
+#define NODE_SUPERVISED_H
+
+#include "node/shard/fs.h"
+
+#include <stdatomic.h>
+
+/* Who speaks. Strings are borrowed for the call. */
+struct supervised_facts {
+    const char *job;
+    const char *role;
+    const char *host;
+    const char *broker;
+    int rank;
+    int world_size;
+    uint64_t generation; /* 0: none yet */
+    uint64_t incarnation;
+};
+
+struct supervised {
+    char error_path[FS_PATH_MAX]; /* "": not asked for */
+    char torch_path[FS_PATH_MAX];
+    char life_path[FS_PATH_MAX];
+    int life_fd; /* -1: none */
+    atomic_bool told;
+};
+
+/* Reads the three variables. Before the node's threads start: getenv is not safe beside setenv. */
+void supervised_init(struct supervised *supervised);
+
+/* The node begins to speak to the broker. One node a process is told of: the first. */
+void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts);
+
+/* It left, or will never be a member. NULL-safe, also before init's. */
+void supervised_leaves(struct supervised *supervised);
+
+/* The first call writes, later ones do nothing. Any thread. */
+void supervised_error(struct supervised *supervised, const struct supervised_facts *facts,
+                      const struct muster_error *error);
+
+#endif
