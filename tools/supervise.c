@@ -82,6 +82,21 @@ void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, 
         now->deadline_ms = now_ms + wait_ms;
 }
 
+static bool is_failure(enum supervise_kind kind)
+{
+    return kind == SUPERVISE_FAILED || kind == SUPERVISE_SIGNALLED;
+}
+
+void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
+{
+    enum supervise_kind kind = kind_of(sup, exit);
+
+    if (!is_failure(kind) || !is_failure(sup->now.cause_kind))
+        return;
+    sup->now.cause_kind = kind;
+    sup->now.cause = *exit;
+}
+
 static bool told_to_end(struct supervise *sup, int signo, int64_t now_ms)
 {
     uint64_t bit = UINT64_C(1) << signo;

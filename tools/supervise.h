@@ -2,7 +2,8 @@
  * Owns: the exit codes' meaning, the counts of launches, preemptions and failures, the deadlines.
  * Never: a process, a signal sent, a clock, a file, a message printed. Time and exits come in as
  * arguments; orders and verdicts come out. cmd_run.c carries them out.
- * Invariants: the first exit of a launch that is not 0 is its cause and never changes; one launch
+ * Invariants: the first exit of a launch that is not 0 is its cause (only supervise_blame, at the
+ * launch's end, names another failure in its place); one launch
  * is counted as a preemption or as a failure, never as both; every wait it orders has an end. */
 #ifndef TOOLS_SUPERVISE_H
 #define TOOLS_SUPERVISE_H
@@ -121,6 +122,10 @@ void supervise_begin(struct supervise *sup, int64_t now_ms);
 
 /* One rank ended. */
 void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, int64_t now_ms);
+
+/* Another rank's failure came before the first exit: that one is the cause. Ignored unless both are
+ * failures: a launch stays a preemption or a failure, as its first exit said. */
+void supervise_blame(struct supervise *sup, const struct supervise_exit *exit);
 
 /* `muster run` itself received signo. True: send it to every rank that runs. SIGTERM, SIGINT and
  * SIGHUP are passed on once each (a scheduler may send two within milliseconds); SIGUSR1 and

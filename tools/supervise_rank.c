@@ -62,8 +62,22 @@ static void env_set(const char *name, int value)
     setenv(name, text, 1);
 }
 
+static void env_path(const char *name, const char *path)
+{
+    if (path[0] == '\0')
+        unsetenv(name); /* an outer supervisor's is not ours to write to */
+    else
+        setenv(name, path, 1);
+}
+
 static void child_environment(const struct rank_process *rank, const struct rank_command *command)
 {
+    char path[FILES_PATH_MAX];
+
+    files_error_path(command->files, rank->rank, path);
+    env_path("MUSTER_ERROR_FILE", path);
+    files_life_path(command->files, rank->rank, path);
+    env_path("MUSTER_LIFE_FILE", path);
     setenv("MUSTER_JOB", command->job, 1);
     if (command->broker != NULL)
         setenv("MUSTER_BROKER", command->broker, 1);

@@ -9,6 +9,7 @@
 
 #include "schema/status.h"
 #include "tools/supervise.h"
+#include "tools/supervise_files.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@ struct rank_command {
     int world_size;
     int restart_count;
     int restart_code;
+    const struct files *files;
     sigset_t mask; /* what the ranks are started with */
     void (*on_sigpipe)(int);
 };
@@ -37,7 +39,8 @@ struct rank_process {
 
 /* Starts the rank in its own process group, with stdin from /dev/null, its output into two new
  * pipes, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE, MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE,
- * MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE and MUSTER_BROKER in its environment. It dies with us
+ * MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE, MUSTER_BROKER, MUSTER_ERROR_FILE and MUSTER_LIFE_FILE
+ * in its environment. It dies with us
  * (PR_SET_PDEATHSIG). A program that cannot be executed shows at its end, not here.
  * The two descriptors are the caller's. */
 enum muster_status rank_start(struct rank_process *rank, const struct rank_command *command,

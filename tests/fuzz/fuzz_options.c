@@ -134,13 +134,13 @@ static bool try_run(struct command *command)
     bool taken;
 
     memcpy(words, command->words, sizeof words);
-    taken = options_read(&options, command->words_count, words, &code);
+    taken = run_options_read(&options, command->words_count, words, &code);
 
     if (!taken) {
         must(code == TOOL_USAGE || code == TOOL_DONE);
         return true;
     }
-    must(options.count >= 0 && options.count <= RANKS_MAX);
+    must(options.count >= 0 && options.count <= RUN_RANKS_MAX);
     must(options.restart_code >= 1 && options.restart_code <= 255);
     must(options.argv[0] != NULL);
     taken = identity_take(&run, &options);
@@ -150,6 +150,8 @@ static bool try_run(struct command *command)
         must(run.ranks[run.rank_count - 1].rank < run.command.world_size);
     }
     free(run.ranks);
+    free(run.ends);
+    free(run.tellers);
     return !taken;
 }
 

@@ -479,6 +479,38 @@ static void a_failure_before_the_signal_still_asks_for_its_restart(void **state)
     assert_int_equal(supervise_end(&sup, NULL, START_MS + 10).exit_code, 42);
 }
 
+/* A rank that left because of another is not to blame for the end of the launch. */
+static void the_failure_that_came_first_is_the_cause(void **state)
+{
+    struct supervise sup = fresh(2);
+    struct supervise_exit other = code(1, 9), preempted = code(1, 42);
+    struct supervise_verdict verdict;
+
+    (void)state;
+    sup.policy.max_failures = 0;
+    gone(&sup, code(0, 1), 10);
+    gone(&sup, other, 20);
+    supervise_blame(&sup, &preempted); /* not a failure: nothing changes */
+    assert_int_equal(sup.now.cause.rank, 0);
+    supervise_blame(&sup, &other);
+    verdict = supervise_end(&sup, NULL, START_MS + 30);
+    assert_int_equal(verdict.exit_code, 9);
+    assert_int_equal(sup.now.cause.rank, 1);
+}
+
+/* Nor can a failure be put in the place of a preemption: that one is restarted without limit. */
+static void a_preemption_stays_one(void **state)
+{
+    struct supervise sup = fresh(2);
+    struct supervise_exit other = code(1, 9);
+
+    (void)state;
+    gone(&sup, code(0, 42), 10);
+    gone(&sup, other, 20);
+    supervise_blame(&sup, &other);
+    assert_true(supervise_end(&sup, NULL, START_MS + 30).reason == SUPERVISE_BY_PREEMPTION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +540,8 @@ int main(void)
         cmocka_unit_test(a_second_interrupt_kills_unless_it_is_the_firsts_echo),
         cmocka_unit_test(user_signals_are_forwarded_each_time),
         cmocka_unit_test(an_old_user_signal_is_forgotten),
+        cmocka_unit_test(the_failure_that_came_first_is_the_cause),
+        cmocka_unit_test(a_preemption_stays_one),
         cmocka_unit_test(a_failure_before_the_signal_still_asks_for_its_restart),
     };
 
