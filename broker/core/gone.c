@@ -34,7 +34,8 @@ void gone_heard(struct peer *peer)
 void gone_tick(struct core *core, struct peer *peer)
 {
     int64_t bound_ms = peer->gone_state == GONE_TOLD ? GONE_FLIGHT_MS : GONE_PING_MS;
-    char why[128];
+    int64_t age = core->now - peer->heard_boot_ms;
+    char how[64], why[160];
 
     if (peer->gone_state == GONE_NONE)
         return;
@@ -51,9 +52,11 @@ void gone_tick(struct core *core, struct peer *peer)
         return;
     }
     if (peer->gone_signo != 0)
-        snprintf(why, sizeof why, "its supervisor saw it killed by signal %u", peer->gone_signo);
+        snprintf(how, sizeof how, "killed by signal %u", peer->gone_signo);
     else
-        snprintf(why, sizeof why, "its supervisor saw it end with exit code %lld, without leaving",
+        snprintf(how, sizeof how, "end with exit code %lld, without leaving",
                  (long long)peer->gone_code);
+    snprintf(why, sizeof why, "its supervisor saw it %s; it was last heard %lld.%01lld s ago", how,
+             (long long)(age / 1000), (long long)(age % 1000 / 100));
     roster_lost(core, peer, why);
 }

@@ -63,7 +63,7 @@ static void a_death_is_known_after_one_ping_in_vain(void **state)
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
     assert_string_equal(core_event(f, EVENT_NODE_LOST)->text,
                         "rank 1 (process 4001 on host) was lost after step 0: its supervisor saw "
-                        "it killed by signal 9");
+                        "it killed by signal 9; it was last heard 0.1 s ago");
 }
 
 static void who_answers_the_ping_lives(void **state)
