@@ -351,12 +351,12 @@ static void describe_limit(const struct supervise *sup, enum supervise_reason re
 {
     switch (reason) {
     case SUPERVISE_BY_MAX_FAILURES:
-        snprintf(text, size, "; %d failures, --max-failures is %d", sup->failure_count,
-                 sup->policy.max_failures);
+        snprintf(text, size, "; %d failure%s, --max-failures is %d", sup->failure_count,
+                 sup->failure_count == 1 ? "" : "s", sup->policy.max_failures);
         break;
     case SUPERVISE_BY_MAX_PREEMPTIONS:
-        snprintf(text, size, "; %d preemptions, --max-preemptions is %d", sup->preemption_count,
-                 sup->policy.max_preemptions);
+        snprintf(text, size, "; %d preemption%s, --max-preemptions is %d", sup->preemption_count,
+                 sup->preemption_count == 1 ? "" : "s", sup->policy.max_preemptions);
         break;
     case SUPERVISE_BY_STALL:
         snprintf(text, size, "; %d restarts in a row brought no newer checkpoint",

@@ -28,8 +28,17 @@ another restart code|75 0|--restart-code 75 --max-failures 0|0|2
 42 is then a failure|42 0|--restart-code 75 --max-failures 0|42|1
 slurm's preset|75 0|--restart-preset slurm --max-failures 0|0|2
 kubeflow's preset|143 0|--restart-preset kubeflow --max-failures 0|0|2
+the preset signal|143 0|--restart-preset signal --max-failures 0|0|2
 no progress, three restarts|42 42 42 42 0||1|4
 TABLE
+
+# The preset signal: dies of the signal, which a shell shows as 128 + 15 and the kernel as WTERMSIG.
+run --restart-preset signal --max-preemptions 0 -- bash -c 'exit 143'
+expect_code 143 "the preset signal"
+"$MUSTER" run --restart-preset signal -- bash -c 'trap "exit 143" TERM; kill -TERM $PPID; sleep 20 & wait' 2>"$dir/err" &
+pid=$!
+wait -f $pid
+kill -l $? | grep -qx TERM || fail "the preset signal: not ended by SIGTERM"
 
 run --max-failures 0 -- bash -c 'kill -SEGV $$'
 expect_code 139 "killed by a signal"

@@ -39,7 +39,7 @@ struct trainer {
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
     int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler,
-        say_every;
+        say_every, fail_text;
     const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
@@ -111,6 +111,7 @@ static const struct {
     {"--host-handler", &trainer.host_handler},
     {"--evaluator-rank", &trainer.evaluator_rank}, /* it hears events, and takes no step */
     {"--say-every", &trainer.say_every},
+    {"--fail-text", &trainer.fail_text}, /* with --mode 1: bytes of the failure's text */
 };
 
 static const struct {
@@ -413,6 +414,16 @@ static int meet_first(struct trainer *t)
 
 /* --- one life ------------------------------------------------------------------------------------ */
 
+/* What the loop says of its own failure: a sentence, or characters of three bytes after one of one. */
+static void tell_failure(struct trainer *t, int code)
+{
+    static char text[65536] = "x";
+
+    while (strlen(text) + 3 <= (size_t)t->fail_text && t->fail_text < (int64_t)sizeof text)
+        strcat(text, "\xe2\x82\xac");
+    muster_node_fail(t->node, code, t->fail_text > 0 ? text : "the loop's own step failed");
+}
+
 static enum muster_status one_call(struct trainer *t, struct muster_error *error)
 {
     enum muster_status status;
@@ -423,7 +434,7 @@ static enum muster_status one_call(struct trainer *t, struct muster_error *error
     if (t->mode == MODE_CHECK) {
         code = train_step(t);
         if (code != 0)
-            muster_node_fail(t->node, code, "the loop's own step failed");
+            tell_failure(t, code);
         return muster_node_save_if_preempted(t->node, t, error);
     }
     status = muster_node_scope_enter(t->node, error);
