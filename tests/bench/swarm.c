@@ -1,0 +1,351 @@
+/* swarm - the nodes: sockets and the real wire protocol; see swarm.h. */
+#include "tests/bench/swarm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 30000
+#define QUIET_MS 30 /* nothing came for so long: everybody rests */
+
+pid_t bench_server; /* musterd or the floor's echo; 0 = none */
+
+void bench_stop_server(int signo)
+{
+    if (bench_server <= 0)
+        return;
+    kill(bench_server, signo);
+    waitpid(bench_server, NULL, 0);
+    bench_server = 0;
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...)
+{
+    va_list args;
+
+    fputs("bench: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    bench_stop_server(SIGKILL);
+    exit(EXIT_FAILURE);
+}
+
+double bench_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* --- the swarm: sockets ---------------------------------------------------------------------------- */
+
+static void *connected(void *context, int type, const char *endpoint)
+{
+    void *socket = zmq_socket(context, type);
+    int none = 0;
+
+    if (socket == NULL || zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none) != 0 ||
+        zmq_connect(socket, endpoint) != 0)
+        bench_die("cannot connect to %s: %s", endpoint, zmq_strerror(errno));
+    return socket;
+}
+
+void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events)
+{
+    memset(swarm, 0, sizeof *swarm);
+    arena_init(&swarm->arena, 0);
+    swarm->count = count;
+    swarm->context = zmq_ctx_new();
+    swarm->nodes = calloc(count, sizeof *swarm->nodes);
+    swarm->items = calloc(2 * count, sizeof *swarm->items);
+    if (swarm->context == NULL || swarm->nodes == NULL || swarm->items == NULL)
+        bench_die("no memory");
+    zmq_ctx_set(swarm->context, ZMQ_MAX_SOCKETS, (int)(2 * count + 16));
+    for (size_t i = 0; i < count; i++) {
+        struct node *node = &swarm->nodes[i];
+
+        node->rank = i;
+        node->dealer = connected(swarm->context, ZMQ_DEALER, commands);
+        node->sub = connected(swarm->context, ZMQ_SUB, events);
+        if (zmq_setsockopt(node->sub, ZMQ_SUBSCRIBE, "bench", sizeof "bench") != 0)
+            bench_die("cannot subscribe: %s", zmq_strerror(errno));
+        swarm->items[2 * i] = (zmq_pollitem_t){.socket = node->dealer, .events = ZMQ_POLLIN};
+        swarm->items[2 * i + 1] = (zmq_pollitem_t){.socket = node->sub, .events = ZMQ_POLLIN};
+    }
+}
+
+void swarm_close(struct swarm *swarm)
+{
+    for (size_t i = 0; i < swarm->count; i++) {
+        zmq_close(swarm->nodes[i].dealer);
+        zmq_close(swarm->nodes[i].sub);
+    }
+    zmq_ctx_term(swarm->context);
+    arena_free(&swarm->arena);
+    free(swarm->nodes);
+    free(swarm->items);
+}
+
+/* Sends from a DEALER or publishes; a full queue means that nobody reads any more. */
+static void put(void *socket, const void *bytes, size_t size, int flags)
+{
+    if (zmq_send(socket, bytes, size, flags | ZMQ_DONTWAIT) < 0)
+        bench_die("cannot send: %s", zmq_strerror(errno));
+}
+
+static void take_all(struct swarm *swarm, struct node *node, void *socket)
+{
+    zmq_msg_t part;
+
+    zmq_msg_init(&part);
+    while (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) >= 0) {
+        if (zmq_msg_more(&part))
+            continue; /* the topic; the frame follows */
+        if (socket == node->sub && !node->heard_topic) {
+            node->heard_topic = true;
+            swarm->heard_topic++;
+        }
+        swarm->take(swarm, node, zmq_msg_data(&part), zmq_msg_size(&part));
+    }
+    zmq_msg_close(&part);
+}
+
+static void heartbeats(struct swarm *swarm, bool everybody);
+
+/* What is there for all nodes; false: nothing came within timeout_ms. */
+bool swarm_pump(struct swarm *swarm, long timeout_ms)
+{
+    int ready = zmq_poll(swarm->items, (int)(2 * swarm->count), timeout_ms);
+
+    for (size_t i = 0; ready > 0 && i < 2 * swarm->count; i++)
+        if (swarm->items[i].revents & ZMQ_POLLIN)
+            take_all(swarm, &swarm->nodes[i / 2], swarm->items[i].socket);
+    heartbeats(swarm, false);
+    return ready > 0;
+}
+
+void swarm_await(struct swarm *swarm, const size_t *counter, const char *what)
+{
+    double until = bench_now_ms() + PATIENCE_MS;
+
+    while (*counter < swarm->count) {
+        swarm_pump(swarm, 100);
+        if (bench_now_ms() > until)
+            bench_die("%zu of %zu nodes waited in vain: %s", swarm->count - *counter, swarm->count,
+                      what);
+    }
+}
+
+/* --- the swarm: the protocol -------------------------------------------------------------------------- */
+
+struct wire_msg swarm_message(enum wire_type type)
+{
+    struct wire_msg message;
+
+    memset(&message, 0, sizeof message);
+    message.type = type;
+    return message;
+}
+
+void swarm_say(struct swarm *swarm, struct node *node, struct wire_msg *message)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    size_t size;
+
+    message->up = (struct wire_up){.request = wire_is_request(message->type) ? ++node->request : 0,
+                                   .job = "bench",
+                                   .role = node->rank == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                   .rank = node->rank,
+                                   .incarnation = node->incarnation,
+                                   .generation = node->generation,
+                                   .broker_epoch = swarm->broker_epoch,
+                                   .applied_seq = node->applied_seq};
+    size = wire_encode(message, frame, sizeof frame);
+    if (size == 0)
+        bench_die("%s cannot be encoded", wire_type_name(message->type));
+    node->acknowledge = false;
+    put(node->dealer, frame, size, 0);
+}
+
+static void heartbeat(struct swarm *swarm, struct node *node)
+{
+    struct wire_msg message = swarm_message(WIRE_HEARTBEAT);
+
+    message.u.heartbeat.phase = PHASE_STEPPING;
+    swarm_say(swarm, node, &message);
+}
+
+/* Those that applied an event and had nothing to say since, as a real node; all once a second. */
+static void heartbeats(struct swarm *swarm, bool everybody)
+{
+    int64_t now = (int64_t)bench_now_ms();
+
+    if (now - swarm->heartbeat_ms >= HEARTBEAT_MS) {
+        swarm->heartbeat_ms = now;
+        everybody = true;
+    }
+    for (size_t i = 0; i < swarm->count; i++)
+        if (swarm->nodes[i].joined && (everybody || swarm->nodes[i].acknowledge))
+            heartbeat(swarm, &swarm->nodes[i]);
+}
+
+static void restore(struct swarm *swarm, struct node *node)
+{
+    struct wire_msg message = swarm_message(WIRE_RESTORED);
+
+    if (node->restored)
+        return;
+    node->restored = true; /* from the start: checkpoint 0, step 0 */
+    swarm_say(swarm, node, &message);
+}
+
+static void apply(struct swarm *swarm, struct node *node, const struct wire_event *event)
+{
+    if (event->kind == EVENT_RESUME)
+        restore(swarm, node);
+    else if (event->kind == EVENT_STARTED)
+        swarm->started++;
+    else
+        swarm->bench->apply(swarm, node, event);
+}
+
+static void take_event(struct swarm *swarm, struct node *node, const struct wire_event *event)
+{
+    struct wire_msg ask = swarm_message(WIRE_EVENTS_GET);
+
+    if (!node->joined || event->seq <= node->applied_seq)
+        return;
+    if (event->seq > node->applied_seq + 1) {
+        ask.u.events_get.from_seq = node->applied_seq + 1;
+        swarm_say(swarm, node, &ask);
+        return;
+    }
+    node->applied_seq = event->seq;
+    node->acknowledge = true;
+    apply(swarm, node, event);
+}
+
+void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size)
+{
+    struct wire_msg message;
+    struct muster_error err;
+
+    arena_reset(&swarm->arena);
+    if (wire_decode(frame, size, &swarm->arena, &message, &err) != MUSTER_OK)
+        bench_die("a frame of musterd is not understood: %s", err.text);
+    switch (message.type) {
+    case WIRE_WELCOME:
+        node->generation = message.u.welcome.generation;
+        swarm->broker_epoch = message.down.broker_epoch;
+        break;
+    case WIRE_SNAPSHOT:
+        node->joined = true;
+        node->applied_seq = message.u.snapshot.seq;
+        if (message.u.snapshot.resume_ready)
+            restore(swarm, node);
+        break;
+    case WIRE_EVENT:
+        take_event(swarm, node, &message.u.event);
+        break;
+    case WIRE_PING:
+        heartbeat(swarm, node);
+        break;
+    case WIRE_ACK:
+        if (message.u.ack.code != MUSTER_OK)
+            bench_die("musterd answered %s: %s",
+                      muster_status_name((enum muster_status)message.u.ack.code),
+                      message.u.ack.text);
+        swarm->left += swarm->ended == swarm->count && message.u.ack.request == node->request;
+        break;
+    case WIRE_REFUSED:
+        bench_die("musterd refused rank %llu: %s", (unsigned long long)node->rank,
+                  message.u.refused.text);
+        break;
+    default:
+        break;
+    }
+}
+
+static void hello(struct swarm *swarm, struct node *node, uint64_t launch)
+{
+    struct wire_msg message = swarm_message(WIRE_HELLO);
+
+    node->incarnation = launch << 32 | (node->rank + 1);
+    node->generation = node->request = node->applied_seq = 0;
+    node->joined = node->restored = false;
+    message.u.hello.nonce = node->incarnation;
+    message.u.hello.world_size = swarm->count;
+    message.u.hello.host = "bench";
+    message.u.hello.pid = (uint64_t)getpid();
+    message.u.hello.layout = LAYOUT_REPLICATED;
+    message.u.hello.checkpoint_dir = "/bench";
+    swarm_say(swarm, node, &message);
+}
+
+/* A SUB that heard something on its topic hears what follows. */
+static void await_topic(struct swarm *swarm)
+{
+    double until = bench_now_ms() + PATIENCE_MS;
+
+    while (swarm->heard_topic < swarm->count && bench_now_ms() < until) {
+        struct wire_msg message = swarm_message(WIRE_PROBE_GET);
+
+        message.u.probe_get.nonce = 1;
+        swarm_say(swarm, &swarm->nodes[0], &message);
+        swarm_pump(swarm, 10);
+    }
+    swarm_await(swarm, &swarm->heard_topic, "for the echo on their topic");
+}
+
+void swarm_quiet(struct swarm *swarm)
+{
+    while (swarm_pump(swarm, QUIET_MS))
+        continue;
+}
+
+void swarm_join(struct swarm *swarm, uint64_t launch)
+{
+    swarm->started = swarm->decided = swarm->ended = swarm->left = 0;
+    for (size_t i = 0; i < swarm->count; i++)
+        hello(swarm, &swarm->nodes[i], launch);
+    swarm_await(swarm, &swarm->started, "for all ranks to be restored");
+    await_topic(swarm);
+    swarm_quiet(swarm);
+}
+
+void swarm_leave(struct swarm *swarm, enum wire_leave_why why)
+{
+    for (size_t i = 0; i < swarm->count; i++) {
+        struct wire_msg leave = swarm_message(WIRE_LEAVE);
+
+        leave.u.leave.why = why;
+        swarm_say(swarm, &swarm->nodes[i], &leave);
+        swarm->nodes[i].joined = false;
+    }
+    swarm_await(swarm, &swarm->left, "for the answer to LEAVE");
+}
+
+void floor_say(struct node *node, char kind)
+{
+    uint8_t bytes[HEAD_BYTES] = {(uint8_t)kind};
+
+    put(node->dealer, bytes, sizeof bytes, 0);
+}

@@ -1,0 +1,95 @@
+/* swarm - N simulated nodes of one process against a real musterd over TCP on this host, for benchmarks
+ * of how fast something reaches all of them; and the floor beside it: messages of the same number and
+ * size through a bare ROUTER and PUB. One thread serves all nodes, so its work is part of the time. */
+#ifndef TESTS_BENCH_SWARM_H
+#define TESTS_BENCH_SWARM_H
+
+#include "schema/wire.h"
+
+#include <sys/types.h>
+#include <zmq.h>
+
+#define HEAD_BYTES 60
+
+struct node {
+    void *dealer;
+    void *sub;
+    uint64_t rank;
+    uint64_t incarnation;
+    uint64_t generation;
+    uint64_t request; /* last number given */
+    uint64_t applied_seq;
+    bool heard_topic; /* its SUB works */
+    bool joined;      /* SNAPSHOT taken */
+    bool restored;
+    bool acknowledge; /* applied events, and said nothing since */
+};
+
+struct bench;
+
+struct swarm {
+    void *context;
+    struct node *nodes;
+    size_t count;
+    zmq_pollitem_t *items; /* each node's DEALER, then its SUB */
+    void (*take)(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
+    const struct bench *bench;
+    struct arena arena;
+    uint64_t broker_epoch;
+    uint64_t round;
+    int64_t heartbeat_ms;
+    double decided_ms; /* when the last of them had it */
+    /* how many nodes are that far */
+    size_t heard_topic;
+    size_t started;
+    size_t decided;
+    size_t ended;
+    size_t left;
+};
+
+/* What one benchmark is. */
+struct bench {
+    const char *name;
+    const char *musterd;   /* unless MUSTERD says another */
+    const char *directory; /* of the database on disk, unless told */
+    /* an event was applied by a node; resume and started are served already */
+    void (*apply)(struct swarm *swarm, struct node *node, const struct wire_event *event);
+    /* one launch of all nodes; returns the milliseconds that count */
+    double (*once)(struct swarm *swarm, uint64_t launch);
+    /* the floor: the server's answers to a frame of kind `frame[0]` of count nodes; and a node's */
+    void (*floor_serve)(void *pub, char kind, size_t count);
+    void (*floor_take)(struct swarm *swarm, struct node *node, char kind);
+};
+
+/* The main program: usage NAME [ROUNDS [DIRECTORY]]; one JSON object on stdout, milliseconds. Each figure
+ * is the median of the rounds:
+ *   floor    see above: no decoding, no decision, no database
+ *   memory   musterd with its database on /dev/shm, where fsync costs nothing (musterd has no switch
+ *            that leaves it out)
+ *   disk     musterd with its database in DIRECTORY (default: the build tree) */
+int bench_main(const struct bench *bench, int argc, char **argv);
+
+__attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *format, ...);
+double bench_now_ms(void);
+
+/* Parts of a launch. */
+struct wire_msg swarm_message(enum wire_type type);
+void swarm_say(struct swarm *swarm, struct node *node, struct wire_msg *message);
+void swarm_join(struct swarm *swarm, uint64_t launch); /* HELLO of all, until all rest */
+void swarm_await(struct swarm *swarm, const size_t *counter, const char *what); /* of all nodes */
+void swarm_leave(struct swarm *swarm, enum wire_leave_why why);
+
+/* Parts of the floor. */
+void floor_publish(void *pub, char kind, size_t size);
+void floor_say(struct node *node, char kind);
+
+/* Inside swarm*.c. */
+extern pid_t bench_server; /* musterd or the floor's echo; 0 = none */
+void bench_stop_server(int signo);
+void swarm_open(struct swarm *swarm, size_t count, const char *commands, const char *events);
+void swarm_close(struct swarm *swarm);
+void swarm_take_frame(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size);
+bool swarm_pump(struct swarm *swarm, long timeout_ms);
+void swarm_quiet(struct swarm *swarm);
+
+#endif

@@ -1,0 +1,295 @@
+/* swarm_run - the floor, musterd's start, the figures and their printing; see swarm.h. */
+#include "tests/bench/swarm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS_DEFAULT 21
+#define ROUNDS_LIMIT 1000
+#define PATIENCE_MS 30000
+#define ENDPOINT_BYTES 128
+#define TMPFS 0x01021994
+
+/* --- the floor --------------------------------------------------------------------------------------------- */
+
+void floor_publish(void *pub, char kind, size_t size)
+{
+    static uint8_t bytes[WIRE_FRAME_MAX];
+
+    bytes[0] = (uint8_t)kind;
+    zmq_send(pub, "bench", sizeof "bench", ZMQ_SNDMORE);
+    zmq_send(pub, bytes, size, 0);
+}
+
+static void echo_serve(const struct bench *bench, void *router, void *pub, size_t count)
+{
+    uint8_t from[256], frame[512], answer[HEAD_BYTES] = {'a'};
+
+    for (;;) {
+        int from_size = zmq_recv(router, from, sizeof from, 0);
+
+        if (from_size < 0 || zmq_recv(router, frame, sizeof frame, 0) < 0)
+            _exit(EXIT_FAILURE);
+        if (frame[0] == 'p') { /* for await_topic's like */
+            floor_publish(pub, 'p', 1);
+            continue;
+        }
+        zmq_send(router, from, (size_t)from_size, ZMQ_SNDMORE);
+        zmq_send(router, answer, sizeof answer, 0);
+        bench->floor_serve(pub, (char)frame[0], count);
+    }
+}
+
+static void echo_start(const struct bench *bench, size_t count, char commands[ENDPOINT_BYTES],
+                       char events[ENDPOINT_BYTES])
+{
+    int ends[2];
+
+    if (pipe(ends) != 0 || (bench_server = fork()) < 0)
+        bench_die("cannot start the floor: %s", strerror(errno));
+    if (bench_server == 0) {
+        char both[2][ENDPOINT_BYTES] = {{0}};
+        size_t size = ENDPOINT_BYTES;
+        void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER),
+             *pub = zmq_socket(context, ZMQ_PUB);
+
+        if (zmq_bind(router, "tcp://127.0.0.1:*") != 0 || zmq_bind(pub, "tcp://127.0.0.1:*") != 0)
+            _exit(EXIT_FAILURE);
+        zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, both[0], &size);
+        size = ENDPOINT_BYTES;
+        zmq_getsockopt(pub, ZMQ_LAST_ENDPOINT, both[1], &size);
+        if (write(ends[1], both, sizeof both) != (ssize_t)sizeof both)
+            _exit(EXIT_FAILURE);
+        echo_serve(bench, router, pub, count);
+    }
+    close(ends[1]);
+    if (read(ends[0], commands, ENDPOINT_BYTES) != ENDPOINT_BYTES ||
+        read(ends[0], events, ENDPOINT_BYTES) != ENDPOINT_BYTES)
+        bench_die("the floor did not start");
+    close(ends[0]);
+}
+
+static void take_floor(struct swarm *swarm, struct node *node, const uint8_t *frame, size_t size)
+{
+    (void)size;
+    swarm->bench->floor_take(swarm, node, (char)frame[0]);
+}
+
+static double floor_once(struct swarm *swarm, uint64_t launch)
+{
+    double until = bench_now_ms() + PATIENCE_MS, began_ms;
+
+    while (swarm->heard_topic < swarm->count && bench_now_ms() < until) {
+        floor_say(&swarm->nodes[0], 'p');
+        swarm_pump(swarm, 10);
+    }
+    swarm_quiet(swarm);
+    swarm->decided = 0;
+    began_ms = bench_now_ms();
+    floor_say(&swarm->nodes[launch % swarm->count], 'n');
+    swarm_await(swarm, &swarm->decided, "for the floor's answer");
+    return swarm->decided_ms - began_ms;
+}
+
+/* --- runs ------------------------------------------------------------------------------------------------------ */
+
+struct figure {
+    double median;
+    double worst;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static struct figure figure_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return (struct figure){values[count / 2], values[count - 1]};
+}
+
+static struct figure run_rounds(struct swarm *swarm, size_t rounds,
+                                double (*once)(struct swarm *, uint64_t))
+{
+    static double times[ROUNDS_LIMIT];
+
+    once(swarm, 1); /* connections, caches and the database's file are warm then */
+    for (size_t i = 0; i < rounds; i++)
+        times[i] = once(swarm, i + 2);
+    return figure_of(times, rounds);
+}
+
+static struct figure measure_floor(const struct bench *bench, size_t count, size_t rounds)
+{
+    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
+    struct swarm swarm;
+    struct figure figure;
+
+    echo_start(bench, count, commands, events);
+    swarm_open(&swarm, count, commands, events);
+    swarm.take = take_floor;
+    swarm.bench = bench;
+    figure = run_rounds(&swarm, rounds, floor_once);
+    swarm_close(&swarm);
+    bench_stop_server(SIGKILL);
+    return figure;
+}
+
+/* watch: an inotify descriptor of the file's directory, made before the server was started. Ends
+ * early when the server does. */
+static void await_port_file(int watch, const char *path, char commands[ENDPOINT_BYTES],
+                            char events[ENDPOINT_BYTES])
+{
+    struct pollfd items[] = {
+        {.fd = watch, .events = POLLIN},
+        {.fd = (int)syscall(SYS_pidfd_open, bench_server, 0), .events = POLLIN}};
+    char seen[4096];
+    double until = bench_now_ms() + PATIENCE_MS;
+    FILE *file;
+
+    while ((file = fopen(path, "re")) == NULL) {
+        int ready = poll(items, 2, (int)fmax(until - bench_now_ms(), 0));
+
+        if (ready <= 0 || items[1].revents != 0 || read(watch, seen, sizeof seen) < 0)
+            bench_die("musterd did not start; what it said is above");
+    }
+    close(items[1].fd);
+    if (fgets(commands, ENDPOINT_BYTES, file) == NULL ||
+        fgets(events, ENDPOINT_BYTES, file) == NULL)
+        bench_die("musterd wrote no endpoints to %s", path);
+    commands[strcspn(commands, "\n")] = events[strcspn(events, "\n")] = '\0';
+    fclose(file);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static struct figure measure_broker(const struct bench *bench, const char *parent, size_t count,
+                                    size_t rounds)
+{
+    const char *from = getenv("MUSTERD"), *musterd = from != NULL ? from : bench->musterd;
+    char dir[PATH_MAX], db[PATH_MAX + 16], port[PATH_MAX + 16];
+    char commands[ENDPOINT_BYTES], events[ENDPOINT_BYTES];
+    struct swarm swarm;
+    struct figure figure;
+    int watch = inotify_init1(IN_CLOEXEC);
+
+    snprintf(dir, sizeof dir, "%s/muster-bench-XXXXXX", parent);
+    if (mkdtemp(dir) == NULL)
+        bench_die("cannot make a directory in %s: %s", parent, strerror(errno));
+    snprintf(db, sizeof db, "%s/muster.db", dir);
+    snprintf(port, sizeof port, "%s/port", dir);
+    if (inotify_add_watch(watch, dir, IN_CLOSE_WRITE | IN_MOVED_TO) < 0)
+        bench_die("cannot watch %s: %s", dir, strerror(errno));
+    bench_server = fork();
+    if (bench_server == 0) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        dup2(null, STDERR_FILENO); /* its log: one line a join */
+        execl(musterd, musterd, "--listen", "tcp://127.0.0.1:*", "--db", db, "--port-file", port,
+              (char *)NULL);
+        _exit(127);
+    }
+    await_port_file(watch, port, commands, events);
+    close(watch);
+    swarm_open(&swarm, count, commands, events);
+    swarm.take = swarm_take_frame;
+    swarm.bench = bench;
+    figure = run_rounds(&swarm, rounds, bench->once);
+    swarm_close(&swarm);
+    bench_stop_server(SIGTERM);
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return figure;
+}
+
+/* What one synced write of a page costs there: SQLite's commits are made of these. */
+static double sync_ms(const char *parent, size_t rounds)
+{
+    static double times[ROUNDS_LIMIT];
+    char path[PATH_MAX], page[4096] = {0};
+    int fd;
+
+    snprintf(path, sizeof path, "%s/muster-bench-XXXXXX", parent);
+    fd = mkstemp(path);
+    if (fd < 0)
+        bench_die("cannot make a file in %s: %s", parent, strerror(errno));
+    for (size_t i = 0; i < rounds; i++) {
+        double began_ms = bench_now_ms();
+
+        if (write(fd, page, sizeof page) != (ssize_t)sizeof page || fdatasync(fd) != 0)
+            bench_die("cannot write to %s: %s", path, strerror(errno));
+        times[i] = bench_now_ms() - began_ms;
+    }
+    close(fd);
+    unlink(path);
+    return figure_of(times, rounds).median;
+}
+
+static bool is_memory(const char *path)
+{
+    struct statfs fs;
+
+    return statfs(path, &fs) == 0 && fs.f_type == TMPFS;
+}
+
+static void print_figure(const char *name, struct figure figure)
+{
+    printf(", \"%s_ms\": %.3f, \"%s_worst_ms\": %.3f", name, figure.median, name, figure.worst);
+}
+
+int bench_main(const struct bench *bench, int argc, char **argv)
+{
+    static const size_t counts[] = {4, 64, 256};
+    const char *memory = "/dev/shm", *disk = argc > 2 ? argv[2] : bench->directory;
+    size_t rounds = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
+    struct rlimit files;
+
+    if (rounds == 0 || rounds > ROUNDS_LIMIT)
+        bench_die("usage: bench_%s [ROUNDS [DIRECTORY]], at most %d rounds", bench->name,
+                  ROUNDS_LIMIT);
+    if (!is_memory(memory))
+        bench_die("%s is no tmpfs, so there is no place without an fsync", memory);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max; /* 256 nodes: two connections and two eventfds each */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    printf("{\"bench\": \"%s\", \"rounds\": %zu, \"memory_sync_ms\": %.3f, "
+           "\"disk_sync_ms\": %.3f, \"disk_is_memory\": %s, \"results\": [",
+           bench->name, rounds, sync_ms(memory, rounds), sync_ms(disk, rounds),
+           is_memory(disk) ? "true" : "false");
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        printf("%s{\"nodes\": %zu", i > 0 ? ", " : "", counts[i]);
+        fflush(stdout); /* a child must not have it too */
+        print_figure("floor", measure_floor(bench, counts[i], rounds));
+        fflush(stdout);
+        print_figure("memory", measure_broker(bench, memory, counts[i], rounds));
+        fflush(stdout);
+        print_figure("disk", measure_broker(bench, disk, counts[i], rounds));
+        printf("}");
+        fflush(stdout);
+    }
+    printf("]}\n");
+    return EXIT_SUCCESS;
+}
