@@ -110,8 +110,9 @@ static void put(const char *path, const char *text, size_t size, bool replace)
     if (fd < 0)
         return;
     if (fs_write_all(fd, text, size) == 0) { /* no fsync: it is for a reader on this host, now */
-        if (replace ? rename(temporary, path) != 0 : link(temporary, path) != 0)
-            length = 0; /* it is done without */
+        int failed = replace ? rename(temporary, path) : link(temporary, path);
+
+        (void)failed; /* it is done without */
     }
     close(fd);
     unlink(temporary);

@@ -83,7 +83,7 @@ static void plan_event(struct conform *c)
     int64_t left = EPOCHS * STEPS - calls(c);
 
     state = state * 1000 + (uint64_t)c->life;
-    if (c->life >= c->notices || left < 20)
+    if (c->life >= c->notices || left < 20 || c->world_size < 1)
         return;
     c->event_rank = (int)(draw(&state) % (uint64_t)c->world_size);
     c->event_step = calls(c) + 5 + (int64_t)(draw(&state) % (uint64_t)(left / 2));
@@ -312,22 +312,22 @@ static bool parse(struct conform *c, int argc, char **argv)
             else
                 c->notice = (enum notice)which;
         } else if (strcmp(argv[i], "--notices") == 0)
-            c->notices = atoi(argv[++i]);
+            c->notices = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--grace-ms") == 0)
-            c->grace_ms = atoll(argv[++i]);
+            c->grace_ms = strtoll(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--children") == 0)
-            c->children = atoi(argv[++i]);
+            c->children = (int)strtol(argv[++i], NULL, 10);
         else
             return false;
     }
-    return c->children <= CHILDREN_MAX;
+    return c->children <= CHILDREN_MAX && c->world_size > 0;
 }
 
 static int number_of(const char *name, int otherwise)
 {
     const char *value = getenv(name);
 
-    return value != NULL ? atoi(value) : otherwise;
+    return value != NULL ? (int)strtol(value, NULL, 10) : otherwise;
 }
 
 int main(int argc, char **argv)

@@ -122,7 +122,8 @@ static void torchrun_finds_its_fields(void **state)
     document = load(f->torch);
     message = json_object_get(document, "message");
     assert_string_equal(text_of(message, "message"), "why");
-    assert_true(atol(text_of(json_object_get(message, "extraInfo"), "timestamp")) > 1600000000);
+    assert_true(strtol(text_of(json_object_get(message, "extraInfo"), "timestamp"), NULL, 10) >
+                1600000000);
     json_decref(document);
 }
 
