@@ -47,12 +47,15 @@ struct trainer {
     struct words_allreduce all;
     int rank, world_size;
     int64_t resumed, computed;
+    bool signalled; /* its steps are long from here: the signal is heard before the job is over */
     enum muster_status status;
     _Atomic int errors; /* calls of on_error */
     /* the state */
     int64_t step;
     int64_t vector[CELLS_MAX];
 };
+
+#define SIGNALLED_MS 40
 
 static struct trainer trainer = {
     .steps = 100,
@@ -230,9 +233,11 @@ static int train_step(void *arg)
     bool slow = concerns(t->slow_rank, t) && (t->slow_step == 0 || t->slow_step == next);
     int code;
 
-    if (concerns(t->signal_rank, t) && (next == t->signal_step || next == t->signal_again_step))
+    if (concerns(t->signal_rank, t) && (next == t->signal_step || next == t->signal_again_step)) {
+        t->signalled = true;
         kill(getpid(), SIGTERM);
-    pause_ms(slow ? t->slow_ms : t->step_ms);
+    }
+    pause_ms(slow ? t->slow_ms : t->signalled ? t->step_ms + SIGNALLED_MS : t->step_ms);
     if (concerns(t->kill_rank, t) && next == t->kill_step)
         kill(getpid(), SIGKILL);
     if (concerns(t->fail_rank, t) && next == t->fail_step)
