@@ -3,6 +3,7 @@
 #include "client/node_private.h"
 
 #include "node/notice/identity.h"
+#include "node/notice/usual.h"
 #include "schema/error.h"
 #include "schema/paths.h"
 
@@ -210,7 +211,7 @@ static enum muster_status take_termination(struct muster_node *node, struct must
     for (size_t i = 0; i < NODE_SIGNALS_MAX && t->signals[i] > 0; i++)
         node->signals[node->signal_count++] = t->signals[i];
     if (t->signals[0] == 0)
-        node->signals[node->signal_count++] = SIGTERM;
+        node->signal_count = usual_signals((const char *const *)environ, node->signals);
     return take_restart_code(node, err);
 }
 

@@ -201,6 +201,7 @@ static enum muster_status start_sources(struct agent *agent, struct muster_error
         .on_error = o->hooks.on_error, .log = o->hooks.log, .arg = o->hooks.arg};
     const struct watch_options watch = {.signals = o->signals,
                                         .signal_count = o->signal_count,
+                                        .usual_grace = o->member.grace_period_ms < 0,
                                         .ask = o->hooks.watch,
                                         .arg = o->hooks.arg,
                                         .ask_period_ms = o->watch_period_ms,

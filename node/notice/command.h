@@ -1,15 +1,14 @@
 /* command - a command that is asked: /bin/sh -c COMMAND, each period, in a process group of its own.
  * Exit code 0 and nothing on stdout: no notice. Exit code 0 and a line: a notice, see line.h. Anything else: it
- * does not work; nothing changes. Killed with its group after COMMAND_LIMIT_MS.
- * Its exit code is not taken from waitpid, which the host may have done before. */
+ * does not work; nothing changes. Killed with its group after COMMAND_LIMIT_MS,
+ * see child.h. */
 #ifndef NODE_NOTICE_COMMAND_H
 #define NODE_NOTICE_COMMAND_H
 
-#include "node/notice/source.h"
+#include "node/notice/child.h"
 
 #define COMMAND_PERIOD_MS 5000
-#define COMMAND_LIMIT_MS 10000
-#define COMMAND_OUTPUT_MAX 4096
+#define COMMAND_LIMIT_MS CHILD_LIMIT_MS
 
 extern const struct source_ops command_ops; /* argument: the command */
 

@@ -9,11 +9,8 @@
 
 struct remote {
     struct http *http;
-    struct share *share;
-    int64_t share_boot_ms; /* when it is looked at next */
-    bool asks;
+    struct share_seat seat;
     struct provider_run run;
-    struct share_state state; /* what is known: asked for, or read */
 };
 
 _Static_assert(PROVIDER_PATHS_MAX <= SHARE_TOPICS_MAX, "a path is a topic");
@@ -33,10 +30,7 @@ enum muster_status remote_open(const struct provider *provider, const struct sou
                          provider->name, config->endpoint);
     }
     remote->http = config->http;
-    remote->share = share_open(config->runtime_dir, provider->name, remote->run.endpoint);
-    remote->asks = remote->share == NULL;
-    remote->state.status.state = SOURCE_PROBING;
-    remote->state.status.last_ok_boot_ms = -1;
+    share_seat_open(&remote->seat, config->runtime_dir, provider->name, remote->run.endpoint);
     *ret_self = remote;
     return MUSTER_OK;
 }
@@ -48,13 +42,9 @@ static void take_replies(struct remote *remote, const struct notice_now *now,
     unsigned slot, topic;
     struct notice_set set;
 
-    while (http_take(remote->http, remote, &slot, &reply)) {
-        if (!provider_take(&remote->run, slot, &reply, now, &topic, &set))
-            continue;
-        remote->state.known[topic] = true;
-        remote->state.sets[topic] = set;
-        out->say(out->arg, topic, &set);
-    }
+    while (http_take(remote->http, remote, &slot, &reply))
+        if (provider_take(&remote->run, slot, &reply, now, &topic, &set))
+            share_seat_say(&remote->seat, topic, &set, out);
 }
 
 static void ask(struct remote *remote, int64_t now_boot_ms)
@@ -68,35 +58,9 @@ static void ask(struct remote *remote, int64_t now_boot_ms)
     free(request);
 }
 
-static void say_read(struct remote *remote, const struct source_out *out)
+static void own_status(const void *self, struct source_status *ret_status)
 {
-    for (unsigned i = 0; i < SHARE_TOPICS_MAX; i++)
-        if (remote->state.known[i])
-            out->say(out->arg, i, &remote->state.sets[i]);
-}
-
-/* Who asks, and what another who asks has learnt. */
-static void look_around(struct remote *remote, const struct notice_now *now,
-                        const struct source_out *out)
-{
-    struct share_state *read;
-
-    if (remote->share == NULL || now->boot_ms < remote->share_boot_ms)
-        return;
-    remote->share_boot_ms = now->boot_ms + SHARE_STAMP_MS;
-    remote->asks = share_is_asker(remote->share, now->boot_ms);
-    if (remote->asks) {
-        remote->state.stamp_boot_ms = now->boot_ms;
-        provider_status(&remote->run, &remote->state.status);
-        share_write(remote->share, &remote->state);
-        return;
-    }
-    read = malloc(sizeof *read);
-    if (read != NULL && share_read(remote->share, now->boot_ms, read)) {
-        remote->state = *read;
-        say_read(remote, out);
-    }
-    free(read);
+    provider_status(&((const struct remote *)self)->run, ret_status);
 }
 
 static void run(void *self, const struct notice_now *now, const struct source_out *out)
@@ -104,31 +68,27 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
     struct remote *remote = self;
 
     take_replies(remote, now, out);
-    look_around(remote, now, out);
-    if (remote->asks)
+    share_seat_look(&remote->seat, now, own_status, remote, out);
+    if (remote->seat.asks)
         ask(remote, now->boot_ms);
 }
 
 static int64_t wakeup_boot_ms(const void *self)
 {
     const struct remote *remote = self;
-    int64_t at = remote->asks ? provider_wakeup_boot_ms(&remote->run) : INT64_MAX;
+    int64_t at = remote->seat.asks ? provider_wakeup_boot_ms(&remote->run) : INT64_MAX;
 
-    return remote->share != NULL && remote->share_boot_ms < at ? remote->share_boot_ms : at;
+    return share_seat_wakeup_boot_ms(&remote->seat, at);
 }
 
 static void status(const void *self, struct source_status *ret_status)
 {
     const struct remote *remote = self;
 
-    if (remote->asks)
-        provider_status(&remote->run, ret_status);
-    else {
-        ret_status->state = remote->state.status.state;
-        ret_status->last_ok_boot_ms = remote->state.status.last_ok_boot_ms;
-        ret_status->retry_boot_ms = remote->state.status.retry_boot_ms;
-        memcpy(ret_status->text, remote->state.status.text, sizeof ret_status->text);
-    }
+    if (remote->seat.asks)
+        own_status(self, ret_status);
+    else
+        share_seat_status(&remote->seat, ret_status);
 }
 
 static void close_remote(void *self)
@@ -136,7 +96,7 @@ static void close_remote(void *self)
     struct remote *remote = self;
 
     http_abandon(remote->http, remote);
-    share_close(&remote->share);
+    share_close(&remote->seat.share);
     free(remote);
 }
 

@@ -246,3 +246,60 @@ void share_close(struct share **share)
         close(s->dir_fd);
     free(s);
 }
+
+/* --- seats ------------------------------------------------------------------------------------------- */
+
+void share_seat_open(struct share_seat *seat, const char *runtime_dir, const char *source,
+                     const char *key)
+{
+    seat->share = share_open(runtime_dir, source, key);
+    seat->asks = seat->share == NULL;
+    seat->state.status.state = SOURCE_PROBING;
+    seat->state.status.last_ok_boot_ms = -1;
+}
+
+void share_seat_say(struct share_seat *seat, unsigned topic, const struct notice_set *set,
+                    const struct source_out *out)
+{
+    seat->state.known[topic] = true;
+    seat->state.sets[topic] = *set;
+    out->say(out->arg, topic, set);
+}
+
+void share_seat_look(struct share_seat *seat, const struct notice_now *now, share_status_fn *status,
+                     const void *self, const struct source_out *out)
+{
+    struct share_state *read;
+
+    if (seat->share == NULL || now->boot_ms < seat->look_boot_ms)
+        return;
+    seat->look_boot_ms = now->boot_ms + SHARE_STAMP_MS;
+    seat->asks = share_is_asker(seat->share, now->boot_ms);
+    if (seat->asks) {
+        seat->state.stamp_boot_ms = now->boot_ms;
+        status(self, &seat->state.status);
+        share_write(seat->share, &seat->state);
+        return;
+    }
+    read = malloc(sizeof *read);
+    if (read != NULL && share_read(seat->share, now->boot_ms, read)) {
+        seat->state = *read;
+        for (unsigned i = 0; i < SHARE_TOPICS_MAX; i++)
+            if (seat->state.known[i])
+                out->say(out->arg, i, &seat->state.sets[i]);
+    }
+    free(read);
+}
+
+int64_t share_seat_wakeup_boot_ms(const struct share_seat *seat, int64_t at)
+{
+    return seat->share != NULL && seat->look_boot_ms < at ? seat->look_boot_ms : at;
+}
+
+void share_seat_status(const struct share_seat *seat, struct source_status *ret_status)
+{
+    ret_status->state = seat->state.status.state;
+    ret_status->last_ok_boot_ms = seat->state.status.last_ok_boot_ms;
+    ret_status->retry_boot_ms = seat->state.status.retry_boot_ms;
+    memcpy(ret_status->text, seat->state.status.text, sizeof ret_status->text);
+}

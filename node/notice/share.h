@@ -33,6 +33,28 @@ void share_write(struct share *share, const struct share_state *state);
 bool share_read(struct share *share, int64_t now_boot_ms, struct share_state *ret_state);
 void share_close(struct share **share);
 
+/* A source's seat among those of the host: whether it asks, and what is known here, asked for or read. */
+struct share_seat {
+    struct share *share;
+    int64_t look_boot_ms; /* when it looks around next */
+    bool asks;
+    struct share_state state;
+};
+void share_seat_open(struct share_seat *seat, const char *runtime_dir, const char *source,
+                     const char *key);
+/* The source's own status; the one who asks writes it for the others. */
+typedef void share_status_fn(const void *self, struct source_status *ret_status);
+/* Sees who asks; writes what is known here, or says what another who asks has learnt. */
+void share_seat_look(struct share_seat *seat, const struct notice_now *now, share_status_fn *status,
+                     const void *self, const struct source_out *out);
+/* One who asks learnt what a topic says. */
+void share_seat_say(struct share_seat *seat, unsigned topic, const struct notice_set *set,
+                    const struct source_out *out);
+/* The earlier one of `at` and its next look around. */
+int64_t share_seat_wakeup_boot_ms(const struct share_seat *seat, int64_t at);
+/* What the one who asks said of the source, name apart. */
+void share_seat_status(const struct share_seat *seat, struct source_status *ret_status);
+
 /* The directory: MUSTER_RUNTIME_DIR, XDG_RUNTIME_DIR/muster, root's /run/muster, /tmp/muster-UID; made if it is
  * missing, taken only if it is ours and nobody else may write there. */
 bool share_directory(char *ret_path, size_t size);

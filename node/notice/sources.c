@@ -4,6 +4,7 @@
 #include "node/notice/command.h"
 #include "node/notice/ec2.h"
 #include "node/notice/file.h"
+#include "node/notice/slurm.h"
 #include "schema/error.h"
 
 #include <ctype.h>
@@ -17,11 +18,9 @@ static const struct {
     const char *name;
     const struct source_ops *ops; /* NULL: handled by watch itself */
     bool argument;
-} others[] = {{"signal", NULL, false},
-              {"callback", NULL, false},
-              {"auto", NULL, false},
-              {"file", &file_ops, true},
-              {"command", &command_ops, true}};
+} others[] = {{"signal", NULL, false},         {"callback", NULL, false},
+              {"auto", NULL, false},           {"file", &file_ops, true},
+              {"command", &command_ops, true}, {"slurm", &slurm_ops, false}};
 
 const struct provider *sources_provider(size_t index)
 {
@@ -42,6 +41,15 @@ const struct source_ops *sources_ops(const char *name)
         if (strcmp(others[i].name, name) == 0)
             return others[i].ops;
     return NULL;
+}
+
+const char *sources_ops_name(const struct source_ops *ops)
+{
+    size_t i = 0;
+
+    while (others[i].ops != ops)
+        i++;
+    return others[i].name;
 }
 
 static enum muster_status unknown(const char *name, struct muster_error *err)

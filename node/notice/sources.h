@@ -25,6 +25,7 @@ const struct provider *sources_provider(size_t index);
 const struct provider *sources_provider_named(const char *name);
 /* Those that are no provider: NULL: none of that name. */
 const struct source_ops *sources_ops(const char *name);
+const char *sources_ops_name(const struct source_ops *ops); /* of one that is there; static */
 
 /* MUSTER_<NAME>_ENDPOINT, the platform's own variable, NULL. Off: the platform's own switch says so. Reads the environment. */
 const char *sources_endpoint(const struct provider *provider);

@@ -5,6 +5,7 @@
 #include "node/notice/http.h"
 #include "node/notice/share.h"
 #include "node/notice/signal.h"
+#include "node/notice/usual.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ struct watch {
     struct signal_watch *signals;
     struct callback *callback;
     struct slot *signal_slot, *callback_slot;
+    bool usual_grace;
 };
 
 /* --- opening ----------------------------------------------------------------------------------------- */
@@ -37,7 +39,10 @@ static enum muster_status add_own(struct shared *shared, const struct source_wis
                                   struct muster_error *err)
 {
     const struct source_ops *ops = sources_ops(wish->name);
-    struct source_config config = {.argument = wish->argument, .seed = shared->seed};
+    struct source_config config = {.argument = wish->argument,
+                                   .runtime_dir =
+                                       shared->runtime_dir[0] != '\0' ? shared->runtime_dir : NULL,
+                                   .seed = shared->seed};
     struct runner *runner;
     void *self = NULL;
     enum muster_status status = ops->open(&config, &self, err);
@@ -45,8 +50,8 @@ static enum muster_status add_own(struct shared *shared, const struct source_wis
     if (status != MUSTER_OK)
         return status;
     runner = new_runner(shared);
-    runner->slots[runner->slot_count++] = watch_new_slot(
-        shared, ops == sources_ops("file") ? "file" : "command", ops, self, SOURCE_PROBING);
+    runner->slots[runner->slot_count++] =
+        watch_new_slot(shared, sources_ops_name(ops), ops, self, SOURCE_PROBING);
     return MUSTER_OK;
 }
 
@@ -66,6 +71,10 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
         status = http_create(&first->http, err);
     if (status == MUSTER_OK && provider != NULL)
         status = watch_add_remote(shared, first, provider, err);
+    if (status == MUSTER_OK && is_auto && getenv("SLURM_JOB_ID") != NULL && !shared->slurm) {
+        shared->slurm = true;
+        status = add_own(shared, &(struct source_wish){.name = "slurm"}, err);
+    }
     if (is_auto && !first->detect)
         shared->auto_slot = watch_new_slot(shared, "auto", NULL, NULL, SOURCE_PROBING);
     first->detect = first->detect || is_auto;
@@ -125,7 +134,9 @@ static enum muster_status open_sources(struct watch *watch, const struct watch_o
     if (options->sources == NULL || options->sources->count == 0)
         return MUSTER_OK;
     read_environment(shared);
-    (void)new_runner(shared); /* the first: what is asked over HTTP */
+    (void)new_runner(shared);                            /* the first: what is asked over HTTP */
+    for (size_t i = 0; i < options->sources->count; i++) /* named: auto need not add it */
+        shared->slurm = shared->slurm || strcmp(options->sources->items[i].name, "slurm") == 0;
     for (size_t i = 0; i < options->sources->count && status == MUSTER_OK; i++)
         status = add_wish(shared, &options->sources->items[i], err);
     for (size_t i = 0; i < shared->runner_count && status == MUSTER_OK; i++)
@@ -149,6 +160,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
                                         options->signal_count > 0 ? SOURCE_HEALTHY : SOURCE_OFF);
     watch->callback_slot = watch_new_slot(watch->shared, "callback", NULL, NULL,
                                           options->ask != NULL ? SOURCE_HEALTHY : SOURCE_OFF);
+    watch->usual_grace = options->usual_grace;
     status = signal_watch(options->signals, options->signal_count, options->wake_fd,
                           &watch->signals, err);
     if (status == MUSTER_OK)
@@ -249,6 +261,20 @@ static void say_again(struct shared *shared, const struct notice_item *item)
     pthread_mutex_unlock(&shared->mutex);
 }
 
+/* A signal says no time; the launcher's usual one is known all the same. */
+static void assume_grace(const struct signal_seen *seen, struct notice_item *item)
+{
+    struct usual_grace usual =
+        usual_grace((const char *const *)environ, seen->signo, (int)getpid(), (int)getppid());
+    size_t used = strlen(item->text);
+
+    if (usual.ms < 0)
+        return;
+    item->deadline_boot_ms = seen->at_boot_ms + usual.ms;
+    snprintf(item->text + used, sizeof item->text - used, "; %s gives %g s", usual.who,
+             (double)usual.ms / 1000);
+}
+
 /* Signals and the callback were told by their own means; from here on they are as all others. */
 static void take_own(struct watch *watch)
 {
@@ -256,7 +282,10 @@ static void take_own(struct watch *watch)
     struct signal_seen seen;
 
     while (signal_take(watch->signals, &seen)) {
+        item.deadline_boot_ms = -1;
         signal_describe(&seen, item.text);
+        if (watch->usual_grace)
+            assume_grace(&seen, &item);
         if (!say_one(watch->shared, "signal", (unsigned)seen.signo, &item))
             say_again(watch->shared, &item);
     }

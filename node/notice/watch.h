@@ -14,6 +14,7 @@ struct watch;
 struct watch_options {
     const int *signals; /* borrowed for open */
     size_t signal_count;
+    bool usual_grace; /* a signal's time is the one that is usual here (usual.h); else unknown */
     bool (*ask)(void *arg); /* the user's callback; NULL = none */
     void *arg;
     int64_t ask_period_ms;

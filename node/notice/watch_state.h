@@ -13,8 +13,8 @@
 #define SLEEP_MAX_MS 1000
 #define PASS_LEAST_MS 10 /* a source that is always due does not take the processor */
 #define ENDPOINT_BYTES 256
-#define TOPICS_MAX 16 /* of one source */
-#define RUNNERS_MAX (SOURCES_MAX + 1)
+#define TOPICS_MAX 16                 /* of one source */
+#define RUNNERS_MAX (SOURCES_MAX + 2) /* HTTP's, and that of what auto finds */
 
 struct slot { /* one source */
     const char *name;
@@ -43,9 +43,10 @@ struct shared {
     size_t first, count;
     int wake_fd; /* -1: nobody listens any more */
     _Atomic bool stop;
-    struct slot slots[SOURCES_MAX + 4]; /* and signal, callback, auto, what auto finds */
+    struct slot slots[SOURCES_MAX + 5]; /* and signal, callback, auto, what auto finds */
     size_t slot_count;
     struct slot *auto_slot;
+    bool slurm; /* there is that source */
     struct runner runners[RUNNERS_MAX];
     size_t runner_count;
     char sys_prefix[256], runtime_dir[512];

@@ -66,11 +66,50 @@ static void a_signal_is_one_record(void **state)
     close(fd);
 }
 
+/* Time and text of the first record of SIGUSR1, with the clock's time of it taken before. */
+static struct notice_record record_of(bool usual_grace, int64_t *ret_before_boot_ms)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct watch *watch = NULL;
+    struct notice_record record = {.number = 0};
+
+    assert_int_equal(watch_open(&(struct watch_options){.signals = signals,
+                                                        .signal_count = 1,
+                                                        .usual_grace = usual_grace,
+                                                        .wake_fd = fd},
+                                &watch, NULL),
+                     MUSTER_OK);
+    *ret_before_boot_ms = notice_clocks().boot_ms;
+    raise(SIGUSR1);
+    assert_true(watch_take(watch, &record));
+    watch_close(&watch, 1000);
+    close(fd);
+    return record;
+}
+
+static void a_signal_has_the_launchers_usual_time_unless_the_user_says_one(void **state)
+{
+    struct notice_record record;
+    int64_t before;
+
+    (void)state;
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    record = record_of(true, &before);
+    assert_in_range(record.item.deadline_boot_ms, before + 2000, notice_clocks().boot_ms + 2000);
+    assert_non_null(strstr(record.item.text, "SIGUSR1 from pid "));
+    assert_non_null(strstr(record.item.text, "; mpirun gives 2 s"));
+    record = record_of(false, &before);
+    assert_int_equal(record.item.deadline_boot_ms, -1);
+    assert_null(strstr(record.item.text, "gives"));
+    unsetenv("OMPI_COMM_WORLD_RANK");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_handler_over_ours_is_seen_and_its_end_too),
         cmocka_unit_test(a_signal_is_one_record),
+        cmocka_unit_test(a_signal_has_the_launchers_usual_time_unless_the_user_says_one),
     };
 
     return cmocka_run_group_tests_name("notice_signal", tests, NULL, NULL);
