@@ -6,7 +6,7 @@
  * With --barrier the ranks meet in every step in a shared-memory collective, which also proves that
  * all are at the same step.
  *
- * Identity, and TRAINER_GROUP (a name for the collective that nobody else uses), come from the
+ * Identity (MUSTER_RANK or what a launcher says), and TRAINER_GROUP (a name for the collective that nobody else uses), come from the
  * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
  *   trainer: rank= world= resumed= computed= done= sum= expected= weights= handler= errors= status= */
 #include "client/examples/words_allreduce.h"
@@ -39,7 +39,7 @@ struct trainer {
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
     int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler,
-        say_every, fail_text;
+        say_every, fail_text, usr1;
     const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
@@ -115,6 +115,7 @@ static const struct {
     {"--evaluator-rank", &trainer.evaluator_rank}, /* it hears events, and takes no step */
     {"--say-every", &trainer.say_every},
     {"--fail-text", &trainer.fail_text}, /* with --mode 1: bytes of the failure's text */
+    {"--usr1", &trainer.usr1},           /* SIGUSR1 is a notice too */
 };
 
 static const struct {
@@ -382,12 +383,18 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
     options.connect_timeout_ms = t->connect_ms;
     options.open_timeout_ms = t->open_ms;
     options.join_timeout_ms = t->join_ms;
+    if (t->usr1) {
+        options.termination.signals[0] = SIGTERM;
+        options.termination.signals[1] = SIGUSR1;
+    }
     options.on_error = free_collective;
     options.log = print_log;
     options.arg = t;
     status = muster_node_open(&options, &t->node, error);
     if (status != MUSTER_OK)
         return status;
+    t->rank = muster_node_rank(t->node);
+    t->world_size = muster_node_world_size(t->node);
     t->resumed = muster_node_total_run_calls(t->node);
     printf("opened at step %" PRId64 "\n", t->resumed);
     return status;
@@ -526,10 +533,10 @@ int main(int argc, char **argv)
     int code;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!parse(argc, argv) || rank == NULL || size == NULL || getenv("TRAINER_GROUP") == NULL)
+    if (!parse(argc, argv) || getenv("TRAINER_GROUP") == NULL)
         return 2;
-    trainer.rank = atoi(rank);
-    trainer.world_size = atoi(size);
+    trainer.rank = rank != NULL ? atoi(rank) : -100; /* nobody, until the launcher says */
+    trainer.world_size = size != NULL ? atoi(size) : 0;
     atexit(conclude);
     prepare_process(&trainer);
     code = train(&trainer);
