@@ -2,6 +2,7 @@
 #include "node/notice/watch_state.h"
 
 #include "node/notice/callback.h"
+#include "node/notice/detect.h"
 #include "node/notice/http.h"
 #include "node/notice/share.h"
 #include "node/notice/signal.h"
@@ -62,6 +63,7 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
     struct runner *first = &shared->runners[0];
     bool is_auto = strcmp(wish->name, "auto") == 0;
     enum muster_status status = MUSTER_OK;
+    void *self = NULL;
 
     if (sources_ops(wish->name) != NULL)
         return add_own(shared, wish, err);
@@ -75,9 +77,13 @@ static enum muster_status add_wish(struct shared *shared, const struct source_wi
         shared->slurm = true;
         status = add_own(shared, &(struct source_wish){.name = "slurm"}, err);
     }
-    if (is_auto && !first->detect)
-        shared->auto_slot = watch_new_slot(shared, "auto", NULL, NULL, SOURCE_PROBING);
-    first->detect = first->detect || is_auto;
+    if (status != MUSTER_OK || !is_auto || first->detects)
+        return status;
+    status = detect_open(first, &self, err);
+    if (status == MUSTER_OK)
+        first->slots[first->slot_count++] =
+            watch_new_slot(shared, "auto", &detect_ops, self, SOURCE_PROBING);
+    first->detects = true;
     return status;
 }
 

@@ -2,7 +2,6 @@
 #include "node/notice/watch_state.h"
 
 #include "node/notice/http.h"
-#include "node/notice/platform.h"
 #include "node/notice/remote.h"
 #include "schema/error.h"
 
@@ -110,7 +109,7 @@ static void run_sources(struct runner *runner)
 
 static void sleep_runner(struct runner *runner)
 {
-    struct pollfd fds[1 + SOURCES_MAX * SOURCE_FDS_MAX] = {
+    struct pollfd fds[1 + RUNNER_SLOTS_MAX * SOURCE_FDS_MAX] = {
         {.fd = runner->wake_fd, .events = POLLIN}};
     size_t count = 1;
     int64_t now = watch_clocks().boot_ms, until = now + SLEEP_MAX_MS;
@@ -173,7 +172,7 @@ enum muster_status watch_add_remote(struct shared *shared, struct runner *runner
     struct slot *slot;
     void *self = NULL;
 
-    if (runner->slot_count == SOURCES_MAX)
+    if (runner->slot_count == sizeof runner->slots / sizeof *runner->slots)
         return error_set(err, MUSTER_E_ARGUMENT, "more than %d notice sources; name fewer",
                          SOURCES_MAX);
     if (shared->off[index]) {
@@ -189,50 +188,10 @@ enum muster_status watch_add_remote(struct shared *shared, struct runner *runner
     return status;
 }
 
-static void say_detected(struct shared *shared, const struct platform_facts *facts,
-                         const char *name, bool known)
-{
-    struct source_status *status;
-
-    pthread_mutex_lock(&shared->mutex);
-    status = &shared->auto_slot->status;
-    status->state = known ? SOURCE_HEALTHY : SOURCE_ABSENT;
-    if (name != NULL)
-        snprintf(status->text, sizeof status->text, "%s%s", name,
-                 known ? " is asked" : ": no source for it in this version");
-    else
-        snprintf(status->text, sizeof status->text, "%s; name the sources if there are any",
-                 facts->dmi ? "no cloud that is known, by the machine's DMI"
-                            : "no DMI says whether this is a cloud, so no cloud is asked");
-    watch_wake(shared->wake_fd);
-    pthread_mutex_unlock(&shared->mutex);
-}
-
-/* The machine says what it is; that source is asked as if it had been named. */
-static void detect(struct runner *runner)
-{
-    struct shared *shared = runner->shared;
-    struct platform_facts facts;
-    const struct provider *provider;
-    const char *name;
-
-    platform_read(shared->sys_prefix, &facts);
-    name = platform_source(&facts);
-    provider = name != NULL ? sources_provider_named(name) : NULL;
-    say_detected(shared, &facts, name, provider != NULL);
-    for (size_t i = 0; provider != NULL && i < runner->slot_count; i++)
-        if (strcmp(runner->slots[i]->name, name) == 0)
-            return;
-    if (provider != NULL)
-        (void)watch_add_remote(shared, runner, provider, NULL);
-}
-
 void *watch_run(void *arg)
 {
     struct runner *runner = arg;
 
-    if (runner->detect)
-        detect(runner);
     while (!atomic_load(&runner->shared->stop)) {
         run_sources(runner);
         if (!atomic_load(&runner->shared->stop))

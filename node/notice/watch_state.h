@@ -16,6 +16,8 @@
 #define TOPICS_MAX 16                 /* of one source */
 #define RUNNERS_MAX (SOURCES_MAX + 2) /* HTTP's, and that of what auto finds */
 
+#define RUNNER_SLOTS_MAX (SOURCES_MAX + 2) /* and auto, what it finds */
+
 struct slot { /* one source */
     const char *name;
     const struct source_ops *ops; /* NULL: a signal, the callback */
@@ -29,8 +31,8 @@ struct runner { /* a thread and its sources */
     bool started;
     int wake_fd;       /* -1: none */
     struct http *http; /* the first runner's */
-    bool detect;       /* the first runner's: "auto" is asked for */
-    struct slot *slots[SOURCES_MAX];
+    bool detects;      /* the first runner's: "auto" is one of its sources */
+    struct slot *slots[RUNNER_SLOTS_MAX];
     size_t slot_count;
 };
 
@@ -45,7 +47,6 @@ struct shared {
     _Atomic bool stop;
     struct slot slots[SOURCES_MAX + 5]; /* and signal, callback, auto, what auto finds */
     size_t slot_count;
-    struct slot *auto_slot;
     bool slurm; /* there is that source */
     struct runner runners[RUNNERS_MAX];
     size_t runner_count;

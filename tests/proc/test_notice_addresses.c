@@ -1,0 +1,230 @@
+/* Metadata services on their real addresses, in a network namespace of the test's own: nothing that is sent here leaves
+ * the machine, and what is sent without being asked for is counted. Exit code 77, with the reason, where none can be made. */
+#include "tests/support/notice_fixture.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ADDRESS "169.254.169.254"
+#define TOKEN "/latest/api/token"
+#define SPOT "/latest/meta-data/spot/instance-action"
+#define TTL "X-aws-ec2-metadata-token-ttl-seconds: "
+#define LIMIT_MS 30000
+
+static struct notice_fixture f;
+
+static void ip(const char *command)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "ip %s", command);
+    if (system(line) != 0)
+        fail_msg("%s", line);
+}
+
+/* No DMI: the directory has no sys. */
+static int set_up(void **state)
+{
+    (void)state;
+    notice_fixture_open(&f, NULL);
+    setenv("MUSTER_SYS_PREFIX", f.directory, 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    notice_fixture_close(&f);
+    ip("addr flush dev lo scope global");
+    ip("route flush dev v0");
+    return 0;
+}
+
+static void serve(void)
+{
+    ip("addr add " ADDRESS "/32 dev lo");
+    f.server = http_server_start_at(ADDRESS, 80);
+}
+
+static void serve_ec2(void)
+{
+    serve();
+    http_server_on(f.server, "PUT", TOKEN,
+                   (struct http_script){.headers = TTL "60\r\n", .body = "T", .times = 1});
+    http_server_on(f.server, "PUT", TOKEN,
+                   (struct http_script){.headers = TTL "21600\r\n", .body = "T"});
+}
+
+/* Packets ever sent in this namespace, to itself too. */
+static int64_t packets(void)
+{
+    FILE *file = fopen("/proc/thread-self/net/dev", "r");
+    int64_t all = 0, received, sent;
+    char line[512];
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *numbers = strchr(line, ':');
+
+        if (numbers != NULL &&
+            sscanf(numbers + 1, "%*d %" SCNd64 " %*d %*d %*d %*d %*d %*d %*d %" SCNd64, &received,
+                   &sent) == 2)
+            all += sent;
+    }
+    fclose(file);
+    return all;
+}
+
+static void ec2_is_asked_on_its_own_address(void **state)
+{
+    char body[128];
+
+    (void)state;
+    serve();
+    http_server_on(f.server, "PUT", TOKEN,
+                   (struct http_script){.headers = TTL "21600\r\n", .body = "T"});
+    snprintf(body, sizeof body, "{\"action\":\"terminate\",\"time\":\"%s\"}", notice_rfc3339(100));
+    http_server_on(f.server, "GET", SPOT,
+                   (struct http_script){.body = body, .needs = "X-aws-ec2-metadata-token: T"});
+    notice_fixture_watch(&f, "ec2");
+    assert_int_equal(notice_await(&f, LIMIT_MS).item.kind, NOTICE_PREEMPT);
+    notice_state(&f, "ec2", SOURCE_HEALTHY, "", LIMIT_MS);
+}
+
+static void with_nobody_there_it_is_absent(void **state)
+{
+    (void)state;
+    notice_fixture_watch(&f, "ec2"); /* no route */
+    notice_state(&f, "ec2", SOURCE_ABSENT, "", LIMIT_MS);
+    watch_close(&f.watch, 5000);
+    ip("addr add " ADDRESS "/32 dev lo"); /* refused */
+    notice_fixture_watch(&f, "ec2");
+    notice_state(&f, "ec2", SOURCE_ABSENT, "", LIMIT_MS);
+}
+
+static void auto_finds_ec2_by_its_answer(void **state)
+{
+    (void)state;
+    serve_ec2();
+    notice_fixture_watch(&f, "auto");
+    notice_state(&f, "auto", SOURCE_HEALTHY, "ec2 answered", LIMIT_MS);
+    notice_state(&f, "ec2", SOURCE_HEALTHY, "", LIMIT_MS);
+}
+
+/* A captive proxy, an OpenStack: something for everybody, no proof. */
+static void auto_is_not_deceived_by_another_service(void **state)
+{
+    static const char *const paths[] = {TOKEN, "/computeMetadata/v1/instance/preempted",
+                                        "/metadata/scheduledevents"};
+    struct source_status status;
+    size_t hits;
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        for (int put = 0; put < 2; put++)
+            http_server_on(f.server, put ? "PUT" : "GET", paths[i],
+                           (struct http_script){.body = "<html>Sign in</html>"});
+    notice_fixture_watch(&f, "auto");
+    status = notice_state(&f, "auto", SOURCE_ABSENT, "none answered", LIMIT_MS);
+    assert_in_range(status.retry_boot_ms - notice_clocks().boot_ms, 600000 - LIMIT_MS, 600000);
+    assert_false(watch_status(f.watch, "ec2", &status));
+    hits = http_server_hits(f.server, NULL);
+    assert_in_range(hits, 1, 3);
+}
+
+/* Packets go out and nothing ever comes back. */
+static void in_a_black_hole_open_does_not_wait_and_auto_gives_up_in_time(void **state)
+{
+    int64_t began, opened;
+
+    (void)state;
+    ip("route add " ADDRESS " dev v0 src 192.0.2.1");
+    ip("neigh replace " ADDRESS " lladdr 02:00:00:00:00:01 dev v0");
+    began = notice_clocks().boot_ms;
+    notice_fixture_watch(&f, "auto,ec2");
+    opened = notice_clocks().boot_ms;
+    assert_in_range(opened - began, 0, 900); /* not even one connect */
+    notice_state(&f, "auto", SOURCE_ABSENT, "none answered", LIMIT_MS);
+    assert_in_range(notice_clocks().boot_ms - opened, 900, LIMIT_MS);
+    notice_state(&f, "ec2", SOURCE_ABSENT, "", LIMIT_MS);
+}
+
+static void machine_is(const char *vendor)
+{
+    char command[256];
+
+    snprintf(command, sizeof command,
+             "mkdir -p '%s/sys/class/dmi/id' && echo '%s' >'%s/sys/class/dmi/id/sys_vendor'",
+             f.directory, vendor, f.directory);
+    assert_int_equal(system(command), 0);
+}
+
+static void who_is_not_asked_for_sends_nothing(void **state)
+{
+    static const char *const lists[] = {"", "signal,callback", "file:/tmp/none,command:true",
+                                        "auto"};
+    int64_t before;
+
+    (void)state;
+    serve_ec2();
+    machine_is("A workstation"); /* a DMI of no cloud: auto asks nobody */
+    before = packets();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        notice_fixture_watch(&f, lists[i]);
+        if (strstr(lists[i], "command") != NULL)
+            notice_state(&f, "command", SOURCE_HEALTHY, "", LIMIT_MS);
+        if (strcmp(lists[i], "auto") == 0)
+            notice_state(&f, "auto", SOURCE_ABSENT, "no cloud that is known", LIMIT_MS);
+        watch_close(&f.watch, 5000);
+    }
+    assert_int_equal(packets(), before);
+    assert_int_equal(http_server_hits(f.server, NULL), 0);
+}
+
+static void packets_are_counted(void **state)
+{
+    int64_t before = packets();
+
+    (void)state;
+    serve_ec2();
+    notice_fixture_watch(&f, "ec2");
+    notice_state(&f, "ec2", SOURCE_HEALTHY, "", LIMIT_MS);
+    assert_true(packets() > before);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(ec2_is_asked_on_its_own_address),
+        CASE(with_nobody_there_it_is_absent),
+        CASE(auto_finds_ec2_by_its_answer),
+        CASE(auto_is_not_deceived_by_another_service),
+        CASE(in_a_black_hole_open_does_not_wait_and_auto_gives_up_in_time),
+        CASE(packets_are_counted),
+        CASE(who_is_not_asked_for_sends_nothing),
+    };
+
+    if (unshare(CLONE_NEWNET) != 0) {
+        printf("skipped: no network namespace can be made: %s\n", strerror(errno));
+        return 77;
+    }
+    if (system("ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && "
+               "ip link set v1 up && ip addr add 192.0.2.1/32 dev v0 && "
+               "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1") != 0) {
+        printf("skipped: the namespace has no veth devices\n");
+        return 77;
+    }
+    return cmocka_run_group_tests_name("notice_addresses", tests, NULL, NULL);
+}
