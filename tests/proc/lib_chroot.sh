@@ -1,7 +1,7 @@
 # lib_chroot.sh - sourced: a Debian of its own with Slurm, Open MPI and MPICH, so that they need not be on this machine.
 # It is made once, under build/, from this machine's own package sources, and only ever entered in a mount namespace
 # of the test's: what runs there is this build's programs, bound to the same path. Skips (77) where it cannot be made.
-chroot_dir=${MUSTER_TEST_CHROOT:-${SOURCE_DIR:?}/build/chroot}
+chroot_dir=${SOURCE_DIR:?}/build/chroot
 chroot_packages=(slurmd slurmctld slurm-client munge openmpi-bin mpich
     libzmq5 libsqlite3-0 libjansson4 libcurl3-gnutls libmsgpackc2 libxxhash0 libasan8 libubsan1 libtsan2 procps)
 
