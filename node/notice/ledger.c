@@ -116,6 +116,7 @@ static void say_one(struct ledger *ledger, const char *source, unsigned topic,
         return;
     }
     entry->present = true;
+    entry->item.cancellable = item->cancellable; /* what has begun is not taken back by silence */
     known = entry->item.deadline_boot_ms;
     if (!sooner(item->deadline_boot_ms, known < 0 ? known : known - LEDGER_STEP_MS)) {
         if (entry->last == 0)

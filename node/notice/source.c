@@ -27,23 +27,26 @@ static bool more_urgent(const struct notice_item *a, const struct notice_item *b
 
 void notice_set_add(struct notice_set *set, const struct notice_item *item)
 {
-    struct notice_item *last = &set->items[0];
+    struct notice_item copy = *item, *last = &set->items[0];
 
+    for (char *c = copy.key; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
     for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->items[i].key, item->key) == 0) {
-            if (more_urgent(item, &set->items[i]))
-                set->items[i] = *item;
+        if (strcmp(set->items[i].key, copy.key) == 0) {
+            if (more_urgent(&copy, &set->items[i]))
+                set->items[i] = copy;
             return;
         }
     if (set->count < NOTICE_SET_MAX) {
-        set->items[set->count++] = *item;
+        set->items[set->count++] = copy;
         return;
     }
     for (size_t i = 1; i < set->count; i++)
         if (more_urgent(last, &set->items[i]))
             last = &set->items[i];
-    if (more_urgent(item, last))
-        *last = *item;
+    if (more_urgent(&copy, last))
+        *last = copy;
 }
 
 void notice_text(char ret_text[NOTICE_TEXT_MAX + 1], const char *bytes, size_t size)

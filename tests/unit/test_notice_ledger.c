@@ -61,6 +61,26 @@ static void a_notice_is_told_once(void **state)
     assert_false(ledger_pending(&ledger, "t"));
 }
 
+static void what_has_begun_is_not_taken_back_by_silence(void **state)
+{
+    (void)state;
+    assert_string_equal(SAY(item("a", NOW + 300, true)), "+1");
+    assert_string_equal(SAY(item("a", NOW, false)), ""); /* the same time */
+    assert_string_equal(SAY_NOTHING(), "");
+}
+
+static void a_key_is_printable_whatever_its_source_sent(void **state)
+{
+    struct notice_set set = {.count = 0};
+    struct notice_item made = item("a\x01\xc3\xa4", NOW, false);
+
+    (void)state;
+    notice_set_add(&set, &made);
+    notice_set_add(&set, &made);
+    assert_int_equal(set.count, 1);
+    assert_string_equal(set.items[0].key, "a???");
+}
+
 static void a_later_time_is_no_news_and_never_returns(void **state)
 {
     (void)state;
@@ -211,6 +231,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_notice_is_told_once, set_up),
+        cmocka_unit_test_setup(what_has_begun_is_not_taken_back_by_silence, set_up),
+        cmocka_unit_test_setup(a_key_is_printable_whatever_its_source_sent, set_up),
         cmocka_unit_test_setup(a_later_time_is_no_news_and_never_returns, set_up),
         cmocka_unit_test_setup(an_earlier_time_is_told_and_the_middle_one_withdrawn, set_up),
         cmocka_unit_test_setup(a_time_that_becomes_known_is_told, set_up),
