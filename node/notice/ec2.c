@@ -11,12 +11,6 @@
 #define EVENT_LEAD_MAX_MS (60 * 86400000LL) /* scheduled events come weeks ahead at most */
 #define SPOT_LEAD_MAX_MS 600000             /* more than that is no spot action's time */
 
-static enum parse_result garbage(const struct provider_context *context, const char *why)
-{
-    snprintf(context->why, SOURCE_TEXT_MAX + 1, "%s", why);
-    return PARSE_GARBAGE;
-}
-
 /* {"action":"terminate","time":"2020-04-24T17:11:44Z"}. The key is the action alone: an imitation of
  * the service moves the time at every request, and the first one counts. */
 enum parse_result ec2_parse_spot(const struct http_reply *reply,
@@ -31,15 +25,16 @@ enum parse_result ec2_parse_spot(const struct http_reply *reply,
 
     json_decref(root);
     if (!read)
-        return garbage(context, "spot/instance-action: no JSON object with action and time");
+        return provider_garbage(context,
+                                "spot/instance-action: no JSON object with action and time");
     if (strcmp(action, "terminate") == 0)
         item.kind = NOTICE_PREEMPT;
     else if (strcmp(action, "stop") == 0 || strcmp(action, "hibernate") == 0)
         item.kind = NOTICE_STOP;
     else
-        return garbage(context, "spot/instance-action: an action that is not known");
+        return provider_garbage(context, "spot/instance-action: an action that is not known");
     if (!times_rfc3339(time, &unix_ms))
-        return garbage(context, "spot/instance-action: time is no date");
+        return provider_garbage(context, "spot/instance-action: time is no date");
     item.deadline_boot_ms = times_deadline(&context->now, unix_ms, INT32_MAX);
     latest = context->now.boot_ms + SPOT_LEAD_MS;
     if (item.deadline_boot_ms >
@@ -108,8 +103,9 @@ enum parse_result ec2_parse_events(const struct http_reply *reply,
     for (size_t i = 0; read && i < json_array_size(root); i++)
         read = add_event(json_array_get(root, i), context, set);
     json_decref(root);
-    return read ? PARSE_OK
-                : garbage(context, "events/maintenance/scheduled: no JSON array of events");
+    return read
+               ? PARSE_OK
+               : provider_garbage(context, "events/maintenance/scheduled: no JSON array of events");
 }
 
 enum parse_result ec2_parse_scaling(const struct http_reply *reply,
@@ -125,7 +121,8 @@ enum parse_result ec2_parse_scaling(const struct http_reply *reply,
         if (strcmp(item.text, states[i]) == 0)
             return PARSE_OK;
     if (strcmp(item.text, "Terminated") != 0 && strcmp(item.text, "Warmed:Terminated") != 0)
-        return garbage(context, "autoscaling/target-lifecycle-state: a state that is not known");
+        return provider_garbage(context,
+                                "autoscaling/target-lifecycle-state: a state that is not known");
     snprintf(item.key, sizeof item.key, "scaling");
     snprintf(item.text, sizeof item.text, "the auto-scaling group terminates the instance");
     notice_set_add(set, &item);
@@ -144,7 +141,7 @@ enum parse_result ec2_parse_rebalance(const struct http_reply *reply,
 
     json_decref(root);
     if (!read)
-        return garbage(context, "events/recommendations/rebalance: no noticeTime");
+        return provider_garbage(context, "events/recommendations/rebalance: no noticeTime");
     snprintf(item.text, sizeof item.text, "rebalance is recommended since %s: a hint, no end",
              time);
     notice_set_add(set, &item);
@@ -174,12 +171,13 @@ static const struct provider_path paths[EC2_PATH_COUNT] = {
 const struct provider provider_ec2 = {
     .name = "ec2",
     .endpoint = "http://169.254.169.254",
-    .endpoint_environment = "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    .endpoint_environment = {"AWS_EC2_METADATA_SERVICE_ENDPOINT"},
     .disabled_environment = "AWS_EC2_METADATA_DISABLED",
     .token_path = "/latest/api/token",
     .token_ttl_header = "X-aws-ec2-metadata-token-ttl-seconds",
     .token_header = "X-aws-ec2-metadata-token",
     .token_ttl_s = 21600,
+    .token_ttl_told = true,
     .connect_ms = 1000,
     .paths = paths,
     .path_count = EC2_PATH_COUNT,

@@ -18,6 +18,7 @@ bool provider_init(struct provider_run *run, const struct provider *provider, co
 
     memset(run, 0, sizeof *run);
     run->provider = provider;
+    run->pace = (struct provider_pace){1, 1};
     run->random = seed | 1;
     if (endpoint == NULL)
         endpoint = provider->endpoint;
@@ -34,11 +35,40 @@ bool provider_init(struct provider_run *run, const struct provider *provider, co
     return true;
 }
 
+enum parse_result provider_garbage(const struct provider_context *context, const char *why)
+{
+    snprintf(context->why, SOURCE_TEXT_MAX + 1, "%s", why);
+    return PARSE_GARBAGE;
+}
+
+bool provider_instance_id(const struct http_reply *reply, const char *prefix,
+                          const struct provider_context *context)
+{
+    static const char allowed[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    char text[NOTICE_TEXT_MAX + 1];
+    size_t length = strlen(prefix);
+
+    notice_text(text, reply->body, reply->size);
+    if (strncmp(text, prefix, length) != 0 || text[length] == '\0' ||
+        strlen(text) > PROVIDER_MEMORY_MAX ||
+        strspn(text + length, allowed) != strlen(text + length))
+        return false;
+    memcpy(context->memory, text, strlen(text) + 1);
+    return true;
+}
+
+void provider_set_pace(struct provider_run *run, struct provider_pace pace)
+{
+    run->pace.waits = pace.waits > 0 ? pace.waits : 1;
+    run->pace.timeouts = pace.timeouts > 0 ? pace.timeouts : 1;
+}
+
 /* xorshift64*: a fifth up or down. */
 static int64_t jittered(struct provider_run *run, int64_t ms)
 {
     uint64_t x = run->random;
 
+    ms /= run->pace.waits;
     x ^= x >> 12;
     x ^= x << 25;
     x ^= x >> 27;
@@ -99,7 +129,7 @@ static void ask_token(struct provider_run *run, int64_t now_boot_ms, struct http
     const struct provider *p = run->provider;
 
     make_request(run, request, "PUT", p->token_path, "", "");
-    request->timeout_ms = p->paths[0].timeout_ms;
+    request->timeout_ms = p->paths[0].timeout_ms / run->pace.timeouts;
     snprintf(request->headers[0], sizeof request->headers[0], "%s: %lld", p->token_ttl_header,
              (long long)p->token_ttl_s);
     begin(&run->token, now_boot_ms);
@@ -111,14 +141,14 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
     const struct provider *p = run->provider;
     const struct provider_path *path = &p->paths[index];
     struct provider_asked *asked = &run->paths[index];
-    bool waits = path->wait_query != NULL;
+    bool waits = path->wait_query != NULL, known = asked->etag[0] != '\0' && asked->failures == 0;
+    bool first = path->first_timeout_ms > 0 && (waits ? !known : !asked->well_once);
 
     make_request(run, request, "GET", path->path, waits ? path->wait_query : "",
-                 !waits                   ? ""
-                 : asked->etag[0] != '\0' ? asked->etag
-                                          : "0");
-    request->timeout_ms =
-        !asked->well_once && path->first_timeout_ms > 0 ? path->first_timeout_ms : path->timeout_ms;
+                 !waits  ? ""
+                 : known ? asked->etag
+                         : "0");
+    request->timeout_ms = (first ? path->first_timeout_ms : path->timeout_ms) / run->pace.timeouts;
     if (p->header != NULL)
         snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
     asked->token_serial = 0;
@@ -161,9 +191,9 @@ static void well(struct provider_asked *asked, int64_t now_boot_ms)
     asked->text[0] = '\0';
 }
 
-static int64_t interval(const struct provider_path *path)
+static int64_t interval(const struct provider_run *run, const struct provider_path *path)
 {
-    return path->interval_ms > 0 ? path->interval_ms : PROVIDER_BACKOFF_MS;
+    return (path->interval_ms > 0 ? path->interval_ms : PROVIDER_BACKOFF_MS) / run->pace.waits;
 }
 
 /* From asking to asking, for a long poll at once. */
@@ -197,12 +227,13 @@ static void fail(struct provider_run *run, struct provider_asked *asked, enum so
     back_off(run, asked, now_boot_ms);
 }
 
-/* Filtered, misconfigured, or another's service: after some times asked rarely. */
+/* Filtered, misconfigured, or another's service: after some times asked rarely. What has worked is there and may
+ * work again within an end's short time. */
 static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
                  const char *text)
 {
     fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
-    if (++asked->denied < PROVIDER_DENIED_MAX)
+    if (asked->well_once || ++asked->denied < PROVIDER_DENIED_MAX)
         return;
     asked->state = SOURCE_ABSENT;
     asked->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
@@ -246,11 +277,11 @@ static bool take_token_text(struct provider_run *run, const struct http_reply *r
 {
     char header[32];
     int64_t ttl_ms;
+    bool told = http_header(reply, run->provider->token_ttl_header, header, sizeof header);
 
-    if (!token_ok(reply) ||
-        !http_header(reply, run->provider->token_ttl_header, header, sizeof header))
+    if (!token_ok(reply) || (!told && run->provider->token_ttl_told))
         return false;
-    ttl_ms = strtoll(header, NULL, 10) * 1000;
+    ttl_ms = told ? strtoll(header, NULL, 10) * 1000 : 0;
     if (ttl_ms < 1000 || ttl_ms > run->provider->token_ttl_s * 1000)
         ttl_ms = run->provider->token_ttl_s * 1000;
     memcpy(run->token_text, reply->body, reply->size);
@@ -355,7 +386,7 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
         deny(run, asked, now->boot_ms, "what answers is another's service");
     if (result == PARSE_GARBAGE) {
         fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
-        next_by_interval(asked, interval(path), now->boot_ms);
+        next_by_interval(asked, interval(run, path), now->boot_ms);
     }
     if (result != PARSE_OK)
         return false;
@@ -365,7 +396,7 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
     for (size_t i = 0; i < ret_set->count; i++)
         if (wire_notice_ends(ret_set->items[i].kind))
             asked->pending = true;
-    next_by_interval(asked, interval(path), now->boot_ms);
+    next_by_interval(asked, interval(run, path), now->boot_ms);
     if (path->interval_ms == 0)
         asked->next_boot_ms = NEVER;
     return true;
@@ -377,7 +408,8 @@ static bool take_answer(struct provider_run *run, unsigned slot, const struct ht
     const struct provider_path *path = &run->provider->paths[slot];
     struct provider_asked *asked = &run->paths[slot];
 
-    if (run->provider->is_ours != NULL && !run->provider->is_ours(reply)) {
+    if ((reply->status == 200 || reply->status == 404) && run->provider->is_ours != NULL &&
+        !run->provider->is_ours(reply)) {
         deny(run, asked, now->boot_ms, "what answers is another's service");
         return false;
     }
@@ -394,7 +426,7 @@ static bool take_answer(struct provider_run *run, unsigned slot, const struct ht
         }
         well(asked, now->boot_ms);
         asked->pending = false;
-        next_by_interval(asked, interval(path), now->boot_ms);
+        next_by_interval(asked, interval(run, path), now->boot_ms);
         return true;
     default:
         fail_status(run, asked, reply->status, now->boot_ms);

@@ -5,9 +5,10 @@
  *   answer                    meaning                       next
  *   200, parsed               healthy, the set is the truth  the path's interval
  *   200, not parsed           degraded, nothing changes      the path's interval
- *   404                       healthy, an empty set          the path's interval (absent where missing_is_absent)
+ *   404                       healthy, an empty set          the path's interval (as 403 where missing_is_absent)
  *   401                       a new token, once; then degraded, backing off
- *   400 403 405, another's    degraded, absent after 3       1, 2 s, then 10 min
+ *   400 403 405, another's    never well: absent after 3     1, 2 s, then 10 min
+ *                             else degraded                  1, 2, 4 .. s, see backoff_max_ms
  *   410 429 5xx reset, late   degraded, nothing changes      1, 2, 4 .. s, see backoff_max_ms
  *   refused, late, never well absent                         1, 2, 4 .. 30 s
  * Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up to a fifth. */
@@ -38,6 +39,11 @@ struct provider_context {
         memory; /* PROVIDER_MEMORY_MAX + 1 bytes of the node's own, kept from call to call: as a VM's name */
     char *why; /* SOURCE_TEXT_MAX + 1 bytes: what is wrong with garbage; else left alone */
 };
+/* For parsers: says why, and is PARSE_GARBAGE. */
+enum parse_result provider_garbage(const struct provider_context *context, const char *why);
+/* Is this the name of an instance, prefix and then letters and digits? It is kept in memory. */
+bool provider_instance_id(const struct http_reply *reply, const char *prefix,
+                          const struct provider_context *context);
 /* Pure. One answer with status 200; set is empty. */
 typedef enum parse_result provider_parse_fn(const struct http_reply *reply,
                                             const struct provider_context *context,
@@ -46,10 +52,13 @@ typedef enum parse_result provider_parse_fn(const struct http_reply *reply,
 struct provider_path {
     const char *path;       /* "/latest/..." */
     const char *wait_query; /* long poll: "?wait_for_change=true&last_etag=" and so on, to which the
-                               ETag of the last answer ("0" at first) is appended; NULL = none */
+                               ETag of the last answer is appended ("0", which waits for nothing, at
+                               first and after a failure); NULL = none */
     int64_t interval_ms;    /* from asking to asking; 0 = until it was answered well once */
     int64_t timeout_ms;
-    int64_t first_timeout_ms; /* until it was answered well once; 0 = timeout_ms */
+    int64_t
+        first_timeout_ms; /* until it was answered well once, of a long poll: where it waits for nothing;
+                                 0 = timeout_ms */
     unsigned after; /* 1 + index of the path that must have been answered well before; 0 = none */
     bool missing_is_absent; /* 404 does not mean "no notice" */
     bool hint;              /* its troubles are not the source's */
@@ -58,21 +67,29 @@ struct provider_path {
 
 struct provider {
     const char *name;
-    const char *endpoint; /* "http://169.254.169.254" */
-    const char *
-        endpoint_environment; /* the platform's own variable, or NULL; MUSTER_<NAME>_ENDPOINT goes before */
-    const char *disabled_environment; /* "true": the source is off; or NULL */
-    const char *header;               /* of each GET: "Metadata: true"; NULL = none */
+    const char *endpoint;                /* "http://169.254.169.254" */
+    const char *endpoint_environment[2]; /* the platform's own variables, or NULL: an address or a
+                                            host; MUSTER_<NAME>_ENDPOINT goes before */
+    const char *disabled_environment;    /* "true": the source is off; or NULL */
+    const char *header;                  /* of each GET: "Metadata: true"; NULL = none */
     /* A token that is PUT for first; all NULL, 0 = none. */
     const char *token_path, *token_ttl_header, *token_header;
     int64_t token_ttl_s;
+    bool
+        token_ttl_told; /* a reply with a token repeats that header: one that does not is another's */
     int64_t connect_ms;
     int64_t
         backoff_max_ms; /* once it has worked; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
     bool (*is_ours)(
-        const struct http_reply *reply); /* of each answered request; NULL = not to be told */
+        const struct http_reply *reply); /* of each 200 and 404; NULL = not to be told */
     const struct provider_path *paths;
     size_t path_count;
+};
+
+/* How much faster a test's time goes; 0 = as it is. */
+struct provider_pace {
+    int64_t waits;    /* between requests */
+    int64_t timeouts; /* of requests, not of connecting */
 };
 
 struct provider_asked { /* what is asked again and again: a path, the token */
@@ -87,6 +104,7 @@ struct provider_asked { /* what is asked again and again: a path, the token */
 
 struct provider_run {
     const struct provider *provider;
+    struct provider_pace pace;
     char endpoint[256];
     struct provider_asked paths[PROVIDER_PATHS_MAX], token;
     char token_text[PROVIDER_TOKEN_MAX + 1];
@@ -100,6 +118,7 @@ struct provider_run {
 /* endpoint NULL: the provider's own. False: it is longer than fits, or no "http://". */
 bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
                    uint64_t seed, int64_t now_boot_ms);
+void provider_set_pace(struct provider_run *run, struct provider_pace pace);
 /* The next request that is due, which from here on is in flight; false: none now. */
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot);

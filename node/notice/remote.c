@@ -14,6 +14,7 @@ struct remote {
 };
 
 _Static_assert(PROVIDER_PATHS_MAX <= SHARE_TOPICS_MAX, "a path is a topic");
+_Static_assert(PROVIDER_MEMORY_MAX == SHARE_MEMORY_MAX, "what is remembered is handed on");
 
 enum muster_status remote_open(const struct provider *provider, const struct source_config *config,
                                void **ret_self, struct muster_error *err)
@@ -29,6 +30,8 @@ enum muster_status remote_open(const struct provider *provider, const struct sou
                          "notice source %s: \"%.100s\" is no address; give http://HOST[:PORT]",
                          provider->name, config->endpoint);
     }
+    provider_set_pace(&remote->run,
+                      (struct provider_pace){config->pace_waits, config->pace_timeouts});
     remote->http = config->http;
     share_seat_open(&remote->seat, config->runtime_dir, provider->name, remote->run.endpoint);
     *ret_self = remote;
@@ -68,9 +71,13 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
     struct remote *remote = self;
 
     take_replies(remote, now, out);
+    if (remote->seat.asks) /* who takes over goes on with what was remembered */
+        memcpy(remote->seat.state.memory, remote->run.memory, sizeof remote->run.memory);
     share_seat_look(&remote->seat, now, own_status, remote, out);
     if (remote->seat.asks)
         ask(remote, now->boot_ms);
+    else
+        memcpy(remote->run.memory, remote->seat.state.memory, sizeof remote->run.memory);
 }
 
 static int64_t wakeup_boot_ms(const void *self)

@@ -118,10 +118,11 @@ static json_t *state_json(const struct share_state *state)
             json_array_append_new(items, item_json(&state->sets[i].items[k]));
         json_array_append_new(topics, items);
     }
-    return json_pack(
-        "{s:i,s:I,s:i,s:I,s:I,s:s,s:o}", "version", 1, "stamp", (json_int_t)state->stamp_boot_ms,
-        "state", (int)state->status.state, "ok", (json_int_t)state->status.last_ok_boot_ms, "retry",
-        (json_int_t)state->status.retry_boot_ms, "text", state->status.text, "topics", topics);
+    return json_pack("{s:i,s:I,s:i,s:I,s:I,s:s,s:s,s:o}", "version", 2, "stamp",
+                     (json_int_t)state->stamp_boot_ms, "state", (int)state->status.state, "ok",
+                     (json_int_t)state->status.last_ok_boot_ms, "retry",
+                     (json_int_t)state->status.retry_boot_ms, "text", state->status.text, "memory",
+                     state->memory, "topics", topics);
 }
 
 static bool write_all(int fd, const char *bytes, size_t size)
@@ -200,20 +201,22 @@ static bool state_of(const json_t *json, struct share_state *ret_state)
 {
     json_int_t stamp, ok, retry;
     int version, state;
-    const char *text;
+    const char *text, *memory;
     json_t *topics;
 
     memset(ret_state, 0, sizeof *ret_state);
-    if (json_unpack((json_t *)(uintptr_t)json, "{s:i,s:I,s:i,s:I,s:I,s:s,s:o}", "version", &version,
-                    "stamp", &stamp, "state", &state, "ok", &ok, "retry", &retry, "text", &text,
-                    "topics", &topics) != 0 ||
-        version != 1 || state < 0 || state >= SOURCE_STATE_COUNT)
+    if (json_unpack((json_t *)(uintptr_t)json, "{s:i,s:I,s:i,s:I,s:I,s:s,s:s,s:o}", "version",
+                    &version, "stamp", &stamp, "state", &state, "ok", &ok, "retry", &retry, "text",
+                    &text, "memory", &memory, "topics", &topics) != 0 ||
+        version != 2 || strlen(memory) > SHARE_MEMORY_MAX || state < 0 ||
+        state >= SOURCE_STATE_COUNT)
         return false;
     ret_state->stamp_boot_ms = stamp;
     ret_state->status.state = (enum source_state)state;
     ret_state->status.last_ok_boot_ms = ok;
     ret_state->status.retry_boot_ms = retry;
     snprintf(ret_state->status.text, sizeof ret_state->status.text, "%s", text);
+    memcpy(ret_state->memory, memory, strlen(memory) + 1);
     return topics_of(topics, ret_state);
 }
 

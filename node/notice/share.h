@@ -14,11 +14,13 @@
 #define SHARE_STAMP_MS 400
 #define SHARE_STALE_MS 1500
 #define SHARE_TOPICS_MAX 6
+#define SHARE_MEMORY_MAX 127 /* bytes of printable ASCII */
 
 struct share_state { /* what the one who asks knows */
     int64_t stamp_boot_ms;
     struct source_status status;
-    bool known[SHARE_TOPICS_MAX]; /* this topic was answered */
+    char memory[SHARE_MEMORY_MAX + 1]; /* the provider's: who asks next goes on with it */
+    bool known[SHARE_TOPICS_MAX];      /* this topic was answered */
     struct notice_set sets[SHARE_TOPICS_MAX];
 };
 

@@ -79,7 +79,7 @@ struct notice_set {
     struct notice_item items[NOTICE_SET_MAX];
     size_t count;
 };
-/* Adds a copy; of too many the least urgent is left out. Bytes of text that are no printable ASCII become '?'. */
+/* Adds a copy; of too many the least urgent is left out. Bytes of key and text that are no printable ASCII become '?'. */
 void notice_set_add(struct notice_set *set, const struct notice_item *item);
 void notice_text(char ret_text[NOTICE_TEXT_MAX + 1], const char *bytes, size_t size);
 
@@ -100,6 +100,7 @@ struct source_config {
     int64_t period_ms;       /* 0 = the source's own */
     struct http *http;       /* the thread's; NULL where there is none. Borrowed until close */
     uint64_t seed;           /* of the jitter */
+    int64_t pace_waits, pace_timeouts; /* see struct provider_pace */
 };
 
 /* Where run() puts what the source says now. topic: 0.. within the source; each has its own set. */

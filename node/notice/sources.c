@@ -1,10 +1,14 @@
 /* sources - see sources.h. */
 #include "node/notice/sources.h"
 
+#include "node/notice/alibaba.h"
+#include "node/notice/azure.h"
 #include "node/notice/command.h"
 #include "node/notice/ec2.h"
 #include "node/notice/file.h"
+#include "node/notice/gce.h"
 #include "node/notice/slurm.h"
+#include "node/notice/tencent.h"
 #include "schema/error.h"
 
 #include <ctype.h>
@@ -13,7 +17,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct provider *const providers[] = {&provider_ec2};
+static const struct provider *const providers[] = {&provider_ec2, &provider_gce, &provider_azure,
+                                                   &provider_alibaba, &provider_tencent};
 static const struct {
     const char *name;
     const struct source_ops *ops; /* NULL: handled by watch itself */
@@ -144,17 +149,30 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-const char *sources_endpoint(const struct provider *provider)
+static void own_variable(const struct provider *provider, char name[64])
 {
-    char name[64] = "MUSTER_";
-    size_t used = strlen(name);
-    const char *value;
+    size_t used = (size_t)snprintf(name, 64, "MUSTER_");
 
     for (const char *c = provider->name; *c != '\0' && used < 48; c++)
         name[used++] = (char)toupper((unsigned char)*c);
     memcpy(name + used, "_ENDPOINT", sizeof "_ENDPOINT");
+}
+
+void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_t size)
+{
+    char name[64];
+    const char *value, *scheme = "";
+    int length;
+
+    own_variable(provider, name);
     value = environment(name);
-    return value != NULL ? value : environment(provider->endpoint_environment);
+    for (size_t i = 0; value == NULL && i < 2; i++) {
+        value = environment(provider->endpoint_environment[i]);
+        scheme = value != NULL && strstr(value, "://") == NULL ? "http://" : "";
+    }
+    length = snprintf(ret_endpoint, size, "%s%s", scheme, value != NULL ? value : "");
+    if (length < 0 || (size_t)length >= size)
+        snprintf(ret_endpoint, size, "an address of more than %zu bytes", size - 1);
 }
 
 bool sources_is_off(const struct provider *provider)

@@ -96,10 +96,8 @@ static void read_environment(struct shared *shared)
     if (!share_directory(shared->runtime_dir, sizeof shared->runtime_dir))
         shared->runtime_dir[0] = '\0';
     for (size_t i = 0; sources_provider(i) != NULL; i++) {
-        const char *endpoint = sources_endpoint(sources_provider(i));
-
+        sources_endpoint(sources_provider(i), shared->endpoints[i], ENDPOINT_BYTES);
         shared->off[i] = sources_is_off(sources_provider(i));
-        snprintf(shared->endpoints[i], ENDPOINT_BYTES, "%s", endpoint != NULL ? endpoint : "");
     }
 }
 
@@ -128,6 +126,7 @@ static struct shared *new_shared(const struct watch_options *options)
     ledger_init(&shared->ledger);
     shared->wake_fd = options->wake_fd;
     shared->seed = options->seed;
+    shared->pace = options->pace;
     return shared;
 }
 

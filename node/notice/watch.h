@@ -20,6 +20,7 @@ struct watch_options {
     int64_t ask_period_ms;
     const struct source_list *sources; /* borrowed for open; NULL = none */
     uint64_t seed;                     /* differs from node to node */
+    struct provider_pace pace;         /* a test's; {0} = the real one */
     int wake_fd; /* an eventfd: readable when there is something to take. Borrowed until close */
 };
 

@@ -167,7 +167,9 @@ enum muster_status watch_add_remote(struct shared *shared, struct runner *runner
                                    .runtime_dir =
                                        shared->runtime_dir[0] != '\0' ? shared->runtime_dir : NULL,
                                    .http = runner->http,
-                                   .seed = shared->seed + index};
+                                   .seed = shared->seed + index,
+                                   .pace_waits = shared->pace.waits,
+                                   .pace_timeouts = shared->pace.timeouts};
     enum muster_status status;
     struct slot *slot;
     void *self = NULL;

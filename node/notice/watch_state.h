@@ -54,6 +54,7 @@ struct shared {
     char endpoints[SOURCES_MAX][ENDPOINT_BYTES]; /* by provider; "" = its own */
     bool off[SOURCES_MAX];
     uint64_t seed;
+    struct provider_pace pace;
 };
 
 struct notice_now watch_clocks(void);
