@@ -23,7 +23,7 @@
 struct route {
     char method[8], path[PATH_MAX_BYTES];
     struct http_script script;
-    char *headers, *body, *needs;
+    char *headers, *body, *needs, *holds;
     int used;
 };
 struct seen {
@@ -38,6 +38,7 @@ struct http_server {
     pthread_cond_t changed;
     struct route routes[SCRIPTS_MAX];
     size_t route_count;
+    unsigned version; /* of the routes */
     struct seen seen[SEEN_MAX];
     size_t seen_count;
     size_t hits;
@@ -127,10 +128,11 @@ static void note(struct http_server *server, const char *path, const char *reque
 
 /* Mutex held. The strings of the copy are owned. */
 static struct http_script choose(struct http_server *server, const char *method, const char *path,
-                                 const char *request)
+                                 const char *request, bool *ret_holds)
 {
     struct http_script script = {.status = 404, .body = "404 - Not Found"};
 
+    *ret_holds = false;
     for (size_t i = 0; i < server->route_count; i++) {
         struct route *route = &server->routes[i];
 
@@ -141,10 +143,30 @@ static struct http_script choose(struct http_server *server, const char *method,
         script = route->script;
         if (route->needs != NULL && strstr(request, route->needs) == NULL)
             script = (struct http_script){.status = 401, .body = "401 - Unauthorized"};
+        *ret_holds = route->holds != NULL && strstr(request, route->holds) != NULL;
         break;
     }
     script.headers = strdup(script.headers != NULL ? script.headers : "");
     script.body = strdup(script.body != NULL ? script.body : "");
+    return script;
+}
+
+/* As choose, after the wait that a script asks for. */
+static struct http_script choose_waiting(struct http_server *server, const char *method,
+                                         const char *path, const char *request)
+{
+    bool holds;
+    struct http_script script = choose(server, method, path, request, &holds);
+
+    while (holds && !server->stop) {
+        unsigned version = server->version;
+
+        while (server->version == version && !server->stop)
+            pthread_cond_wait(&server->changed, &server->mutex);
+        free((char *)(uintptr_t)script.headers);
+        free((char *)(uintptr_t)script.body);
+        script = choose(server, method, path, request, &holds);
+    }
     return script;
 }
 
@@ -211,7 +233,7 @@ static void *serve(void *arg)
         sscanf(request, "%7s %255[^ ?]", method, path) == 2) {
         pthread_mutex_lock(&server->mutex);
         note(server, path, request);
-        script = choose(server, method, path, request);
+        script = choose_waiting(server, method, path, request);
         pthread_mutex_unlock(&server->mutex);
         if (script.delay_ms == 0 || !pause_ms(server, script.delay_ms))
             misbehave(server, connection->fd, &script);
@@ -282,6 +304,10 @@ void http_server_stop(struct http_server **server)
     if (s == NULL)
         return;
     *server = NULL;
+    pthread_mutex_lock(&s->mutex);
+    s->stop = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
     assert(write(s->stop_pipe[1], "x", 1) == 1);
     pthread_join(s->thread, NULL);
     for (size_t i = 0; i < s->connection_count && i < CONNECTIONS_MAX; i++)
@@ -298,32 +324,28 @@ static char *copy(const char *text)
     return text != NULL ? strdup(text) : NULL;
 }
 
-void http_server_on(struct http_server *server, const char *method, const char *path,
-                    struct http_script script)
+/* Mutex held, as for forget. */
+static void add(struct http_server *server, const char *method, const char *path,
+                struct http_script script)
 {
     struct route *route;
 
-    pthread_mutex_lock(&server->mutex);
     assert(server->route_count < SCRIPTS_MAX);
     route = &server->routes[server->route_count++];
     memset(route, 0, sizeof *route);
     snprintf(route->method, sizeof route->method, "%s", method);
     snprintf(route->path, sizeof route->path, "%s", path);
-    route->headers = copy(script.headers);
-    route->body = copy(script.body);
-    route->needs = copy(script.needs);
-    script.headers = route->headers;
-    script.body = route->body;
-    script.needs = route->needs;
+    script.headers = route->headers = copy(script.headers);
+    script.body = route->body = copy(script.body);
+    script.needs = route->needs = copy(script.needs);
+    script.holds = route->holds = copy(script.holds);
     route->script = script;
-    pthread_mutex_unlock(&server->mutex);
 }
 
-void http_server_reset(struct http_server *server, const char *path)
+static void forget(struct http_server *server, const char *path)
 {
     size_t kept = 0;
 
-    pthread_mutex_lock(&server->mutex);
     for (size_t i = 0; i < server->route_count; i++) {
         struct route *route = &server->routes[i];
 
@@ -334,9 +356,40 @@ void http_server_reset(struct http_server *server, const char *path)
         free(route->headers);
         free(route->body);
         free(route->needs);
+        free(route->holds);
     }
     server->route_count = kept;
+}
+
+static void tell_changed(struct http_server *server)
+{
+    server->version++;
+    pthread_cond_broadcast(&server->changed);
     pthread_mutex_unlock(&server->mutex);
+}
+
+void http_server_on(struct http_server *server, const char *method, const char *path,
+                    struct http_script script)
+{
+    pthread_mutex_lock(&server->mutex);
+    add(server, method, path, script);
+    tell_changed(server);
+}
+
+void http_server_replace(struct http_server *server, const char *method, const char *path,
+                         struct http_script script)
+{
+    pthread_mutex_lock(&server->mutex);
+    forget(server, path);
+    add(server, method, path, script);
+    tell_changed(server);
+}
+
+void http_server_reset(struct http_server *server, const char *path)
+{
+    pthread_mutex_lock(&server->mutex);
+    forget(server, path);
+    tell_changed(server);
 }
 
 static const struct seen *seen_of(const struct http_server *server, const char *path)

@@ -27,6 +27,7 @@ struct http_script {
     bool http_1_0;
     bool no_length;    /* the end is the connection's */
     const char *needs; /* a header that the request must have, "Name: value"; else 401 */
+    const char *holds; /* a request that has this in it is not answered before the scripts change */
     int times;         /* so often, then the next script of the same path; 0 = for ever */
 };
 
@@ -40,6 +41,9 @@ void http_server_stop(struct http_server **server);
 /* Appends a script for this method and path (without its query). Requests without a script get 404. */
 void http_server_on(struct http_server *server, const char *method, const char *path,
                     struct http_script script);
+/* The same, and forgets those that were there for this path, at one moment. */
+void http_server_replace(struct http_server *server, const char *method, const char *path,
+                         struct http_script script);
 /* Forgets the scripts of a path, or all (NULL). */
 void http_server_reset(struct http_server *server, const char *path);
 

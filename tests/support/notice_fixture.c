@@ -50,8 +50,10 @@ void notice_fixture_watch(struct notice_fixture *f, const char *sources)
 
     if (sources_parse(sources, &list, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
-    if (watch_open(&(struct watch_options){.sources = &list, .wake_fd = f->wake_fd, .seed = 42},
-                   &f->watch, &err) != MUSTER_OK)
+    if (watch_open(
+            &(struct watch_options){
+                .sources = &list, .wake_fd = f->wake_fd, .seed = 42, .pace = f->pace},
+            &f->watch, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
 }
 
@@ -144,6 +146,11 @@ static const char *date(const char *format, int64_t from_now_s)
 const char *notice_rfc3339(int64_t from_now_s)
 {
     return date("%Y-%m-%dT%H:%M:%SZ", from_now_s);
+}
+
+const char *notice_plain(int64_t from_now_s)
+{
+    return date("%Y-%m-%d %H:%M:%S", from_now_s);
 }
 
 const char *notice_rfc1123(int64_t from_now_s)

@@ -7,7 +7,11 @@
 #include "node/notice/watch.h"
 #include "tests/support/http_server.h"
 
+struct notice_service; /* see notice_traps.h */
+
 struct notice_fixture {
+    const struct notice_service *service;
+    struct provider_pace pace; /* of the watch */
     struct http_server *server;
     struct watch *watch;
     int wake_fd;
@@ -30,5 +34,6 @@ struct notice_now notice_clocks(void);
 /* A date this far from now, as metadata services write it. */
 const char *notice_rfc3339(int64_t from_now_s);
 const char *notice_rfc1123(int64_t from_now_s);
+const char *notice_plain(int64_t from_now_s); /* "2018-08-18 12:05:33", of UTC */
 
 #endif
