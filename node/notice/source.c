@@ -25,13 +25,19 @@ static bool more_urgent(const struct notice_item *a, const struct notice_item *b
     return a->deadline_boot_ms < b->deadline_boot_ms;
 }
 
+static void make_printable(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 void notice_set_add(struct notice_set *set, const struct notice_item *item)
 {
     struct notice_item copy = *item, *last = &set->items[0];
 
-    for (char *c = copy.key; *c != '\0'; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    make_printable(copy.key);
+    make_printable(copy.text);
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->items[i].key, copy.key) == 0) {
             if (more_urgent(&copy, &set->items[i]))

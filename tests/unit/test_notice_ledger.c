@@ -75,10 +75,12 @@ static void a_key_is_printable_whatever_its_source_sent(void **state)
     struct notice_item made = item("a\x01\xc3\xa4", NOW, false);
 
     (void)state;
+    snprintf(made.text, sizeof made.text, "text\n\x7f");
     notice_set_add(&set, &made);
     notice_set_add(&set, &made);
     assert_int_equal(set.count, 1);
     assert_string_equal(set.items[0].key, "a???");
+    assert_string_equal(set.items[0].text, "text??");
 }
 
 static void a_later_time_is_no_news_and_never_returns(void **state)

@@ -1,0 +1,37 @@
+/* prog_metadata URL_FILE - a metadata service that answers as it is told: each line of its input is
+ * "PATH STATUS BODY..." and holds from then on. Every answer says
+ * that it is Google's, which others do not mind. Its address goes into the file. Ends with its input. */
+#include "tests/support/http_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    struct http_server *server;
+    char line[4096], path[256];
+    FILE *file;
+
+    if (argc != 2)
+        return 2;
+    server = http_server_start();
+    file = fopen(argv[1], "w");
+    if (file == NULL)
+        return 2;
+    fprintf(file, "%s\n", http_server_url(server));
+    fclose(file);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        int status, used = 0;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%255s %d %n", path, &status, &used) != 2)
+            return 2;
+        http_server_replace(server, "GET", path,
+                            (struct http_script){.status = status,
+                                                 .headers = "Metadata-Flavor: Google\r\n",
+                                                 .body = line + used});
+    }
+    http_server_stop(&server);
+    return 0;
+}
