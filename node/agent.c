@@ -48,6 +48,7 @@ static void exit_if_wanted(struct agent *agent)
     }
     link_close(&agent->link); /* what was said to the broker gets its time to leave */
     tell_stop(&agent->tell, AGENT_CLOSE_MS);
+    watch_settle(agent->watch, AGENT_SETTLE_MS);
     _exit(agent->exit_restart ? agent->options.member.restart_code : EXIT_FAILURE);
 }
 
@@ -304,6 +305,7 @@ void agent_destroy(struct agent **agent)
         watch_silence(a->watch);
         return;
     }
+    watch_settle(a->watch, AGENT_SETTLE_MS);
     watch_close(&a->watch, AGENT_CLOSE_MS);
     writer_destroy(&a->writer);
     link_close(&a->link);

@@ -301,6 +301,8 @@ static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
     if (message.type == WIRE_EVENT && message.u.event.kind == EVENT_NOTICE_CANCELLED)
         note_cancelled(agent, message.u.event.text);
     agent_feed(agent, &input);
+    if (member_end_is_committed(agent->core))
+        watch_committed(agent->watch);
 }
 
 bool agent_feed_frames(struct agent *agent)

@@ -118,6 +118,11 @@ const struct member_view *member_get_view(const struct member *m)
     return &m->view;
 }
 
+bool member_end_is_committed(const struct member *m)
+{
+    return m->part == PART_COMMITTED;
+}
+
 enum wire_phase member_phase(const struct member *m)
 {
     return m->phase;

@@ -172,6 +172,8 @@ void member_step(struct member *member, const struct member_input *input,
 void member_set_sources(struct member *member, const char *json);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
+/* Is the checkpoint of the round that ends the job committed? */
+bool member_end_is_committed(const struct member *member);
 /* What it is doing, for `muster nodes`; set by the core from mode and inputs. */
 enum wire_phase member_phase(const struct member *member);
 

@@ -5,9 +5,11 @@
 #include "node/notice/times.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#define KEY "event-"
 #define LEAD_MAX_MS (60 * 86400000LL) /* failing hardware is announced days ahead */
 
 /* The machine's name as the events have it: not the host's name, which differs in a scale set. */
@@ -96,7 +98,7 @@ static bool add_event(const json_t *event, const struct provider_context *contex
     item.kind = kind_of(type);
     item.hard = wire_notice_ends(item.kind);
     item.cancellable = !started || !item.hard; /* what has started vanishes when it is over */
-    snprintf(item.key, sizeof item.key, "event-%s", id);
+    snprintf(item.key, sizeof item.key, KEY "%s", id);
     snprintf(text, sizeof text, "%s %s %s %s %s", type, status, id, before, description);
     notice_text(item.text, text, strlen(text));
     notice_set_add(set, &item);
@@ -118,6 +120,17 @@ enum parse_result azure_parse_events(const struct http_reply *reply,
         return PARSE_FOREIGN;
     return read ? PARSE_OK
                 : provider_garbage(context, "scheduledevents: no JSON object with Events");
+}
+
+/* It is for all machines that the event names. */
+static void acknowledge(const struct notice_item *item, char ret_body[PROVIDER_BODY_MAX + 1])
+{
+    json_t *body = json_pack("{s:[{s:s}]}", "StartRequests", "EventId", item->key + strlen(KEY));
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+
+    snprintf(ret_body, PROVIDER_BODY_MAX + 1, "%s", text != NULL ? text : "{}");
+    free(text);
+    json_decref(body);
 }
 
 static const struct provider_path paths[AZURE_PATH_COUNT] = {
@@ -142,4 +155,7 @@ const struct provider provider_azure = {
     .backoff_max_ms = 1000,
     .paths = paths,
     .path_count = AZURE_PATH_COUNT,
+    .acknowledge_environment = "MUSTER_AZURE_ACKNOWLEDGE",
+    .acknowledge_slot = AZURE_EVENTS,
+    .acknowledge = acknowledge,
 };

@@ -9,6 +9,7 @@
 
 #define NEVER INT64_MAX
 #define SLOT_TOKEN PROVIDER_PATHS_MAX
+#define SLOT_ACKNOWLEDGEMENT (PROVIDER_PATHS_MAX + 1)
 #define SKEW_MS 5000 /* a Date header counts whole seconds, and the answer travels */
 
 bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
@@ -160,9 +161,86 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
     begin(asked, now_boot_ms);
 }
 
+/* --- acknowledging --------------------------------------------------------------------------------- */
+
+void provider_allow_acknowledging(struct provider_run *run)
+{
+    run->acknowledges = run->provider->acknowledge != NULL;
+}
+
+void provider_committed(struct provider_run *run)
+{
+    run->committed = true;
+}
+
+static bool was_acknowledged(const struct provider_run *run, const char *key)
+{
+    for (size_t i = 0; i < run->acknowledged_count; i++)
+        if (strcmp(run->acknowledged[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* An end that has not begun and was not acknowledged; NULL: none. */
+static const struct notice_item *to_acknowledge(const struct provider_run *run)
+{
+    if (!run->acknowledges || !run->committed ||
+        run->acknowledged_count == PROVIDER_ACKNOWLEDGED_MAX)
+        return NULL;
+    for (size_t i = 0; i < run->announced.count; i++) {
+        const struct notice_item *item = &run->announced.items[i];
+
+        if (wire_notice_ends(item->kind) && item->cancellable && !was_acknowledged(run, item->key))
+            return item;
+    }
+    return NULL;
+}
+
+bool provider_is_acknowledging(const struct provider_run *run)
+{
+    return to_acknowledge(run) != NULL;
+}
+
+static void acknowledge(struct provider_run *run, const struct notice_item *item,
+                        int64_t now_boot_ms, struct http_request *request)
+{
+    const struct provider *p = run->provider;
+    const struct provider_path *path = &p->paths[p->acknowledge_slot];
+
+    make_request(run, request, "POST", path->path, "", "");
+    request->timeout_ms = path->timeout_ms / run->pace.timeouts;
+    snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
+    snprintf(request->headers[1], sizeof request->headers[1], "Content-Type: application/json");
+    p->acknowledge(item, run->body);
+    memcpy(run->acknowledging, item->key, sizeof item->key);
+    request->body = run->body;
+    begin(&run->acknowledgement, now_boot_ms);
+}
+
+/* A refusal is an answer: it is not repeated. */
+static void take_acknowledgement(struct provider_run *run, const struct http_reply *reply,
+                                 int64_t now_boot_ms)
+{
+    bool final = reply->result == HTTP_ANSWERED && reply->status < 500 && reply->status != 429 &&
+                 reply->status != 410;
+
+    run->acknowledgement.next_boot_ms = now_boot_ms + PROVIDER_BACKOFF_MS / run->pace.waits;
+    if (final && run->acknowledged_count < PROVIDER_ACKNOWLEDGED_MAX)
+        memcpy(run->acknowledged[run->acknowledged_count++], run->acknowledging,
+               sizeof run->acknowledging);
+}
+
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot)
 {
+    const struct notice_item *item = to_acknowledge(run);
+
+    if (item != NULL && !run->acknowledgement.in_flight &&
+        now_boot_ms >= run->acknowledgement.next_boot_ms) {
+        acknowledge(run, item, now_boot_ms, ret_request);
+        *ret_slot = SLOT_ACKNOWLEDGEMENT;
+        return true;
+    }
     if (wants_token(run, now_boot_ms) && !run->token.in_flight) {
         ask_token(run, now_boot_ms, ret_request);
         *ret_slot = SLOT_TOKEN;
@@ -399,6 +477,8 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
     next_by_interval(asked, interval(run, path), now->boot_ms);
     if (path->interval_ms == 0)
         asked->next_boot_ms = NEVER;
+    if (run->acknowledges && slot == run->provider->acknowledge_slot)
+        run->announced = *ret_set;
     return true;
 }
 
@@ -434,16 +514,25 @@ static bool take_answer(struct provider_run *run, unsigned slot, const struct ht
     }
 }
 
+static struct provider_asked *asked_of(struct provider_run *run, unsigned slot)
+{
+    return slot == SLOT_TOKEN             ? &run->token
+           : slot == SLOT_ACKNOWLEDGEMENT ? &run->acknowledgement
+                                          : &run->paths[slot];
+}
+
 bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
                    const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set)
 {
-    struct provider_asked *asked = slot == SLOT_TOKEN ? &run->token : &run->paths[slot];
+    struct provider_asked *asked = asked_of(run, slot);
 
     asked->in_flight = false;
-    if (slot == SLOT_TOKEN) {
+    if (slot == SLOT_TOKEN)
         take_token(run, reply, now->boot_ms);
+    if (slot == SLOT_ACKNOWLEDGEMENT)
+        take_acknowledgement(run, reply, now->boot_ms);
+    if (slot >= PROVIDER_PATHS_MAX)
         return false;
-    }
     ret_set->count = 0;
     *ret_topic = slot;
     if (reply->result == HTTP_ANSWERED)
@@ -458,7 +547,7 @@ bool provider_take(struct provider_run *run, unsigned slot, const struct http_re
 
 void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_boot_ms)
 {
-    struct provider_asked *asked = slot == SLOT_TOKEN ? &run->token : &run->paths[slot];
+    struct provider_asked *asked = asked_of(run, slot);
 
     asked->in_flight = false;
     asked->next_boot_ms = now_boot_ms + PROVIDER_BACKOFF_MS;
@@ -487,6 +576,8 @@ int64_t provider_wakeup_boot_ms(const struct provider_run *run)
         if (!run->paths[i].in_flight && (after == 0 || run->paths[after - 1].well_once))
             at = sooner(at, run->paths[i].next_boot_ms);
     }
+    if (to_acknowledge(run) != NULL && !run->acknowledgement.in_flight)
+        at = sooner(at, run->acknowledgement.next_boot_ms);
     if (with_token && run->token_text[0] == '\0' && !run->token_missing)
         return token_at; /* paths wait for it */
     return sooner(at, token_at);

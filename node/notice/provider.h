@@ -25,6 +25,8 @@
 #define PROVIDER_BACKOFF_MAX_MS 30000
 #define PROVIDER_RARELY_MS 600000
 #define PROVIDER_DENIED_MAX 3
+#define PROVIDER_ACKNOWLEDGED_MAX 8
+#define PROVIDER_BODY_MAX 255
 
 enum parse_result {
     PARSE_OK,
@@ -84,6 +86,11 @@ struct provider {
         const struct http_reply *reply); /* of each 200 and 404; NULL = not to be told */
     const struct provider_path *paths;
     size_t path_count;
+    /* "Go ahead now", POSTed to that path for an end that is announced and can still be withdrawn: only where the
+     * environment says "1" or "true", and only after the job's checkpoint is committed. NULL = there is no such thing. */
+    const char *acknowledge_environment;
+    unsigned acknowledge_slot; /* the path that announces, and is POSTed to */
+    void (*acknowledge)(const struct notice_item *item, char ret_body[PROVIDER_BODY_MAX + 1]);
 };
 
 /* How much faster a test's time goes; 0 = as it is. */
@@ -109,7 +116,15 @@ struct provider_run {
     struct provider_asked paths[PROVIDER_PATHS_MAX], token;
     char token_text[PROVIDER_TOKEN_MAX + 1];
     uint64_t token_serial; /* of token_text; grows */
-    bool token_missing;    /* none was given in time: asking goes on without one */
+    /* Acknowledging: wanted, allowed, what is announced, what was done or given up. */
+    bool acknowledges, committed;
+    struct provider_asked acknowledgement;
+    char acknowledging[NOTICE_KEY_MAX + 1]; /* in flight, or the last one */
+    struct notice_set announced;
+    char acknowledged[PROVIDER_ACKNOWLEDGED_MAX][NOTICE_KEY_MAX + 1];
+    size_t acknowledged_count;
+    char body[PROVIDER_BODY_MAX + 1];
+    bool token_missing; /* none was given in time: asking goes on without one */
     int64_t token_until_boot_ms, token_refresh_boot_ms;
     char memory[PROVIDER_MEMORY_MAX + 1];
     uint64_t random;
@@ -119,7 +134,12 @@ struct provider_run {
 bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
                    uint64_t seed, int64_t now_boot_ms);
 void provider_set_pace(struct provider_run *run, struct provider_pace pace);
-/* The next request that is due, which from here on is in flight; false: none now. */
+/* It may acknowledge; the job's checkpoint is committed. Nothing is acknowledged without both. */
+void provider_allow_acknowledging(struct provider_run *run);
+void provider_committed(struct provider_run *run);
+/* Is there something that is to be acknowledged? */
+bool provider_is_acknowledging(const struct provider_run *run);
+/* The next request that is due, which from here on is in flight; false: none now. Its body is the run's. */
 bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_request *ret_request,
                    unsigned *ret_slot);
 /* The request could not be started: as if nobody had been asked. */

@@ -32,6 +32,8 @@ enum muster_status remote_open(const struct provider *provider, const struct sou
     }
     provider_set_pace(&remote->run,
                       (struct provider_pace){config->pace_waits, config->pace_timeouts});
+    if (config->acknowledge)
+        provider_allow_acknowledging(&remote->run);
     remote->http = config->http;
     share_seat_open(&remote->seat, config->runtime_dir, provider->name, remote->run.endpoint);
     *ret_self = remote;
@@ -98,6 +100,20 @@ static void status(const void *self, struct source_status *ret_status)
         share_seat_status(&remote->seat, ret_status);
 }
 
+static void committed(void *self)
+{
+    struct remote *remote = self;
+
+    provider_committed(&remote->run);
+}
+
+static bool acknowledging(const void *self)
+{
+    const struct remote *remote = self;
+
+    return remote->seat.asks && provider_is_acknowledging(&remote->run);
+}
+
 static void close_remote(void *self)
 {
     struct remote *remote = self;
@@ -107,5 +123,9 @@ static void close_remote(void *self)
     free(remote);
 }
 
-const struct source_ops remote_ops = {
-    .run = run, .wakeup_boot_ms = wakeup_boot_ms, .status = status, .close = close_remote};
+const struct source_ops remote_ops = {.run = run,
+                                      .wakeup_boot_ms = wakeup_boot_ms,
+                                      .status = status,
+                                      .close = close_remote,
+                                      .committed = committed,
+                                      .acknowledging = acknowledging};

@@ -101,6 +101,7 @@ struct source_config {
     struct http *http;       /* the thread's; NULL where there is none. Borrowed until close */
     uint64_t seed;           /* of the jitter */
     int64_t pace_waits, pace_timeouts; /* see struct provider_pace */
+    bool acknowledge; /* it may tell its service to go ahead, once the job is saved */
 };
 
 /* Where run() puts what the source says now. topic: 0.. within the source; each has its own set. */
@@ -118,6 +119,9 @@ struct source_ops {
     int64_t (*wakeup_boot_ms)(const void *self);
     void (*status)(const void *self, struct source_status *ret_status); /* all but the name */
     void (*close)(void *self);
+    /* Both may be NULL. The job's checkpoint for this end is committed; is there an acknowledgement to be sent? */
+    void (*committed)(void *self);
+    bool (*acknowledging)(const void *self);
     bool own_thread; /* what it does may hang: it runs alone, on a thread of its own */
 };
 

@@ -181,3 +181,10 @@ bool sources_is_off(const struct provider *provider)
 
     return value != NULL && strcasecmp(value, "true") == 0;
 }
+
+bool sources_acknowledges(const struct provider *provider)
+{
+    const char *value = environment(provider->acknowledge_environment);
+
+    return value != NULL && (strcmp(value, "1") == 0 || strcasecmp(value, "true") == 0);
+}

@@ -31,5 +31,7 @@ const char *sources_ops_name(const struct source_ops *ops); /* of one that is th
  * what is no address. Off: the platform's own switch says so. Reads the environment. */
 void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_t size);
 bool sources_is_off(const struct provider *provider);
+/* It may tell its service to go ahead: its variable says so. Reads the environment. */
+bool sources_acknowledges(const struct provider *provider);
 
 #endif

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SETTLE_LOOK_MS 5
+
 struct watch {
     struct shared *shared;
     struct signal_watch *signals;
@@ -98,6 +100,8 @@ static void read_environment(struct shared *shared)
     for (size_t i = 0; sources_provider(i) != NULL; i++) {
         sources_endpoint(sources_provider(i), shared->endpoints[i], ENDPOINT_BYTES);
         shared->off[i] = sources_is_off(sources_provider(i));
+        shared->acknowledge[i] = sources_acknowledges(sources_provider(i));
+        shared->acknowledges = shared->acknowledges || shared->acknowledge[i];
     }
 }
 
@@ -208,6 +212,28 @@ void watch_silence(struct watch *watch)
     atomic_store(&watch->shared->stop, true);
     callback_abandon(watch->callback); /* the hanging thread may be taking from it */
     signal_unwatch(&watch->signals);
+}
+
+void watch_committed(struct watch *watch)
+{
+    struct shared *shared = watch->shared;
+    struct runner *first = &shared->runners[0];
+
+    if (!shared->acknowledges || !first->started || first->http == NULL ||
+        atomic_load(&shared->committed))
+        return;
+    atomic_store(&shared->acknowledging, true); /* until a pass says that nothing is left */
+    atomic_store(&shared->committed, true);
+    watch_wake(first->wake_fd);
+}
+
+void watch_settle(struct watch *watch, int64_t limit_ms)
+{
+    int64_t until = watch_clocks().boot_ms + limit_ms;
+
+    while (watch != NULL && atomic_load(&watch->shared->acknowledging) &&
+           watch_clocks().boot_ms < until)
+        poll(NULL, 0, SETTLE_LOOK_MS);
 }
 
 void watch_close(struct watch **watch, int64_t limit_ms)

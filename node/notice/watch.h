@@ -31,6 +31,11 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
  * uses. NULL-safe. */
 void watch_close(struct watch **watch, int64_t limit_ms);
 
+/* Any thread. The job's last checkpoint is committed: a source that may tell its service to go ahead now does so. */
+void watch_committed(struct watch *watch);
+/* Waits at most limit_ms until that was said. NULL-safe. */
+void watch_settle(struct watch *watch, int64_t limit_ms);
+
 /* Signals have their former effect again, and nobody is woken; threads go on. For a node whose own thread hangs. NULL-safe. */
 void watch_silence(struct watch *watch);
 

@@ -92,15 +92,22 @@ static void run_sources(struct runner *runner)
 {
     struct shared *shared = runner->shared;
     struct notice_now now = watch_clocks();
+    bool committed = atomic_load(&shared->committed), acknowledging = false;
 
     for (size_t i = 0; i < runner->slot_count; i++) {
         struct slot *slot = runner->slots[i];
         unsigned index = (unsigned)(slot - shared->slots);
         struct said_by by = {shared, slot->name, index * TOPICS_MAX, now.boot_ms};
 
+        if (committed && slot->ops->committed != NULL)
+            slot->ops->committed(slot->self);
         slot->ops->run(slot->self, &now, &(struct source_out){say, &by});
         note_status(shared, slot);
+        if (slot->ops->acknowledging != NULL && slot->ops->acknowledging(slot->self))
+            acknowledging = true;
     }
+    if (committed && runner->http != NULL)
+        atomic_store(&shared->acknowledging, acknowledging);
     pthread_mutex_lock(&shared->mutex);
     ledger_tick(&shared->ledger, now.boot_ms, &shared->out);
     watch_queue(shared);
@@ -112,6 +119,8 @@ static void sleep_runner(struct runner *runner)
     struct pollfd fds[1 + RUNNER_SLOTS_MAX * SOURCE_FDS_MAX] = {
         {.fd = runner->wake_fd, .events = POLLIN}};
     size_t count = 1;
+    uint64_t woken;
+    ssize_t got;
     int64_t now = watch_clocks().boot_ms, until = now + SLEEP_MAX_MS;
 
     for (size_t i = 0; i < runner->slot_count; i++) {
@@ -129,6 +138,8 @@ static void sleep_runner(struct runner *runner)
         http_wait(runner->http, fds, count, until - now);
     else
         poll(fds, count, (int)(until - now));
+    got = read(runner->wake_fd, &woken, sizeof woken); /* the next pass sees what it was for */
+    (void)got;
 }
 
 struct slot *watch_new_slot(struct shared *shared, const char *name, const struct source_ops *ops,
@@ -169,7 +180,8 @@ enum muster_status watch_add_remote(struct shared *shared, struct runner *runner
                                    .http = runner->http,
                                    .seed = shared->seed + index,
                                    .pace_waits = shared->pace.waits,
-                                   .pace_timeouts = shared->pace.timeouts};
+                                   .pace_timeouts = shared->pace.timeouts,
+                                   .acknowledge = shared->acknowledge[index]};
     enum muster_status status;
     struct slot *slot;
     void *self = NULL;

@@ -53,6 +53,9 @@ struct shared {
     char sys_prefix[256], runtime_dir[512];
     char endpoints[SOURCES_MAX][ENDPOINT_BYTES]; /* by provider; "" = its own */
     bool off[SOURCES_MAX];
+    bool acknowledge[SOURCES_MAX], acknowledges; /* by provider; any of them */
+    _Atomic bool committed;                      /* the job's last checkpoint */
+    _Atomic bool acknowledging;                  /* an acknowledgement is to be sent or under way */
     uint64_t seed;
     struct provider_pace pace;
 };

@@ -1,5 +1,5 @@
 /* prog_metadata URL_FILE - a metadata service that answers as it is told: each line of its input is
- * "PATH STATUS BODY..." and holds from then on. Every answer says
+ * "PATH STATUS BODY..." and holds from then on; "posts" asks how many came. Every answer says
  * that it is Google's, which others do not mind. Its address goes into the file. Ends with its input. */
 #include "tests/support/http_server.h"
 
@@ -25,12 +25,18 @@ int main(int argc, char **argv)
         int status, used = 0;
 
         line[strcspn(line, "\n")] = '\0';
+        if (strcmp(line, "posts") == 0) {
+            printf("%zu POSTs\n", http_server_hits(server, "POST /metadata/scheduledevents"));
+            fflush(stdout);
+            continue;
+        }
         if (sscanf(line, "%255s %d %n", path, &status, &used) != 2)
             return 2;
         http_server_replace(server, "GET", path,
                             (struct http_script){.status = status,
                                                  .headers = "Metadata-Flavor: Google\r\n",
                                                  .body = line + used});
+        http_server_on(server, "POST", path, (struct http_script){.body = ""});
     }
     http_server_stop(&server);
     return 0;

@@ -11,6 +11,7 @@
 
 #define NAME "/metadata/instance/compute/name"
 #define EVENTS "/metadata/scheduledevents"
+#define POSTED "POST " EVENTS
 #define NONE "{\"DocumentIncarnation\":1,\"Events\":[]}"
 #define LIMIT_MS NOTICE_LIMIT_MS
 
@@ -204,6 +205,47 @@ static void a_page_instead_of_a_name_is_another_service(void **state)
     notice_none(f);
 }
 
+static void it_is_acknowledged_where_that_is_asked_for_and_after_the_commit(void **state)
+{
+    struct notice_fixture *f = *state;
+    char *request;
+
+    setenv("MUSTER_AZURE_ACKNOWLEDGE", "1", 1);
+    notice_announces(f, 100);
+    http_server_on(f->server, "POST", EVENTS, (struct http_script){.status = 500, .times = 1});
+    http_server_on(f->server, "POST", EVENTS, (struct http_script){.body = ""});
+    notice_fixture_watch(f, "azure");
+    unsetenv("MUSTER_AZURE_ACKNOWLEDGE");
+    notice_await(f, LIMIT_MS);
+    assert_true(http_server_await(f->server, EVENTS, 5, LIMIT_MS));
+    assert_int_equal(http_server_hits(f->server, POSTED), 0); /* not before the commit */
+    watch_committed(f->watch);
+    watch_settle(f->watch, LIMIT_MS);
+    assert_int_equal(http_server_hits(f->server, POSTED), 2); /* the first was in vain */
+    request = http_server_request(f->server, POSTED);
+    assert_non_null(strstr(request, "{\"StartRequests\":[{\"EventId\":\"602d9444-d2cd\"}]}"));
+    assert_non_null(strstr(request, "Metadata: true\r\n"));
+    free(request);
+    assert_true(
+        http_server_await(f->server, EVENTS, http_server_hits(f->server, EVENTS) + 3, LIMIT_MS));
+    assert_int_equal(http_server_hits(f->server, POSTED), 2); /* once */
+}
+
+static void nothing_is_acknowledged_where_nobody_asked_for_it(void **state)
+{
+    struct notice_fixture *f = *state;
+
+    notice_announces(f, 100);
+    http_server_on(f->server, "POST", EVENTS, (struct http_script){.body = ""});
+    notice_fixture_watch(f, "azure");
+    notice_await(f, LIMIT_MS);
+    watch_committed(f->watch);
+    watch_settle(f->watch, LIMIT_MS);
+    assert_true(
+        http_server_await(f->server, EVENTS, http_server_hits(f->server, EVENTS) + 5, LIMIT_MS));
+    assert_int_equal(http_server_hits(f->server, POSTED), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -220,6 +262,8 @@ int main(void)
         CASE(a_freeze_is_reported_and_no_end),
         CASE(a_server_of_another_cloud_is_no_source),
         CASE(a_page_instead_of_a_name_is_another_service),
+        CASE(it_is_acknowledged_where_that_is_asked_for_and_after_the_commit),
+        CASE(nothing_is_acknowledged_where_nobody_asked_for_it),
     };
 
     return cmocka_run_group_tests_name("notice_azure", tests, NULL, NULL);

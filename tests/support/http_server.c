@@ -27,7 +27,7 @@ struct route {
     int used;
 };
 struct seen {
-    char path[PATH_MAX_BYTES];
+    char path[PATH_MAX_BYTES + 8];
     size_t hits;
     int64_t last_boot_ms;
     char request[REQUEST_MAX];
@@ -226,13 +226,14 @@ static void *serve(void *arg)
 {
     struct connection *connection = arg;
     struct http_server *server = connection->server;
-    char request[REQUEST_MAX] = "", method[8], path[PATH_MAX_BYTES];
+    char request[REQUEST_MAX] = "", method[8], path[PATH_MAX_BYTES], posted[PATH_MAX_BYTES + 8];
     struct http_script script;
 
     if (read_request(connection->fd, request) &&
         sscanf(request, "%7s %255[^ ?]", method, path) == 2) {
         pthread_mutex_lock(&server->mutex);
-        note(server, path, request);
+        snprintf(posted, sizeof posted, "POST %s", path);
+        note(server, strcmp(method, "POST") == 0 ? posted : path, request);
         script = choose_waiting(server, method, path, request);
         pthread_mutex_unlock(&server->mutex);
         if (script.delay_ms == 0 || !pause_ms(server, script.delay_ms))

@@ -47,7 +47,7 @@ void http_server_replace(struct http_server *server, const char *method, const c
 /* Forgets the scripts of a path, or all (NULL). */
 void http_server_reset(struct http_server *server, const char *path);
 
-/* How many requests for this path came (NULL: all); when the last one, CLOCK_BOOTTIME. */
+/* How many requests for this path came (NULL: all; those by POST: "POST /path"); when the last one, CLOCK_BOOTTIME. */
 size_t http_server_hits(struct http_server *server, const char *path);
 int64_t http_server_last_boot_ms(struct http_server *server, const char *path);
 /* Waits until count requests came; false: not within limit_ms. */

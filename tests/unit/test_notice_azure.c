@@ -233,6 +233,79 @@ static void another_clouds_server_is_absent_and_asked_for_nothing_more(void **st
     assert_int_equal(f->status.state, SOURCE_ABSENT);
 }
 
+/* --- acknowledging --------------------------------------------------------------------------------- */
+
+static void with_event(struct provider_fixture *f, const char *body)
+{
+    fixture_asks(f, AZURE_NAME);
+    fixture_give(f, 200, "vmss_3");
+    fixture_asks(f, AZURE_EVENTS);
+    fixture_give(f, 200, body);
+}
+
+static void nothing_is_acknowledged_without_leave_and_commit(void **state)
+{
+    struct provider_fixture *f = *state;
+
+    with_event(f, ONE("Reboot", "Scheduled", "2020-04-24T17:26:44Z"));
+    provider_committed(&f->run);
+    assert_false(provider_is_acknowledging(&f->run));
+    assert_false(fixture_next(f));
+    set_up(state);
+    provider_allow_acknowledging(&f->run);
+    with_event(f, ONE("Reboot", "Scheduled", "2020-04-24T17:26:44Z"));
+    assert_false(provider_is_acknowledging(&f->run));
+    assert_false(fixture_next(f));
+}
+
+static void after_the_commit_an_announced_end_is_acknowledged_once(void **state)
+{
+    struct provider_fixture *f = *state;
+
+    provider_allow_acknowledging(&f->run);
+    with_event(f, ONE("Reboot", "Scheduled", "2020-04-24T17:26:44Z"));
+    provider_committed(&f->run);
+    assert_true(provider_is_acknowledging(&f->run));
+    assert_true(provider_wakeup_boot_ms(&f->run) <= f->now.boot_ms);
+    assert_true(fixture_next(f));
+    assert_string_equal(f->asked.method, "POST");
+    assert_string_equal(f->asked.url,
+                        "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01");
+    assert_string_equal(f->asked.body, "{\"StartRequests\":[{\"EventId\":\"A123BC45\"}]}");
+    assert_string_equal(f->asked.headers[0], "Metadata: true");
+    assert_false(fixture_give(f, 500, ""));
+    assert_true(provider_is_acknowledging(&f->run)); /* again, a second later */
+    assert_false(fixture_next(f));
+    f->now.boot_ms += 1000;
+    assert_true(fixture_next(f));
+    assert_string_equal(f->asked.method, "POST");
+    assert_false(fixture_give(f, 200, ""));
+    assert_false(provider_is_acknowledging(&f->run));
+    assert_int_equal(f->status.state, SOURCE_HEALTHY);
+    fixture_asks(f, AZURE_EVENTS);
+    fixture_give(f, 200, ONE("Reboot", "Scheduled", "2020-04-24T17:26:44Z"));
+    f->now.boot_ms += 10000;
+    fixture_asks(f, AZURE_EVENTS);
+    assert_false(fixture_next(f));
+}
+
+static void a_freeze_what_has_started_and_anothers_event_are_not_acknowledged(void **state)
+{
+    static const char *const bodies[] = {
+        ONE("Freeze", "Scheduled", "2020-04-24T17:26:44Z"), ONE("Reboot", "Started", ""),
+        EVENTS(EVENT("Reboot", "Scheduled", "\"vmss_1\"", "2020-04-24T17:26:44Z")), EVENTS("")};
+
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct provider_fixture *f = *state;
+
+        set_up(state);
+        provider_allow_acknowledging(&f->run);
+        with_event(f, bodies[i]);
+        provider_committed(&f->run);
+        assert_false(provider_is_acknowledging(&f->run));
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -251,6 +324,9 @@ int main(void)
         CASE(a_name_that_does_not_come_keeps_the_events_waiting_and_is_said),
         CASE(busy_answers_back_off_by_a_second_once_it_has_worked),
         CASE(another_clouds_server_is_absent_and_asked_for_nothing_more),
+        CASE(nothing_is_acknowledged_without_leave_and_commit),
+        CASE(after_the_commit_an_announced_end_is_acknowledged_once),
+        CASE(a_freeze_what_has_started_and_anothers_event_are_not_acknowledged),
     };
 
     return cmocka_run_group_tests_name("notice_azure", tests, NULL, NULL);
