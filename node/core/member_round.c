@@ -597,7 +597,7 @@ static bool something_keeps_it(const struct member *m)
     case PART_TO_STEP:
         if (m->done == m->step)
             return true;
-        break;          /* a step that it will not come to */
+        return manifest; /* a step that it will not come to: the others wait for it until it says so */
     case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
         return m->cause == CAUSE_TERMINATION || m->link == LINK_JOINED;
     default:

@@ -594,23 +594,27 @@ struct close_case {
     enum wire_cause cause;
     int64_t stands, step;
     bool leaves_at_once;
+    bool lost; /* another rank was, and a round follows */
 };
 
 static void closing_leaves_at_once_unless_a_round_needs_this_node(void **state)
 {
     struct member_fixture *f = *state;
     static const struct close_case table[] = {
-        {"idle", IDLE, CAUSE_NONE, 5, 5, true},
-        {"frozen", FROZEN, CAUSE_OPERATOR, 5, 5, false},
-        {"thawed", THAWED, CAUSE_OPERATOR, 5, 5, true},
-        {"before the save step", TO_STEP, CAUSE_TERMINATION, 4, 5, true},
-        {"captured", CAPTURED, CAUSE_OPERATOR, 5, 5, false}, /* its manifest may be ours */
-        {"captured, termination", CAPTURED, CAUSE_TERMINATION, 5, 5, false},
+        {"idle", IDLE, CAUSE_NONE, 5, 5, true, false},
+        {"frozen", FROZEN, CAUSE_OPERATOR, 5, 5, false, false},
+        {"thawed", THAWED, CAUSE_OPERATOR, 5, 5, true, false},
+        {"before the save step", TO_STEP, CAUSE_TERMINATION, 4, 5, true, false},
+        {"before it, a rank was lost", TO_STEP, CAUSE_TERMINATION, 4, 5, true, true},
+        {"captured", CAPTURED, CAUSE_OPERATOR, 5, 5, false, false}, /* its manifest may be ours */
+        {"captured, termination", CAPTURED, CAUSE_TERMINATION, 5, 5, false, false},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bring(f, table[i].where, table[i].cause);
         f->done = f->begun = table[i].stands;
+        if (table[i].lost)
+            member_peer_error(f, 2, true);
         member_close(f, LEAVE_FINISHED);
         if ((member_sent(f, WIRE_LEAVE) != NULL) != table[i].leaves_at_once)
             fail_msg("%s: %s", table[i].what, member_text_of(f));
