@@ -481,6 +481,22 @@ static void who_gave_up_and_passes_the_save_step_says_so(void **state)
     assert_int_equal(f->m->part, PART_NONE);
 }
 
+static void who_is_past_a_round_does_not_wait_for_it_with_anothers_error(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, THAWED, CAUSE_OPERATOR);
+    member_in_step(f, 8);
+    member_peer_error(f, 2, true);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, W1);
+    assert_non_null(member_sent(f, WIRE_PAST));
+    member_abort(f, 1, false);         /* it is over for this node already */
+    member_pass(f, THAW_MS - 1, true); /* for the freeze of the next one, if there is one */
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+}
+
 /* --- policy saves -------------------------------------------------------------------------------------------------- */
 
 static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
@@ -802,6 +818,7 @@ int main(void)
         T(a_notice_that_joins_the_round_makes_the_captured_hold_from_then_on),
         T(no_wait_of_a_round_is_without_end_when_the_broker_is_gone),
         T(the_way_to_the_save_step_is_waited_for_as_long_as_steps_take),
+        T(who_is_past_a_round_does_not_wait_for_it_with_anothers_error),
         T(who_gave_up_and_passes_the_save_step_says_so),
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
         T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
