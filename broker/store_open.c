@@ -219,11 +219,11 @@ static enum muster_status identify(struct store *store, int64_t *ret_version,
                      store->path, application);
 }
 
-/* The return code of quick_check does not tell: its rows do. */
-static enum muster_status quick_check(struct store *store, struct muster_error *err)
+/* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well. */
+static enum muster_status run_quick_check(struct store *store, char *finding, size_t size,
+                                          struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    char finding[256] = "quick_check gave no answer";
     int rows = 0;
     bool ok = true;
     int result;
@@ -235,7 +235,7 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
         const char *text = (const char *)sqlite3_column_text(statement, 0);
 
         if (rows == 0)
-            snprintf(finding, sizeof finding, "%s", text == NULL ? "no text" : text);
+            snprintf(finding, size, "%s", text == NULL ? "no text" : text);
         rows++;
         ok = ok && text != NULL && strcmp(text, "ok") == 0;
     }
@@ -243,6 +243,17 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
     if (result != SQLITE_DONE)
         return store_failed(store, result, "check the file", err);
     return rows == 1 && ok ? MUSTER_OK : store_damaged(store, finding, err);
+}
+
+/* To quick_check a page that the disk did not hand out is a damaged one. If it does at a second look,
+ * there is no damage. */
+static enum muster_status quick_check(struct store *store, struct muster_error *err)
+{
+    char finding[256] = "quick_check gave no answer";
+    enum muster_status status = run_quick_check(store, finding, sizeof finding, err);
+
+    return status == MUSTER_E_CORRUPT ? run_quick_check(store, finding, sizeof finding, err)
+                                      : status;
 }
 
 /* --- settings ------------------------------------------------------------------------------------- */
