@@ -219,7 +219,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     plan_focus(sim);
     job_plan(sim);
     plan_faults(sim);
-    sim_store_open(sim);
+    sim_store_create(sim);
     broker_start(sim);
     for (size_t i = 0; i < sim->jobs_count; i++)
         job_launch(sim, &sim->jobs[i]);

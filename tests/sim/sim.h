@@ -14,7 +14,7 @@
 #define SIM_REASONS_MAX (MUSTER_E_NOT_SAVED + 1)
 
 enum sim_fault {
-    FAULT_NONE,
+    FAULT_NOTHING,
     FAULT_NODE_CRASH,
     FAULT_NODE_FREEZE,
     FAULT_THREAD_STUCK,
@@ -51,8 +51,18 @@ enum sim_fault {
     FAULT_TOOL_ASKS, /* questions, one after another */
     FAULT_WALL_JUMP,
     FAULT_TWIN, /* a second process comes for a rank whose first one still lives */
+    /* With SQLite as the disk, in one of the calls that it makes to its file system. All are counted
+     * when they hit. */
+    FAULT_STORE_IO,   /* EIO */
+    FAULT_STORE_TORN, /* half a write, then EIO */
+    FAULT_STORE_SYNC, /* a sync fails: nobody knows what is on the disk */
+    FAULT_STORE_FULL, /* no room for a while: ENOSPC, EDQUOT, half a write */
+    FAULT_STORE_KILL, /* the broker dies in the middle of a transaction, or of its start */
+    FAULT_STORE_CUT,  /* so does its machine: what was not synced is lost, kept or torn */
     FAULT_COUNT
 };
+#define FAULT_STORE_FIRST FAULT_STORE_IO
+#define STORE_FAULTS (FAULT_COUNT - FAULT_STORE_FIRST)
 const char *sim_fault_name(unsigned fault);
 
 /* Why rounds were aborted, by the words of the reason. */
@@ -105,6 +115,7 @@ enum sim_mutation {
     MUTANT_NO_ORDER,           /* a node acts on events as they come */
     MUTANT_WRONG_ERROR,        /* nodes are told of another rank's failure than the first */
     MUTANT_DISCARDS_EARLY, /* a shard is deleted when the node goes on, not when its round aborts */
+    MUTANT_NO_SYNC,        /* synchronous=OFF (with SQLite as the disk) under power cuts */
     MUTANT_COUNT
 };
 

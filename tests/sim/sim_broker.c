@@ -317,7 +317,7 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
 
     if (b->crash_at != where || (b->crash_picky && !b->journals) || b->crash_after-- > 0)
         return false;
-    b->crash_at = FAULT_NONE;
+    b->crash_at = FAULT_NOTHING;
     sim->stats->faults[where]++;
     sim->faults_met++;
     broker_crash(sim, sim_fault_name(where));
@@ -338,6 +338,23 @@ static void next_pass(struct sim *sim)
         broker_wake(sim, (wakeup - b->boot_offset_ms) * 1000);
 }
 
+/* What musterd does when it cannot go on with its database: it exits. The batch may be written or not. */
+static void store_died(struct sim *sim, bool in_doubt)
+{
+    struct sim_broker *b = &sim->broker;
+    struct actions batch = b->batch;
+
+    if (in_doubt) {
+        b->batch = b->doubt;
+        b->doubt = batch;
+        b->doubt_boot = b->boot;
+        b->in_doubt = true;
+    }
+    b->down_us = sim_range(sim, 10000, 3000000);
+    broker_crash(sim, sim_store_lost_power(sim) ? sim_fault_name(FAULT_STORE_CUT)
+                                                : "its database failed");
+}
+
 static bool send_batch(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
@@ -349,8 +366,25 @@ static bool send_batch(struct sim *sim)
         if (crash_now(sim, FAULT_BROKER_BETWEEN_SENDS))
             return false;
         carry_out(sim, action);
+        if (sim_store_is_dead(sim)) {
+            store_died(sim, false);
+            return false;
+        }
     }
     return true;
+}
+
+static void no_room(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (b->starting) { /* musterd does not start */
+        b->down_us = 1000000;
+        broker_crash(sim, "no room for its start");
+        return;
+    }
+    b->blocked = true;
+    next_pass(sim);
 }
 
 static void commit(struct sim *sim, struct sim_event *event)
@@ -369,19 +403,21 @@ static void commit(struct sim *sim, struct sim_event *event)
     if (crash_now(sim, FAULT_BROKER_BEFORE_COMMIT))
         return;
     b->busy = false;
-    if (sim->disk_full && b->starting) { /* musterd does not start */
-        b->down_us = 1000000;
-        broker_crash(sim, "no room for its start");
-        return;
-    }
     if (sim->disk_full) {
-        b->blocked = true;
-        next_pass(sim);
+        no_room(sim);
         return;
     }
     if (sim->options.mutation == MUTANT_PUBLISH_FIRST && !send_batch(sim))
         return;
-    disk_apply(sim, &b->batch);
+    enum muster_status status = disk_apply(sim, &b->batch);
+    if (status == MUSTER_E_STORAGE) {
+        no_room(sim);
+        return;
+    }
+    if (status != MUSTER_OK) {
+        store_died(sim, true);
+        return;
+    }
     b->blocked = b->starting = false;
     if (crash_now(sim, FAULT_BROKER_AFTER_COMMIT))
         return;
@@ -412,11 +448,11 @@ static void write_batch(struct sim *sim)
     sim_after(sim, takes, commit, NULL)->stamp = b->stamp;
 }
 
-static void send_free_outputs(struct sim *sim)
+static bool send_free_outputs(struct sim *sim)
 {
     struct actions *out = &sim->broker.free_outputs;
 
-    for (size_t i = 0; i < out->count; i++) {
+    for (size_t i = 0; i < out->count && !sim_store_is_dead(sim); i++) {
         struct action *action = &out->items[i];
         enum wire_type type = action->message.type;
         if (type == WIRE_SNAPSHOT || type == WIRE_WELCOME || type == WIRE_EVENT)
@@ -426,6 +462,9 @@ static void send_free_outputs(struct sim *sim)
         carry_out(sim, action);
     }
     actions_clear(out);
+    if (sim_store_is_dead(sim))
+        store_died(sim, false);
+    return sim->broker.alive;
 }
 
 static void take_inbox(struct sim *sim)
@@ -458,8 +497,8 @@ static void pass(struct sim *sim, struct sim_event *event)
         return;
     take_inbox(sim);
     if (b->blocked) {
-        send_free_outputs(sim);
-        write_batch(sim);
+        if (send_free_outputs(sim))
+            write_batch(sim);
         return;
     }
     if (sim->options.mutation != MUTANT_NO_TIMERS)
@@ -492,6 +531,27 @@ static void forget_inbox(struct sim_broker *b)
     b->lacking_count = 0;
 }
 
+static void start_again(struct sim *sim, struct sim_event *event)
+{
+    (void)event;
+    if (!sim->broker.alive)
+        broker_start(sim);
+}
+
+/* False: its database cannot be opened or read now. */
+static bool start_store(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (sim->store == NULL || sim_store_start(sim, b->core))
+        return true;
+    SIM_TELL(sim, "BROKER does not start: its database failed");
+    core_destroy(&b->core);
+    if (!sim->failed)
+        sim_after(sim, 500000, start_again, NULL);
+    return false;
+}
+
 void broker_start(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
@@ -500,39 +560,40 @@ void broker_start(struct sim *sim)
     if (b->starts++ == 0) {
         actions_init(&b->batch);
         actions_init(&b->free_outputs);
+        actions_init(&b->doubt);
         b->boot_offset_ms = sim_range(sim, 20000, 900000000);
         b->boot = 1;
     }
     copy_put_back(sim);
     b->start_id = options.start_id = sim_random(sim) | 1;
     b->core = core_create(&options);
+    if (!start_store(sim))
+        return;
     b->alive = b->starting = true;
     b->busy = b->blocked = b->frozen = false;
     b->stamp++;
     b->pass_at_us = NEVER;
     sim->stats->broker_starts++;
     check_loaded(sim);
-    disk_load(sim, b->core);
+    if (sim->store == NULL)
+        disk_load(sim, b->core);
     SIM_TELL(sim, "BROKER starts, start %llu", (unsigned long long)b->starts);
     core_input(sim, INPUT_START, 0, NULL, NULL, &b->batch);
     write_batch(sim);
     net_broker_back(sim);
 }
 
-static void start_again(struct sim *sim, struct sim_event *event)
-{
-    (void)event;
-    if (!sim->broker.alive)
-        broker_start(sim);
-}
-
 void broker_crash(struct sim *sim, const char *how)
 {
     struct sim_broker *b = &sim->broker;
 
+    bool reboots = strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0 ||
+                   strcmp(how, sim_fault_name(FAULT_STORE_CUT)) == 0;
+
     if (!b->alive)
         return;
     SIM_TELL(sim, "BROKER dies: %s", how);
+    sim_store_die(sim, reboots);
     b->alive = false;
     undo_last(sim);
     core_destroy(&b->core);
@@ -540,7 +601,7 @@ void broker_crash(struct sim *sim, const char *how)
     actions_clear(&b->free_outputs);
     forget_inbox(b);
     net_broker_gone(sim);
-    if (strcmp(how, sim_fault_name(FAULT_BROKER_REBOOT)) == 0) {
+    if (reboots) {
         b->boot++;
         b->boot_offset_ms = sim_range(sim, 5000, 60000) - sim->now_us / 1000;
     }
@@ -554,6 +615,7 @@ void broker_free(struct sim *sim)
     core_destroy(&b->core);
     actions_free(&b->batch);
     actions_free(&b->free_outputs);
+    actions_free(&b->doubt);
     forget_inbox(b);
     free(b->inbox);
 }

@@ -24,6 +24,8 @@ static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
 
 void copy_take(struct sim *sim)
 {
+    if (sim->broker.in_doubt)
+        return; /* nobody knows what it would hold */
     copy_disk(&sim->copy, &sim->disk);
     sim->copy_epoch = sim->broker.epoch;
     sim->copied = true;
@@ -46,6 +48,8 @@ void copy_put_back(struct sim *sim)
     if (!sim->put_back || !sim->copied)
         return;
     copy_disk(&sim->disk, &sim->copy);
+    sim->broker.in_doubt = false;
+    sim->broker.unsynced_count = 0;
     sim->broker.epoch = sim->copy_epoch;
     sim->put_back = sim->copied = false;
     sim->lost_history = true;
@@ -71,9 +75,28 @@ void undo_last(struct sim *sim)
         copy_disk(&sim->disk, &sim->undo);
 }
 
+void unsynced_keep(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+
+    if (b->unsynced_count == UNSYNCED_MAX)
+        return;
+    copy_disk(&b->unsynced[b->unsynced_count].disk, &sim->disk);
+    b->unsynced[b->unsynced_count++].epoch = b->epoch;
+}
+
+void unsynced_go_back(struct sim *sim, size_t at)
+{
+    copy_disk(&sim->disk, &sim->broker.unsynced[at].disk);
+    sim->broker.epoch = sim->broker.unsynced[at].epoch;
+    sim->broker.unsynced_count = at;
+}
+
 void copy_free(struct sim *sim)
 {
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++) {
+        for (size_t k = 0; k < UNSYNCED_MAX; k++)
+            free(sim->broker.unsynced[k].disk.tables[i].rows);
         free(sim->copy.tables[i].rows);
         free(sim->undo.tables[i].rows);
     }

@@ -270,12 +270,28 @@ static void prune_journal(struct sim *sim)
     table->count -= drop;
 }
 
-void disk_apply(struct sim *sim, const struct actions *batch)
+enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
 {
+    enum muster_status status = sim->store != NULL ? sim_store_apply(sim, batch) : MUSTER_OK;
+
+    if (status != MUSTER_OK)
+        return status;
     prune_journal(sim);
     undo_keep(sim);
     disk_apply_some(sim, batch, batch->count);
-    sim_store_apply(sim, batch);
+    check_batch(sim);
+    return MUSTER_OK;
+}
+
+/* At a start the database turned out to have it. */
+void disk_apply_doubt(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    uint64_t boot = b->boot;
+
+    b->boot = b->doubt_boot;
+    disk_apply_some(sim, &b->doubt, b->doubt.count);
+    b->boot = boot;
     check_batch(sim);
 }
 
@@ -461,10 +477,7 @@ void disk_load(struct sim *sim, struct core *core)
 {
     struct reader reader = {sim, core};
 
-    if (sim->store != NULL)
-        sim_store_load(sim, core);
-    else
-        disk_rows(sim, give_to_core, &reader);
+    disk_rows(sim, give_to_core, &reader);
 }
 
 void disk_free(struct sim *sim)

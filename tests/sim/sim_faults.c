@@ -75,6 +75,9 @@ static void undo(struct sim *sim, struct sim_event *event)
     case FAULT_STALL_BOTH:
         net_stall(sim, proc, false, false);
         break;
+    case FAULT_STORE_FULL:
+        store_fault_over(sim, FAULT_STORE_FULL);
+        break;
     default:
         break;
     }
@@ -221,6 +224,11 @@ bool fault_is_crash_of_broker(enum sim_fault kind)
     return kind >= FAULT_BROKER_IDLE && kind <= FAULT_BROKER_REBOOT;
 }
 
+static bool is_in_store(enum sim_fault kind)
+{
+    return kind >= FAULT_STORE_FIRST;
+}
+
 static bool needs_proc(enum sim_fault kind)
 {
     switch (kind) {
@@ -238,6 +246,12 @@ static bool needs_proc(enum sim_fault kind)
     }
 }
 
+static void arm(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    store_fault_arm(sim, plan->kind);
+    undo_later(sim, plan, NULL);
+}
+
 void faults_happen(struct sim *sim, struct sim_event *event)
 {
     struct sim_fault_plan plan = sim->faults[event->number];
@@ -247,7 +261,8 @@ void faults_happen(struct sim *sim, struct sim_event *event)
         return; /* between two launches */
     SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind),
              proc ? (int)proc->slot : -1, (long long)(plan.for_us / 1000));
-    if (!fault_is_crash_of_broker(plan.kind)) { /* those are counted when they hit */
+    if (!fault_is_crash_of_broker(plan.kind) &&
+        !is_in_store(plan.kind)) { /* those are counted when they hit */
         sim->stats->faults[plan.kind]++;
         sim->faults_met++;
     }
@@ -257,6 +272,8 @@ void faults_happen(struct sim *sim, struct sim_event *event)
         tool_request(sim, &plan);
     else if (fault_is_crash_of_broker(plan.kind))
         crash_broker(sim, &plan);
+    else if (is_in_store(plan.kind))
+        arm(sim, &plan);
     else if (needs_proc(plan.kind))
         on_proc(sim, &plan, proc);
     else
@@ -272,7 +289,9 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
     sim->slow_saves_until_us = sim->hung_saves_until_us = 0;
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
-    sim->broker.crash_at = FAULT_NONE;
+    sim->broker.crash_at = FAULT_NOTHING;
+    for (unsigned kind = FAULT_STORE_FIRST; kind < FAULT_COUNT; kind++)
+        store_fault_over(sim, (enum sim_fault)kind);
     for (size_t i = 0; i < sim->jobs_count; i++) {
         const struct record_job *row = disk_job(sim, sim->jobs[i].name);
         sim->jobs[i].calm_seq = row != NULL ? row->seq : 0;

@@ -112,7 +112,7 @@ static enum sim_fault pick_fault(struct sim *sim)
 
     if (sim_chance(sim, 35))
         return often[sim_random(sim) % (sizeof often / sizeof often[0])];
-    return (enum sim_fault)sim_range(sim, 1, FAULT_COUNT - 1);
+    return (enum sim_fault)sim_range(sim, 1, FAULT_STORE_FIRST - 1);
 }
 
 static enum sim_fault pick_healthy(struct sim *sim)
@@ -155,7 +155,7 @@ static void add_focus(struct sim *sim, int64_t work)
     int64_t moment =
         focus->late ? work * sim_range(sim, 60, 95) / 100 : 3000000 + sim_range(sim, 0, work / 2);
 
-    for (size_t i = 0; i < FOCUS_FAULTS_MAX && focus->faults[i].kind != FAULT_NONE; i++) {
+    for (size_t i = 0; i < FOCUS_FAULTS_MAX && focus->faults[i].kind != FAULT_NOTHING; i++) {
         int who = focus->faults[i].who;
         struct sim_fault_plan plan = {.kind = focus->faults[i].kind,
                                       .at_us = moment + 1000 * focus->faults[i].at_ms +
@@ -203,6 +203,21 @@ static void add_by_chance(struct sim *sim, int64_t work)
     }
 }
 
+/* Of SQLite's calls; on top of what the world meets with its rows in memory. */
+static void add_in_store(struct sim *sim, int64_t work)
+{
+    size_t count = (size_t)sim_range(sim, 3, 9);
+
+    for (size_t i = 0; i < count; i++) {
+        struct sim_fault_plan plan = {
+            .kind = (enum sim_fault)sim_range(sim, FAULT_STORE_FIRST, FAULT_COUNT - 1),
+            .at_us = sim_range(sim, 0, work + 2000000),
+            .for_us = sim_range(sim, 10000, 8000000),
+            .slot = -1};
+        add(sim, &plan);
+    }
+}
+
 void plan_faults(struct sim *sim)
 {
     int64_t work = longest_work_us(sim);
@@ -213,6 +228,8 @@ void plan_faults(struct sim *sim)
         add_by_chance(sim, work);
     if (sim->focus != NULL)
         add_focus(sim, work);
+    if (sim->options.sqlite && !sim->options.healthy)
+        add_in_store(sim, work);
     sim->limit_us = sim->calm_us + 4 * work + 300000000;
     sim_at(sim, sim->calm_us, faults_stop, NULL);
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 static const char *const fault_names[FAULT_COUNT] = {
-    [FAULT_NONE] = "none",
+    [FAULT_NOTHING] = "none",
     [FAULT_NODE_CRASH] = "node crash",
     [FAULT_NODE_FREEZE] = "node freeze",
     [FAULT_THREAD_STUCK] = "stuck training thread",
@@ -41,6 +41,12 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_TOOL_ASKS] = "a tool asks",
     [FAULT_WALL_JUMP] = "wall clock jump",
     [FAULT_TWIN] = "second process for a rank",
+    [FAULT_STORE_IO] = "database, EIO",
+    [FAULT_STORE_TORN] = "database, torn write",
+    [FAULT_STORE_SYNC] = "database, sync fails",
+    [FAULT_STORE_FULL] = "database, no room",
+    [FAULT_STORE_KILL] = "database, killed in a call",
+    [FAULT_STORE_CUT] = "database, power cut in a call",
 };
 
 const char *sim_fault_name(unsigned fault)

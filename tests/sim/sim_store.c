@@ -1,295 +1,235 @@
 /* sim_store - broker/store as the simulated broker's disk, beside the rows in memory that the checker
- * reads. A crash is the copy of the files as they are: what was not committed is not in it. What the
- * store hands out at a start is compared with the rows in memory. */
-#include "tests/sim/sim_world.h"
-
-#include "broker/store_internal.h" /* boot_id: machines reboot here */
+ * reads: on a file system in memory whose calls fail when the seed wants it (sim_store_faults.c). What the
+ * store hands out at a start is compared with the rows in memory. A batch whose commit did not return
+ * may be in it or not; then and only then both will do. */
+#include "tests/sim/sim_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TEXT_SIZE 2048
+/* --- the disk ----------------------------------------------------------------------------------------- */
 
-struct sim_store {
-    char dir[128];
-    unsigned number; /* of the files in use */
-    unsigned last;   /* used for any */
-    unsigned copy;   /* of an operator's copy, 0 = none */
-    bool put_back;
-    struct store *store;
-};
-
-struct texts {
-    char **items;
-    size_t count;
-    struct core *core; /* NULL: rows are only told */
-};
-
-static const char *file_name(const struct sim_store *s, unsigned number, const char *suffix,
-                             char *name, size_t size)
+static uint64_t next_random(void *arg)
 {
-    snprintf(name, size, "%s/%u.db%s", s->dir, number, suffix);
-    return name;
+    return sim_random(arg);
 }
 
-static void copy_file(const struct sim_store *s, unsigned number, const char *suffix)
-{
-    char name[160], buffer[65536];
-    FILE *from = fopen(file_name(s, s->number, suffix, name, sizeof name), "rb");
-    FILE *to = fopen(file_name(s, number, suffix, name, sizeof name), "wb");
-    size_t size;
-
-    while (from != NULL && to != NULL && (size = fread(buffer, 1, sizeof buffer, from)) > 0)
-        fwrite(buffer, 1, size, to);
-    if (from != NULL)
-        fclose(from);
-    if (to != NULL)
-        fclose(to);
-}
-
-static void remove_files(const struct sim_store *s, unsigned number)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
-    char name[160];
-
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        unlink(file_name(s, number, suffixes[i], name, sizeof name));
-}
-
-static void open_store(struct sim *sim)
-{
-    struct sim_store *s = sim->store;
-    char name[160];
-    struct muster_error err = {0};
-    struct store_options options = {.journal_events_max = sim->journal_max};
-
-    if (store_open(file_name(s, s->number, "", name, sizeof name), &options, &s->store, &err) !=
-        MUSTER_OK)
-        sim_broken(sim, "store", "it does not open: %s", err.text);
-    else
-        snprintf(s->store->boot_id, sizeof s->store->boot_id, "boot-%" PRIu64, sim->broker.boot);
-}
-
-void sim_store_open(struct sim *sim)
+/* Only the lock of the state directory is a real file. */
+void sim_store_create(struct sim *sim)
 {
     const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    struct sim_store *s;
 
     if (!sim->options.sqlite)
         return;
-    sim->store = calloc(1, sizeof *sim->store);
-    snprintf(sim->store->dir, sizeof sim->store->dir, "%s/muster-sim-XXXXXX", root);
-    if (mkdtemp(sim->store->dir) == NULL)
-        sim_broken(sim, "store", "no directory for the database under %s", root);
-    else
-        open_store(sim);
+    s = sim->store = calloc(1, sizeof *sim->store);
+    snprintf(s->dir, sizeof s->dir, "%s/muster-sim-XXXXXX", root);
+    if (mkdtemp(s->dir) == NULL)
+        sim_broken(sim, "store", "no directory for the lock of the database under %s", root);
+    snprintf(s->path, sizeof s->path, "%s/muster.db", s->dir);
+    snprintf(s->wal, sizeof s->wal, "%s-wal", s->path);
+    s->disk = mem_vfs_create("muster-sim", next_random, sim);
+    s->faults = fault_vfs_create(mem_vfs_sqlite(s->disk), s->disk);
+    fault_vfs_choose(s->faults, store_fault_choose, sim);
+    sqlite3_randomness(0, NULL); /* its own generator begins anew, from this seed */
 }
 
-void sim_store_apply(struct sim *sim, const struct actions *batch)
+bool sim_store_is_dead(const struct sim *sim)
 {
+    return sim->store != NULL && (sim->store->failed || !mem_vfs_is_up(sim->store->disk));
+}
+
+bool sim_store_lost_power(const struct sim *sim)
+{
+    return sim->store != NULL && sim->store->lost_power;
+}
+
+void sim_store_die(struct sim *sim, bool reboots)
+{
+    struct sim_store *s = sim->store;
+
+    if (s == NULL)
+        return;
+    if (mem_vfs_is_up(s->disk) && reboots)
+        mem_vfs_power_cut(s->disk, store_fault_keeps(sim));
+    else if (mem_vfs_is_up(s->disk))
+        mem_vfs_kill(s->disk);
+    store_close(&s->store); /* of the dead: writes nothing */
+    mem_vfs_up(s->disk);
+    s->failed = s->lost_power = false;
+}
+
+/* --- a start ------------------------------------------------------------------------------------------- */
+
+static bool may_fail(enum muster_status status)
+{
+    return status == MUSTER_E_IO || status == MUSTER_E_STORAGE;
+}
+
+/* What musterd does when its start is refused. */
+static bool give_up_start(struct sim *sim, enum muster_status status, const char *what,
+                          const struct muster_error *err)
+{
+    struct sim_store *s = sim->store;
+
+    SIM_TELL(sim, "the database cannot be %s: %s", what, muster_status_name(status));
+    if (!may_fail(status) || fault_vfs_hits(s->faults) == s->hits_seen)
+        sim_broken(sim, "store", "it cannot be %s: %s", what, err->text);
+    s->hits_seen = fault_vfs_hits(s->faults);
+    store_discard(&s->store);
+    sim_store_die(sim, s->lost_power);
+    return false;
+}
+
+/* The first row that is not as it was read, if there is one. */
+struct difference {
+    char text[600];
+};
+
+static bool read_as_written(struct sim *sim, const struct sim_texts *found,
+                            struct difference *ret_difference)
+{
+    struct sim_texts wanted = {0};
+    const char *want = "", *have = "";
+    bool same;
+
+    disk_rows(sim, sim_texts_take, &wanted);
+    sim_texts_sort(&wanted);
+    same = sim_texts_same(&wanted, found, &want, &have);
+    if (!same)
+        snprintf(ret_difference->text, sizeof ret_difference->text, "written: %.280s; read: %.280s",
+                 want, have);
+    sim_texts_free(&wanted);
+    return same;
+}
+
+/* What is read is what was written, with the batch whose commit did not return or without it. Such a
+ * batch that is read is on the disk for sure with the next sync; until then a power cut may take it. */
+static void resolve(struct sim *sim, struct sim_texts *found)
+{
+    struct sim_broker *b = &sim->broker;
+    struct difference difference;
+
+    sim_texts_sort(found);
+    bool same = read_as_written(sim, found, &difference);
+    if (!same && b->in_doubt) {
+        unsynced_keep(sim);
+        disk_apply_doubt(sim);
+        same = read_as_written(sim, found, &difference);
+        SIM_TELL(sim, "BROKER's last batch was written");
+    }
+    while (!same && b->unsynced_count > 0) {
+        unsynced_go_back(sim, b->unsynced_count - 1);
+        same = read_as_written(sim, found, &difference);
+        SIM_TELL(sim, "BROKER's last batch was lost with the power");
+    }
+    b->in_doubt = false;
+    actions_clear(&b->doubt);
+    if (!same)
+        sim_broken(sim, "store", "%s", difference.text);
+}
+
+bool sim_store_start(struct sim *sim, struct core *core)
+{
+    struct sim_store *s = sim->store;
+    struct sim_texts found = {.core = core};
+    struct muster_error err = {0};
+    struct store_options options = {.journal_events_max = sim->journal_max};
+
+    store_copy_restore(sim);
+    enum muster_status status = store_open(s->path, &options, &s->store, &err);
+    if (status != MUSTER_OK)
+        return give_up_start(sim, status, "opened", &err);
+    snprintf(s->store->boot_id, sizeof s->store->boot_id, "boot-%" PRIu64, sim->broker.boot);
+    status = store_load(s->store, sim_texts_take, &found, &err);
+    if (status == MUSTER_OK && !mem_vfs_is_up(s->disk))
+        status = MUSTER_E_IO; /* it died in a call whose failure SQLite can do without */
+    if (status == MUSTER_OK)
+        resolve(sim, &found);
+    sim_texts_free(&found);
+    return status == MUSTER_OK || give_up_start(sim, status, "read", &err);
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------- */
+
+enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch)
+{
+    struct sim_store *s = sim->store;
     struct muster_error err = {0};
 
-    if (sim->store != NULL && sim->store->store != NULL &&
-        store_apply(sim->store->store, batch, broker_boot_ms(sim), &err) != MUSTER_OK)
+    if (sim->options.mutation == MUTANT_NO_SYNC)
+        sqlite3_exec(s->store->db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
+    enum muster_status status = store_apply(s->store, batch, broker_boot_ms(sim), &err);
+    if (status != MUSTER_OK)
+        SIM_TELL(sim, "BROKER's batch is not written: %s", muster_status_name(status));
+    if (!mem_vfs_is_up(s->disk))
+        return MUSTER_E_IO; /* dead, whatever it was told */
+    if (status != MUSTER_OK && (!may_fail(status) || fault_vfs_hits(s->faults) == s->hits_seen))
         sim_broken(sim, "store", "a batch is not written: %s", err.text);
+    s->hits_seen = fault_vfs_hits(s->faults);
+    for (size_t i = 0; i < batch->count && status == MUSTER_OK; i++)
+        if (batch->items[i].kind == ACTION_PERSIST && !batch->items[i].lazy)
+            sim->broker.unsynced_count = 0; /* that was a sync of all before it, too */
+    return status;
 }
 
-/* --- what is read is what was written --------------------------------------------------------------- */
+/* --- an operator's copy --------------------------------------------------------------------------------- */
 
-static void tell_round(const struct record_round *r, char *text)
+static void keep_file(struct sim_store *s, const char *path, struct sim_file *file)
 {
-    snprintf(text, TEXT_SIZE,
-             "round %s %" PRIu64 " gen %" PRIu64 " att %" PRIu64 " cause %d state %d step %" PRId64
-             " ab %d culprit %" PRId64 " code %u '%s' final %d deadline %" PRId64 " opened %" PRId64
-             " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " margin %" PRId64,
-             r->job, r->round, r->generation, r->attempt, (int)r->cause, (int)r->state, r->step,
-             r->aborted_steps, r->culprit_rank, r->reason_code, r->reason, r->final,
-             r->deadline_boot_ms, r->opened_boot_ms, r->opened_unix_ms, r->decided_unix_ms,
-             r->captured_unix_ms, r->ended_unix_ms, r->margin_ms);
-}
+    const void *bytes = mem_vfs_content(s->disk, path, &file->size);
 
-static void tell_generation(const struct record_generation *r, char *text)
-{
-    snprintf(text, TEXT_SIZE,
-             "generation %s %" PRIu64 " state %d world %" PRIu64 " layout %d dir %s resume %" PRIu64
-             " step %" PRId64 " ready %d fallback %d end %u '%s' error %" PRId64 " %" PRId64
-             " '%s' times %" PRId64 " %" PRId64 " %" PRId64,
-             r->job, r->generation, (int)r->state, r->world_size, (int)r->layout, r->checkpoint_dir,
-             r->resume_checkpoint, r->resume_step, r->resume_ready, r->fallback, r->end_status,
-             r->end_text, r->error_rank, r->error_code, r->error_text, r->opened_unix_ms,
-             r->started_unix_ms, r->ended_unix_ms);
-}
-
-static void tell_node(const struct record_node *r, char *text)
-{
-    snprintf(text, TEXT_SIZE,
-             "node %s %" PRIu64 " gen %" PRIu64 " role %d rank %" PRIu64 " host %s pid %" PRIu64
-             " state %d last %" PRIu64 " %u %" PRIu64 " why %d exit %" PRId64 " times %" PRId64
-             " %" PRId64,
-             r->job, r->incarnation, r->generation, (int)r->role, r->rank, r->host, r->pid,
-             (int)r->state, r->last_request, r->last_code, r->last_value, (int)r->leave_why,
-             r->exit_code, r->joined_unix_ms, r->ended_unix_ms);
-}
-
-static void tell_participant(const struct record_participant *r, char *text)
-{
-    snprintf(text, TEXT_SIZE,
-             "participant %s %" PRIu64 " rank %" PRIu64 " inc %" PRIu64 " writer %d at %" PRId64
-             " %" PRId64 " times %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
-             r->job, r->round, r->rank, r->incarnation, r->writer, r->begun, r->done,
-             r->reported_ms, r->at_step_ms, r->captured_ms, r->saved_ms, r->save_ms);
-}
-
-static void tell_checkpoint(const struct record_checkpoint *r, char *text)
-{
-    snprintf(text, TEXT_SIZE,
-             "checkpoint %s %" PRIu64 " gen %" PRIu64 " step %" PRId64
-             " state %d cause %d layout %d world %" PRIu64 " shards %" PRIu64 " bytes %" PRIu64
-             " path '%s' %" PRId64 " %" PRId64 " %" PRId64 " pinned %d '%s' %" PRId64,
-             r->job, r->round, r->generation, r->step, (int)r->state, (int)r->cause, (int)r->layout,
-             r->world_size, r->shards_required, r->bytes, r->path, r->epoch, r->step_in_epoch,
-             r->data_position, r->pinned, r->metrics, r->committed_unix_ms);
-}
-
-static bool tell_row(const struct record *r, char *text)
-{
-    switch (r->kind) {
-    case RECORD_BROKER:
-        snprintf(text, TEXT_SIZE, "broker %" PRIu64, r->u.broker.epoch);
-        return true;
-    case RECORD_JOB:
-        snprintf(text, TEXT_SIZE,
-                 "job %s state %d gen %" PRIu64 " seq %" PRIu64 " round %" PRIu64 " '%s'",
-                 r->u.job.job, (int)r->u.job.state, r->u.job.generation, r->u.job.seq,
-                 r->u.job.round, r->u.job.save_now_id);
-        return true;
-    case RECORD_GENERATION:
-        tell_generation(&r->u.generation, text);
-        return true;
-    case RECORD_NODE:
-        tell_node(&r->u.node, text);
-        return true;
-    case RECORD_NOTICE:
-        snprintf(text, TEXT_SIZE,
-                 "notice %s %s rank %" PRId64 " kind %d state %d left %" PRId64 " deadline %" PRId64
-                 " round %" PRIu64 " '%s' '%s'",
-                 r->u.notice.job, r->u.notice.id, r->u.notice.rank, (int)r->u.notice.kind,
-                 (int)r->u.notice.state, r->u.notice.left_ms, r->u.notice.deadline_boot_ms,
-                 r->u.notice.round, r->u.notice.source, r->u.notice.text);
-        return true;
-    case RECORD_ROUND:
-        tell_round(&r->u.round, text);
-        return true;
-    case RECORD_PARTICIPANT:
-        tell_participant(&r->u.participant, text);
-        return true;
-    case RECORD_CHECKPOINT:
-        tell_checkpoint(&r->u.checkpoint, text);
-        return true;
-    case RECORD_FILE:
-        snprintf(text, TEXT_SIZE, "file %s %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %s",
-                 r->u.file.job, r->u.file.round, r->u.file.rank, r->u.file.path, r->u.file.bytes,
-                 r->u.file.checksum);
-        return true;
-    default:
-        return false; /* progress may be held; shards are not asked for */
+    free(file->bytes);
+    file->bytes = NULL;
+    if (bytes == NULL)
+        file->size = 0;
+    if (file->size > 0) {
+        file->bytes = malloc(file->size);
+        memcpy(file->bytes, bytes, file->size);
     }
-}
-
-static void take_row(void *arg, const struct record *row)
-{
-    struct texts *texts = arg;
-    char text[TEXT_SIZE];
-
-    if (texts->core != NULL)
-        core_load(texts->core, row);
-    if (!tell_row(row, text))
-        return;
-    texts->items = realloc(texts->items, (texts->count + 1) * sizeof *texts->items);
-    texts->items[texts->count++] = strdup(text);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void texts_free(struct texts *texts)
-{
-    for (size_t i = 0; i < texts->count; i++)
-        free(texts->items[i]);
-    free(texts->items);
-}
-
-static void compare(struct sim *sim, struct texts *wanted, struct texts *found)
-{
-    qsort(wanted->items, wanted->count, sizeof *wanted->items, by_text);
-    qsort(found->items, found->count, sizeof *found->items, by_text);
-    for (size_t i = 0; i < wanted->count || i < found->count; i++) {
-        const char *want = i < wanted->count ? wanted->items[i] : "nothing";
-        const char *have = i < found->count ? found->items[i] : "nothing";
-        if (strcmp(want, have) == 0)
-            continue;
-        sim_broken(sim, "store", "written: %.280s; read: %.280s", want, have);
-        return;
-    }
-}
-
-/* The files as they are when the process dies. */
-static unsigned keep_files(struct sim_store *s)
-{
-    s->last++;
-    copy_file(s, s->last, "");
-    copy_file(s, s->last, "-wal");
-    return s->last;
 }
 
 void sim_store_copy(struct sim *sim)
 {
     struct sim_store *s = sim->store;
 
-    if (s->copy != 0)
-        remove_files(s, s->copy);
-    s->copy = keep_files(s);
+    keep_file(s, s->path, &s->copy);
+    keep_file(s, s->wal, &s->copy_wal);
+    s->copied = true;
 }
 
 void sim_store_put_back(struct sim *sim)
 {
-    sim->store->put_back = sim->store->copy != 0;
+    sim->store->put_back = sim->store->copied;
 }
 
-static void die_and_open(struct sim *sim)
+static void put_file(struct sim_store *s, const char *path, const struct sim_file *file, int flags)
 {
-    struct sim_store *s = sim->store;
-    unsigned next = s->put_back ? s->copy : keep_files(s);
+    sqlite3_vfs *vfs = mem_vfs_sqlite(s->disk);
+    sqlite3_file *handle = calloc(1, (size_t)vfs->szOsFile);
 
-    store_close(&s->store);
-    remove_files(s, s->number);
-    if (s->put_back)
-        s->copy = 0;
-    s->put_back = false;
-    s->number = next;
-    open_store(sim);
+    vfs->xDelete(vfs, path, 1);
+    if (file->size > 0 &&
+        vfs->xOpen(vfs, path, handle, flags | SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE, NULL) ==
+            SQLITE_OK) {
+        handle->pMethods->xWrite(handle, file->bytes, (int)file->size, 0);
+        handle->pMethods->xSync(handle, SQLITE_SYNC_FULL);
+        handle->pMethods->xClose(handle);
+    }
+    free(handle);
 }
 
-void sim_store_load(struct sim *sim, struct core *core)
+void store_copy_restore(struct sim *sim)
 {
     struct sim_store *s = sim->store;
-    struct texts wanted = {0}, found = {.core = core};
-    struct muster_error err = {0};
 
-    if (s->store == NULL)
+    if (!s->put_back)
         return;
-    die_and_open(sim);
-    if (s->store == NULL)
-        return;
-    if (store_load(s->store, take_row, &found, &err) != MUSTER_OK)
-        sim_broken(sim, "store", "its rows cannot be read: %s", err.text);
-    disk_rows(sim, take_row, &wanted);
-    compare(sim, &wanted, &found);
-    texts_free(&wanted);
-    texts_free(&found);
+    put_file(s, s->path, &s->copy, SQLITE_OPEN_MAIN_DB);
+    put_file(s, s->wal, &s->copy_wal, SQLITE_OPEN_WAL);
+    s->put_back = s->copied = false;
 }
 
 /* --- events, manifests ------------------------------------------------------------------------------- */
@@ -302,7 +242,9 @@ enum muster_status sim_store_events(struct sim *sim, const struct action *action
         store_send_events(sim->store->store, action->job, action->number, action->count,
                           broker_boot_ms(sim), fn, arg, &err);
 
-    if (status != MUSTER_OK && status != MUSTER_E_NOT_FOUND)
+    if (status == MUSTER_E_IO)
+        sim->store->failed = true; /* musterd exits */
+    else if (status != MUSTER_OK && status != MUSTER_E_NOT_FOUND && status != MUSTER_E_STORAGE)
         sim_broken(sim, "store", "events cannot be read: %s", err.text);
     return status;
 }
@@ -351,12 +293,19 @@ void sim_store_query(struct sim *sim, const struct action *action, struct wire_r
 
 void sim_store_free(struct sim *sim)
 {
-    if (sim->store == NULL)
+    struct sim_store *s = sim->store;
+    char lock[160];
+
+    if (s == NULL)
         return;
-    store_close(&sim->store->store);
-    remove_files(sim->store, sim->store->number);
-    if (sim->store->copy != 0)
-        remove_files(sim->store, sim->store->copy);
-    rmdir(sim->store->dir);
-    free(sim->store);
+    memset(s->armed, 0, sizeof s->armed);
+    store_close(&s->store);
+    fault_vfs_destroy(&s->faults);
+    mem_vfs_destroy(&s->disk);
+    snprintf(lock, sizeof lock, "%s.lock", s->path);
+    unlink(lock);
+    rmdir(s->dir);
+    free(s->copy.bytes);
+    free(s->copy_wal.bytes);
+    free(s);
 }

@@ -14,6 +14,7 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
 /* The same, but only what breaks this invariant counts. */
 bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant);
 
-double sim_now_s(void); /* of the real clock, monotonic */
+uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
+double sim_cpu_s(void);                               /* of this process */
 
 #endif

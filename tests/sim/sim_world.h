@@ -10,6 +10,7 @@
 #define SIM_EXTRAS_MAX 2 /* ps and evaluators of a job */
 #define SIM_SLOTS_MAX (SIM_NODES_MAX + SIM_EXTRAS_MAX)
 #define SIM_FAULTS_MAX 48
+#define UNSYNCED_MAX 16
 #define NEVER INT64_MAX
 
 struct sim;
@@ -171,7 +172,8 @@ struct sim_job {
     bool comes;        /* a member that the decided round waits for is in the user's code */
     uint64_t open_round;
     int64_t open_charged_us;
-    uint64_t told_seq; /* the newest event that anybody was told of */
+    int64_t furthest, got_on_us; /* the most steps that a rank has done, and when it did */
+    uint64_t told_seq;           /* the newest event that anybody was told of */
 };
 
 struct sim_fault_plan {
@@ -220,6 +222,14 @@ struct sim_broker {
     int64_t boot_offset_ms;
     uint64_t stamp; /* events of a former life are dropped */
     struct actions batch, free_outputs;
+    struct actions doubt; /* it may be in the database or not: its commit did not return */
+    bool in_doubt;
+    uint64_t doubt_boot;
+    struct { /* what a power cut may go back to: read at a start, and not synced since */
+        struct sim_disk disk;
+        uint64_t epoch;
+    } unsynced[UNSYNCED_MAX];
+    size_t unsynced_count;
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
     bool blocked;       /* a batch could not be written */
@@ -319,11 +329,14 @@ bool sim_is_calm(const struct sim *sim);
 void copy_take(struct sim *sim);
 void copy_put_back(struct sim *sim); /* at a start of the broker */
 void copy_free(struct sim *sim);
+void unsynced_keep(struct sim *sim);               /* the rows as they are ... */
+void unsynced_go_back(struct sim *sim, size_t at); /* ... and are again; later ones are forgotten */
 void undo_keep(struct sim *sim); /* MUTANT_LOSES_BATCH: before a transaction ... */
 void undo_last(struct sim *sim); /* ... which a crash takes along */
 
 /* sim_disk.c */
-void disk_apply(struct sim *sim, const struct actions *batch);
+enum muster_status disk_apply(struct sim *sim, const struct actions *batch); /* as store_apply */
+void disk_apply_doubt(struct sim *sim);
 void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count);
 void disk_load(struct sim *sim, struct core *core);
 void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg);
@@ -343,9 +356,13 @@ const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_
 
 /* sim_store.c */
 typedef void sim_store_event_fn(void *arg, const struct wire_event *event);
-void sim_store_open(struct sim *sim);
-void sim_store_apply(struct sim *sim, const struct actions *batch);
-void sim_store_load(struct sim *sim, struct core *core);
+void sim_store_create(struct sim *sim);
+/* False: the broker's start fails, for a fault of its disk. */
+bool sim_store_start(struct sim *sim, struct core *core);
+enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch);
+bool sim_store_is_dead(const struct sim *sim);     /* the broker cannot go on with it */
+void sim_store_die(struct sim *sim, bool reboots); /* with the broker */
+bool sim_store_lost_power(const struct sim *sim);
 enum muster_status sim_store_events(struct sim *sim, const struct action *action,
                                     sim_store_event_fn *fn, void *arg);
 bool sim_store_manifest(struct sim *sim, const struct action *action,
@@ -354,6 +371,23 @@ void sim_store_query(struct sim *sim, const struct action *action, struct wire_r
 void sim_store_copy(struct sim *sim);     /* keeps the files as they are now ... */
 void sim_store_put_back(struct sim *sim); /* ... and opens those at the next start */
 void sim_store_free(struct sim *sim);
+
+/* sim_store_rows.c */
+struct sim_texts { /* rows as text, to be compared */
+    char **items;
+    size_t count;
+    struct core *core; /* gets each row, too; NULL: none does */
+};
+void sim_texts_take(void *arg, const struct record *row); /* arg: a struct sim_texts */
+void sim_texts_sort(struct sim_texts *texts);
+/* False: they differ; the first that does is told. */
+bool sim_texts_same(const struct sim_texts *wanted, const struct sim_texts *found,
+                    const char **ret_wanted, const char **ret_found);
+void sim_texts_free(struct sim_texts *texts);
+
+/* sim_store_faults.c */
+void store_fault_arm(struct sim *sim, enum sim_fault kind);
+void store_fault_over(struct sim *sim, enum sim_fault kind);
 
 /* sim_broker.c */
 void broker_start(struct sim *sim);

@@ -1,4 +1,5 @@
-/* Whole clusters without and with faults: the fixed set, the real store, the seeds of the past. */
+/* Whole clusters without and with faults, the seeds of the past; sanitized. The fixed set is in
+ * plain_fixed_set.c. */
 #include "tests/sim/sim_test.h"
 
 #include <setjmp.h>
@@ -8,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIXED_SEEDS 4000
-#define OFTEN 100 /* what the fixed set must have met of everything */
-#define SQLITE_SEEDS 100
+#define SQLITE_SEEDS 30
 
 static void without_faults_every_notice_ends_in_a_checkpoint(void **state)
 {
@@ -37,124 +36,6 @@ static void without_faults_every_notice_ends_in_a_checkpoint(void **state)
     assert_true(stats.commits_of[CAUSE_POLICY] > 50);
 }
 
-/* --- the fixed set ------------------------------------------------------------------------------------ */
-
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
-static uint64_t median(uint64_t *numbers, size_t count)
-{
-    qsort(numbers, count, sizeof *numbers, by_number);
-    return numbers[count / 2];
-}
-
-static unsigned rare;
-
-static void expect_often(const char *kind, const char *what, uint64_t count)
-{
-    if (count >= OFTEN)
-        return;
-    printf("too seldom: %s '%s' %llu times, not %d\n", kind, what, (unsigned long long)count,
-           OFTEN);
-    rare++;
-}
-
-/* Nobody says AT_STEP captured before its shard is durable (saves do not go on behind training yet), so
- * no round is ever `writing`. When one is, this test asks for those moves too. */
-static bool move_is_made(unsigned from, unsigned to)
-{
-    static const unsigned moves[ROUND_STATE_COUNT] = {
-        [ROUND_NONE] = 1u << ROUND_FREEZING | 1u << ROUND_DECIDED | 1u << ROUND_ABORTED |
-                       1u << ROUND_UNCHANGED,
-        [ROUND_FREEZING] = 1u << ROUND_DECIDED | 1u << ROUND_ABORTED | 1u << ROUND_UNCHANGED,
-        [ROUND_DECIDED] = 1u << ROUND_COMMITTED | 1u << ROUND_ABORTED,
-    };
-
-    return (moves[from] & 1u << to) != 0;
-}
-
-static void expect_moves(const struct sim_stats *s)
-{
-    char text[64];
-
-    for (unsigned from = 0; from < ROUND_STATE_COUNT; from++)
-        for (unsigned to = 0; to < ROUND_STATE_COUNT; to++) {
-            snprintf(text, sizeof text, "%s to %s", wire_round_state_name(from),
-                     wire_round_state_name(to));
-            if (move_is_made(from, to))
-                expect_often("move", text, s->moves[from][to]);
-            else if (s->moves[from][to] > 0)
-                fail_msg("a round moved from %s, which is no move", text);
-        }
-}
-
-/* In these worlds of a few faults they need three that meet: a rank that is gone while it is not
- * needed any more, a failed save of another, and time for one more try; or an end between two words. */
-static bool is_a_rare_reason(unsigned reason)
-{
-    switch (reason) {
-    case REASON_SHARDED_LOST:
-    case REASON_SHARDED_FAILED:
-    case REASON_SHARDED_LEFT:
-    case REASON_SHARDED_ABSENT:
-    case REASON_MARGIN:
-    case REASON_NEXT_GENERATION:
-    case REASON_ALL_LEFT:
-    case REASON_FORGOTTEN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void expect_everything(const struct sim_stats *s)
-{
-    static const enum muster_status codes[] = {
-        MUSTER_E_TIMEOUT, MUSTER_E_STORAGE, MUSTER_E_PEER,        MUSTER_E_STEP,
-        MUSTER_E_SAVE,    MUSTER_E_ABORTED, MUSTER_E_UNREACHABLE, MUSTER_E_NOT_SAVED};
-
-    for (unsigned fault = 1; fault < FAULT_COUNT; fault++)
-        expect_often("fault", sim_fault_name(fault), s->faults[fault]);
-    for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
-        if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0) /* a number in use */
-            expect_often("message", wire_type_name(type), s->messages[type]);
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);
-    for (unsigned i = 0; i < REASON_COUNT; i++)
-        if (!is_a_rare_reason(i))
-            expect_often("reason", sim_reason_words(i), s->reasons[i]);
-    expect_moves(s);
-    expect_often("thaw", "", s->thaws);
-    expect_often("notice after the faults", "saved", s->ample_saved);
-}
-
-static void the_fixed_seeds_break_nothing_and_meet_everything(void **state)
-{
-    struct sim_stats stats = {0};
-    static uint64_t nodes[FIXED_SEEDS], faults[FIXED_SEEDS];
-
-    (void)state;
-    for (unsigned seed = 1; seed <= FIXED_SEEDS; seed++) {
-        struct sim_options options = {.seed = seed, .focused = true, .async = -1};
-        uint64_t nodes_before = stats.nodes, faults_before = stats.faults_met;
-        assert_true(sim_run_told(&options, &stats));
-        nodes[seed - 1] = stats.nodes - nodes_before;
-        faults[seed - 1] = stats.faults_met - faults_before;
-    }
-    sim_stats_print(&stats, stdout);
-    uint64_t nodes_median = median(nodes, FIXED_SEEDS), faults_median = median(faults, FIXED_SEEDS);
-    printf("median: nodes %llu, faults met %llu\n", (unsigned long long)nodes_median,
-           (unsigned long long)faults_median);
-    expect_everything(&stats);
-    assert_int_equal(rare, 0);
-    assert_true(nodes_median >= 8);
-    assert_true(faults_median >= 5);
-}
-
 /* What a fresh seed runs. */
 static void the_worlds_of_chance_are_large_and_faulty(void **state)
 {
@@ -170,12 +51,12 @@ static void the_worlds_of_chance_are_large_and_faulty(void **state)
         nodes[seed - 1] = stats.nodes - nodes_before;
         faults[seed - 1] = stats.faults_met - faults_before;
     }
-    assert_true(median(nodes, COUNT) >= 8);
-    assert_true(median(faults, COUNT) >= 5);
+    assert_true(sim_median(nodes, COUNT) >= 8);
+    assert_true(sim_median(faults, COUNT) >= 5);
     assert_true(nodes[COUNT - 1] >= 64); /* sorted */
 }
 
-/* What broker/store hands out at each restart is compared with what was written. */
+/* The fixed set has many more of them (plain_fixed_set.c); these are sanitized. */
 static void the_real_store_is_a_disk_that_forgets_nothing(void **state)
 {
     struct sim_stats stats = {0};
@@ -186,7 +67,6 @@ static void the_real_store_is_a_disk_that_forgets_nothing(void **state)
         assert_true(sim_run_told(&options, &stats));
     }
     assert_true(stats.broker_starts > SQLITE_SEEDS + 10);
-    assert_true(stats.faults[FAULT_BROKER_REBOOT] > 0 && stats.rows > 0);
 }
 
 /* --- seeds of the past --------------------------------------------------------------------------------- */
@@ -219,9 +99,9 @@ static void seeds_that_once_broke_something_break_nothing(void **state)
     printf("%u seeds of the past\n", count);
 }
 
-static char *story_of(uint64_t seed)
+static char *story_of(uint64_t seed, bool sqlite)
 {
-    struct sim_options options = {.seed = seed, .async = -1};
+    struct sim_options options = {.seed = seed, .async = -1, .sqlite = sqlite};
     struct sim_stats stats = {0};
     struct sim_failure failure;
     char *text = NULL;
@@ -238,7 +118,8 @@ static void one_seed_tells_one_story(void **state)
 {
     (void)state;
     for (uint64_t seed = 11; seed < 15; seed++) {
-        char *first = story_of(seed), *second = story_of(seed);
+        bool sqlite = seed % 2 == 0; /* its calls fail at the same places */
+        char *first = story_of(seed, sqlite), *second = story_of(seed, sqlite);
         assert_string_equal(first, second);
         assert_true(strlen(first) > 1000);
         free(first);
@@ -251,7 +132,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_faults_every_notice_ends_in_a_checkpoint),
         cmocka_unit_test(seeds_that_once_broke_something_break_nothing),
-        cmocka_unit_test(the_fixed_seeds_break_nothing_and_meet_everything),
         cmocka_unit_test(the_worlds_of_chance_are_large_and_faulty),
         cmocka_unit_test(the_real_store_is_a_disk_that_forgets_nothing),
         cmocka_unit_test(one_seed_tells_one_story),

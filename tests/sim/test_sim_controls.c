@@ -122,6 +122,15 @@ static void an_answer_that_a_crash_takes_back_is_seen(void **state)
     expect_broken(MUTANT_LOSES_BATCH, 200, "I12");
 }
 
+static void a_power_cut_without_a_sync_is_seen(void **state)
+{
+    struct sim_options options = {.async = -1, .sqlite = true, .mutation = MUTANT_NO_SYNC};
+
+    (void)state;
+    if (!sim_find_broken(&options, 50, "store"))
+        fail_msg("synchronous=OFF was seen by nobody");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +150,7 @@ int main(void)
         cmocka_unit_test(an_error_that_is_not_the_first_is_seen),
         cmocka_unit_test(a_shard_that_is_deleted_too_early_is_seen),
         cmocka_unit_test(an_answer_that_a_crash_takes_back_is_seen),
+        cmocka_unit_test(a_power_cut_without_a_sync_is_seen),
     };
 
     sim_guard_aborts();

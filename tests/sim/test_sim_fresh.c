@@ -15,12 +15,12 @@
 static void run(uint64_t base, bool sqlite, double seconds)
 {
     struct sim_stats stats = {0};
-    double until = sim_now_s() + seconds;
+    double until = sim_cpu_s() + seconds;
 
     printf("fresh seeds from %llu%s\n", (unsigned long long)base,
            sqlite ? ", on the real store" : "");
     fflush(stdout);
-    for (uint64_t seed = base; sim_now_s() < until; seed++) {
+    for (uint64_t seed = base; sim_cpu_s() < until; seed++) {
         struct sim_options options = {.seed = seed, .async = -1, .sqlite = sqlite};
         assert_true(sim_run_told(&options, &stats));
     }
