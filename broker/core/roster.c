@@ -214,14 +214,25 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 
 /* --- time --------------------------------------------------------------------------------------- */
 
+/* After a start everybody has START_GRACE_MS to come back, but for who missed a freeze since then while
+ * a deadline passes in that time: its peers may wait for it in the step that is to be saved. */
+static bool has_grace(const struct core *core, const struct peer *peer)
+{
+    int64_t until = core->start_boot_ms + START_GRACE_MS;
+    int64_t deadline = notice_deadline(peer->job);
+    bool forced =
+        peer->missed_freeze && deadline > 0 && until + FREEZE_MS + 2 * MARGIN_MS >= deadline;
+
+    return core->epoch > 1 && core->now < until && !peer->mapped && !forced;
+}
+
 static void judge_silence(struct core *core, struct peer *peer)
 {
     int64_t silent = core->now - peer->heard_boot_ms;
-    bool grace = core->now - core->start_boot_ms < START_GRACE_MS;
     bool pinged_in_vain = peer->pinged_boot_ms > 0 && core->now - peer->pinged_boot_ms >= LOST_MS;
     char why[128];
 
-    if (silent < LOST_MS || (grace && core->epoch > 1 && !peer->mapped && !pinged_in_vain)) {
+    if (silent < LOST_MS || (has_grace(core, peer) && !pinged_in_vain)) {
         if (silent >= 2 * HEARTBEAT_MS && peer->mapped && peer->pinged_boot_ms == 0) {
             peer->pinged_boot_ms = core->now;
             send_to(core, peer->route, peer->job->name, WIRE_PING);

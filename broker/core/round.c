@@ -566,7 +566,7 @@ static void freeze_over(struct core *core, struct job *job, struct round *round)
         if (first == NULL)
             first = part;
         if (part->peer != NULL)
-            part->peer->left_out = true;
+            part->peer->left_out = part->peer->missed_freeze = true;
     }
     MUST(first != NULL);
     snprintf(text, sizeof text, "rank %llu did not answer the freeze in %lld.%lld s%s",

@@ -74,6 +74,7 @@ struct peer { /* one incarnation of the newest generation */
     int64_t repeat_every_ms;
     bool repeated; /* since the newest event: its acknowledgement says nothing of the fan-out */
     bool left_out; /* missed a freeze: not a member of the next round (replicated) */
+    bool missed_freeze; /* one of this start of the broker */
     /* its supervisor says that it ended (gone.c) */
     enum gone_state gone_state;
     unsigned gone_signo;

@@ -118,6 +118,27 @@ static void whoever_is_not_back_after_six_seconds_is_not_waited_for(void **state
                      "freeze r3 termination m0,1");
 }
 
+/* Its peers may wait for it in a step, and nobody but the broker can tell them that it is gone. */
+static void whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 30000);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    core_pass(f, START_FREEZE_MS);
+    assert_events(f, "freeze r2 termination m0,1,2");
+    core_report(f, 0, 2, 5, 5);
+    core_report(f, 1, 2, 6, 5);
+    core_pass(f, FREEZE_MS);
+    core_pass(f, HEARTBEAT_MS);
+    const struct wire_event *lost = core_event(f, EVENT_NODE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->rank, 2);
+    assert_int_equal(core_job(f)->gen.error_rank, 2);
+}
+
 static void a_near_deadline_forces_the_freeze(void **state)
 {
     struct core_fixture *f = *state;
@@ -497,6 +518,7 @@ int main(void)
         T(a_node_that_comes_back_misses_nothing, three_running),
         T(an_undecided_round_is_aborted_and_opened_anew_when_all_are_back, three_running),
         T(whoever_is_not_back_after_six_seconds_is_not_waited_for, three_running),
+        T(whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it, three_running),
         T(a_near_deadline_forces_the_freeze, three_running),
         T(a_freeze_that_breaks_off_steps_stays_one, three_running),
         T(a_decided_round_goes_on_and_is_never_decided_again, three_sharded),
