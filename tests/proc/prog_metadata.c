@@ -10,7 +10,8 @@
 int main(int argc, char **argv)
 {
     struct http_server *server;
-    char line[4096], path[256];
+    char line[4096];
+    int code;
     FILE *file;
 
     if (argc != 2)
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
     fprintf(file, "%s\n", http_server_url(server));
     fclose(file);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        int status, used = 0;
+        char *status, *body = NULL;
 
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "posts") == 0) {
@@ -30,13 +31,17 @@ int main(int argc, char **argv)
             fflush(stdout);
             continue;
         }
-        if (sscanf(line, "%255s %d %n", path, &status, &used) != 2)
+        status = strchr(line, ' ');
+        if (status == NULL)
             return 2;
-        http_server_replace(server, "GET", path,
-                            (struct http_script){.status = status,
+        *status++ = '\0';
+        code = (int)strtol(status, &body, 10);
+        body += *body == ' ';
+        http_server_replace(server, "GET", line,
+                            (struct http_script){.status = code,
                                                  .headers = "Metadata-Flavor: Google\r\n",
-                                                 .body = line + used});
-        http_server_on(server, "POST", path, (struct http_script){.body = ""});
+                                                 .body = body});
+        http_server_on(server, "POST", line, (struct http_script){.body = ""});
     }
     http_server_stop(&server);
     return 0;

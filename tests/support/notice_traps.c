@@ -344,7 +344,7 @@ void garbage_is_degraded_and_withdraws_nothing(void **state)
 void nobody_there_is_absent_and_found_when_it_comes(void **state)
 {
     struct notice_fixture *f = *state;
-    int port = atoi(strrchr(http_server_url(f->server), ':') + 1);
+    int port = (int)strtol(strrchr(http_server_url(f->server), ':') + 1, NULL, 10);
     struct source_status status;
 
     http_server_stop(&f->server);
