@@ -101,6 +101,8 @@ static void not_saved(struct member *m, const char *text)
 
 void events_apply(struct member *m, const struct wire_event *event)
 {
+    if (event->generation != m->generation)
+        return; /* of another launch: who is of an older one is fenced by the answer to its next frame */
     switch (event->kind) {
     case EVENT_RESUME:
         on_resume(m, event->checkpoint, event->step, event->path);
