@@ -9,7 +9,8 @@
  *     in any order; some pieces arrive as garbage. Bytes next to a write are never touched: that is
  *     SQLITE_IOCAP_POWERSAFE_OVERWRITE, what SQLite expects of every disk unless told otherwise;
  *   - a name that was made or deleted is so for sure after the directory was synced: by xDelete with
- *     syncDir, or by the first xSync of a new journal or WAL, as SQLite's own unix VFS does it;
+ *     syncDir, or by the first xSync of a journal or WAL that was opened to be created if
+ *     it is not there, as SQLite's own unix VFS does it;
  *   - shared memory (-shm) is gone with the last process that had it open.
  *
  * Connections that were open at a cut or a kill are dead: every call of theirs ends in SQLITE_IOERR,

@@ -343,8 +343,10 @@ static int open_file(sqlite3_vfs *sqlite, const char *path, sqlite3_file *file, 
         handle->file = mem_file_create();
         if (path != NULL)
             mem_name_point(&mem_name_make(vfs, path)->live, handle->file);
-        handle->sync_names = path != NULL && (flags & journals) != 0;
     }
+    /* also of one that is there: who made it may have died before its first sync */
+    handle->sync_names =
+        path != NULL && (flags & journals) != 0 && (flags & SQLITE_OPEN_CREATE) != 0;
     if (ret_flags != NULL)
         *ret_flags = flags;
     handle->base.pMethods = &file_methods;
