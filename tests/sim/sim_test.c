@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-double sim_cpu_s(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* a busy machine runs no fewer seeds */
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -89,4 +90,24 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
         return true;
     }
     return false;
+}
+
+bool sim_run_fresh(bool sqlite, double cpu_seconds)
+{
+    struct sim_stats stats = {0};
+    double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
+    uint64_t base = (uint64_t)time(NULL) * 1000 + (uint64_t)(getpid() % 1000);
+
+    printf("fresh seeds from %llu%s\n", (unsigned long long)base,
+           sqlite ? ", on the real store" : "");
+    fflush(stdout);
+    for (uint64_t seed = base; seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu < cpu_seconds &&
+                               seconds_of(CLOCK_MONOTONIC) - begun < 3 * cpu_seconds;
+         seed++) {
+        struct sim_options options = {.seed = seed, .async = -1, .sqlite = sqlite};
+        if (!sim_run_told(&options, &stats))
+            return false;
+    }
+    sim_stats_print(&stats, stdout);
+    return true;
 }

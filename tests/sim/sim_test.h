@@ -15,6 +15,8 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
 bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant);
 
 uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
-double sim_cpu_s(void);                               /* of this process */
+/* Seeds that nobody has run before, as many as this process can do in so much time of its own; on a busy
+ * machine in at most three times that. The first is printed. False: one broke something. */
+bool sim_run_fresh(bool sqlite, double cpu_seconds);
 
 #endif
