@@ -458,6 +458,7 @@ static void on_start(struct core *core)
             round_open_one(job) == NULL)
             round_want(core, job, CAUSE_TERMINATION);
         persist_want(core, job);
+        generation_await_unknown(core, job);
         job_timer(job, core->now);
     }
 }

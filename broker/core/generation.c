@@ -108,6 +108,30 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     persist_generation(core, job);
 }
 
+static void await_ranks(struct core *core, struct job *job)
+{
+    job->gen.back_until_boot_ms = core->now + START_GRACE_MS;
+    job_timer(job, job->gen.back_until_boot_ms);
+}
+
+static bool rank_has_row(const struct job *job, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
+            return true;
+    return false;
+}
+
+/* At a start: it runs, and nobody has ever heard of one of its ranks. So the database was put back before
+ * an earlier start, which did not live to miss that rank. */
+void generation_await_unknown(struct core *core, struct job *job)
+{
+    for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
+         rank++)
+        if (!rank_has_row(job, rank))
+            await_ranks(core, job);
+}
+
 /* Steps are taken in a generation that this database does not know to have started. Ranks that do not
  * come back are missed after START_GRACE_MS. */
 void generation_goes_on(struct core *core, struct job *job)
@@ -115,8 +139,7 @@ void generation_goes_on(struct core *core, struct job *job)
     job->gen.state = GENERATION_RUNNING;
     job->gen.started_unix_ms = core->now_unix;
     job->state_unix_ms = core->now_unix;
-    job->gen.back_until_boot_ms = core->now + START_GRACE_MS;
-    job_timer(job, job->gen.back_until_boot_ms);
+    await_ranks(core, job);
     persist_generation(core, job);
     event_emit(core, job, event_make(job, EVENT_STARTED), 0);
 }

@@ -304,6 +304,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello);
 void generation_goes_on(struct core *core, struct job *job);
+void generation_await_unknown(struct core *core, struct job *job); /* at a start */
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
                                 const char *text);
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);

@@ -339,6 +339,8 @@ static void check_notice(struct sim *sim, const struct sim_notice *notice)
     const struct record_generation *gen =
         disk_generation(sim, notice->job, row ? row->generation : notice->proc->view.generation);
     sim->stats->ample_over++;
+    if (notice->proc != NULL && notice->proc->end == END_FINISHED)
+        return; /* the process had no step left, and perhaps no broker to tell */
     if (gen != NULL && gen->state != GENERATION_ENDED && gen->state != GENERATION_ENDING)
         sim_broken(sim, "notices", "notice %s came to nothing, and generation %llu is %s",
                    notice->id, U(gen->generation), wire_generation_state_name(gen->state));

@@ -69,6 +69,22 @@ static void a_rank_that_does_not_come_back_is_missed(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_PEER);
 }
 
+static void a_rank_that_does_not_come_back_is_missed_also_after_one_more_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].generation = 3;
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_pass(f, START_GRACE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 500);
+    assert_events(f, "node lost rank 1 MUSTER_E_PEER");
+}
+
 static void who_still_waits_for_its_checkpoint_is_no_proof_of_a_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -131,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(who_takes_steps_has_started),
+        T(a_rank_that_does_not_come_back_is_missed_also_after_one_more_start),
         T(a_rank_that_does_not_come_back_is_missed),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),
