@@ -389,6 +389,7 @@ static void refuse(struct loop *loop, uint64_t route, const struct wire_msg *mes
         if (code != MUSTER_E_VERSION)
             answer.u.ack.request = message->up.request;
     }
+    lower_head(loop, &answer.down); /* it goes out before the batch is written */
     send_message(loop, route, &answer);
 }
 

@@ -270,6 +270,7 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
     else
         answer.u.ack = (struct wire_ack){
             .request = message->up.request, .code = MUSTER_E_STORAGE, .text = "disk full"};
+    lower_head(sim, &answer.down);
     transmit(sim, route, NULL, &answer);
 }
 
