@@ -256,10 +256,23 @@ static void joined(struct member *m)
         m->resend_at = m->now + m->resend_every;
 }
 
+/* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of the next. */
+static bool let_in_anew(const struct member *m, const struct wire_welcome *welcome)
+{
+    return (m->link == LINK_SNAPSHOT || m->link == LINK_JOINED) && m->nonce - welcome->nonce <= 1 &&
+           welcome->generation > m->generation && !m->view.started && m->view.mode != VIEW_END;
+}
+
 static void on_welcome(struct member *m, const struct wire_msg *message)
 {
     const struct wire_welcome *welcome = &message->u.welcome;
 
+    if (let_in_anew(m, welcome)) {
+        m->generation = m->view.generation = welcome->generation;
+        m->view_changed = true;
+        renumber(m, welcome->last_request);
+        return; /* the snapshot tells the rest */
+    }
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
         return;
     m->hello_open = false;

@@ -9,6 +9,7 @@
 #define THAW_ABORTED_US (THAW_ABORTED_MS * 1000LL)
 #define SECOND_US 1000000LL
 #define WAIT_LIMIT_US (30 * SECOND_US)
+#define LONGEST_STEP 8 /* a slow one in a hold, in step_us */
 #define OPEN_LIMIT_US (60 * SECOND_US)
 
 /* --- what a process does ----------------------------------------------------------------------------------- */
@@ -164,10 +165,16 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
     return false;
 }
 
-/* A shard that was told to a database that is lost is awaited for the bound of a save. */
+/* A shard that was told to a database that is lost is awaited for the bound of the way to S (three of the
+ * longest steps that a world has, one way) or of a save. */
 static int64_t round_limit_us(const struct sim *sim)
 {
-    return sim->lost_history ? SAVE_MIN_MS * 1000LL : WAIT_LIMIT_US;
+    int64_t limit = SAVE_MIN_MS * 1000LL;
+
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        if (LONGEST_STEP * 3 * sim->jobs[i].step_us > limit)
+            limit = LONGEST_STEP * 3 * sim->jobs[i].step_us;
+    return sim->lost_history ? limit : WAIT_LIMIT_US;
 }
 
 /* WAIT_LIMIT_US is the convergence that is asked for after the faults. By contract two waits may be

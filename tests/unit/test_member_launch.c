@@ -42,10 +42,39 @@ static void what_the_next_launch_does_moves_nobody_of_this_one(void **state)
         }
 }
 
+/* The broker took each of its HELLOs; what it was let into first had ended meanwhile. */
+static void a_later_answer_to_the_same_hello_lets_into_the_next_launch(void **state)
+{
+    struct member_fixture f = {0};
+
+    (void)state;
+    member_fixture_open(&f, 1, LAYOUT_REPLICATED);
+    member_tick_at(&f, f.now);
+    member_welcome(&f, true);
+    struct wire_snapshot snapshot = member_snapshot_made(&f);
+    snapshot.generation_state = GENERATION_JOINING;
+    member_snapshot(&f, snapshot);
+    snapshot.generation = ++f.generation;
+    struct wire_msg again = member_down(&f, WIRE_WELCOME);
+    again.u.welcome = (struct wire_welcome){.nonce = f.m->nonce - 1, /* its probe has the next */
+                                            .generation = f.generation,
+                                            .world_size = 3,
+                                            .events_endpoint = "ipc:///e",
+                                            .heartbeat_ms = HEARTBEAT_MS,
+                                            .snapshot_follows = true};
+    member_frame(&f, again);
+    member_snapshot(&f, snapshot);
+    member_tell(&f, member_event(&f, EVENT_STARTED));
+    assert_true(member_seen(&f)->started);
+    assert_int_equal(member_seen(&f)->generation, f.generation);
+    member_fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_next_launch_does_moves_nobody_of_this_one),
+        cmocka_unit_test(a_later_answer_to_the_same_hello_lets_into_the_next_launch),
     };
 
     return cmocka_run_group_tests_name("member_launch", tests, NULL, NULL);
