@@ -42,14 +42,15 @@ keeper_stop() {
 kills() { wc -l <"$dir/kills"; }
 
 newest() { query "SELECT coalesce(max(step), 0) FROM checkpoint WHERE job = '$job' AND state = 'committed'"; }
+killed_or_beyond() { [ "$(kills)" -gt "$1" ] || committed_beyond "$2"; }
 committed_beyond() { [ "$(newest)" -gt "$1" ]; }
 rounds_ended() { [ 0 = "$(query "SELECT count(*) FROM round WHERE state IN ('freezing', 'decided', 'writing')")" ]; }
 
 # One life of the job with a round of cause $cause in it; $1 and $2 are the orders for its start and for the round.
 crash_cycle() {
-    local before until="$dir/until"
+    local before been until="$dir/until"
 
-    before=$(newest)
+    before=$(newest) been=$(kills)
     rm -f "$until"
     [ -z "$1" ] || give_order "$1"
     ranks_start 2 --until-file "$until"
@@ -59,7 +60,8 @@ crash_cycle() {
     case $cause in
     termination) kill -TERM "${pids[1]}" ;;
     operator) order_save "$before" ;;
-    policy) ;; # they come by themselves
+    # they come by themselves, the first perhaps before the order was given
+    policy) [ -z "$2" ] || await "the broker's end, or three saves" killed_or_beyond "$been" $((before + 90)) ;;
     esac
     await "a checkpoint after step $before" committed_beyond "$before"
     if [ "$cause" = termination ]; then
