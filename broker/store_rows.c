@@ -81,6 +81,11 @@ static const struct column job_columns[] = {
     WORD(job, want, word_cause),
     COLUMN(job, want_attempt, U64),
     COLUMN(job, want_aborted_steps, BOOL),
+    COLUMN(job, step_p95_ms, I64),
+    COLUMN(job, save_p95_ms, I64),
+    COLUMN(job, saves, TEXT),
+    COLUMN(job, freeze_unix_ms, I64),
+    COLUMN(job, plan, TEXT),
 };
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),
@@ -135,6 +140,7 @@ static const struct column notice_columns[] = {
     COLUMN(notice, text, TEXT),
     COLUMN(notice, round, U64),
     COLUMN(notice, received_unix_ms, I64),
+    COLUMN(notice, flags, U64),
 };
 static const struct column event_columns[] = {
     COLUMN(event, job, TEXT),
@@ -171,6 +177,7 @@ static const struct column round_columns[] = {
     COLUMN(round, captured_unix_ms, I64),
     COLUMN(round, ended_unix_ms, I64),
     COLUMN(round, margin_ms, I64),
+    COLUMN(round, plan, TEXT),
 };
 static const struct column participant_columns[] = {
     COLUMN(participant, job, TEXT),       COLUMN(participant, round, U64),

@@ -246,6 +246,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .join_timeout_default = node->join_timeout_default,
                    .abort_timeout_ms = o->abort_timeout_ms,
                    .grace_period_ms = o->termination.grace_period_ms,
+                   .save_on_notice = o->termination.save_on_notice,
                    .restore_fallback = o->restore_fallback,
                    .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
                    .restart_code = o->termination.restart_code},

@@ -55,18 +55,24 @@
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
 #define SAVE_MIN_MS 60000         /* save: max(this, 3 x save p95) */
 #define MARGIN_MS 1000            /* before the deadline */
-#define GRACE_DEFAULT_MS 30000    /* a notice that does not say, on an unknown platform */
-#define ENDING_MS 10000           /* an ending generation waits for its nodes */
-#define MANIFEST_WAIT_MS 2000     /* how long the others wait for the manifest before leaving */
-#define JOIN_TIMEOUT_MS 600000    /* from the first WELCOME until all have restored */
-#define ABORT_TIMEOUT_MS 60000    /* a step that does not return after on_error */
-#define LEAVE_MS 1000             /* how long LEAVE waits for its answer */
-#define CONNECT_TIMEOUT_MS 10000  /* open: no broker answered */
-#define RESEND_MIN_MS 200         /* requests: doubling ... */
-#define RESEND_MAX_MS 1000        /* ... to this */
-#define REPEAT_MIN_MS 50          /* unicast repeat: max(this, 3 x fan-out), doubling ... */
-#define REPEAT_MAX_MS 1000        /* ... to this */
-#define PROBE_MS 1000             /* wait for the topic's echo */
+#define PLAN_SAVES_MAX 32         /* a freeze is planned with the p95 of so many newest saves ... */
+#define PLAN_SPARE_MS 500         /* ... and this to spare */
+#define PLAN_FREEZE_MS 1000       /* a freeze of nodes that are there, at the very latest */
+#define PLAN_RESTART_MS \
+    4500 /* the broker starts again (1500), all reconnect, and say a heartbeat */
+#define PLAN_RESTART_SHARE 8   /* ... if that is not more than 1 / this of what could be trained */
+#define GRACE_DEFAULT_MS 30000 /* a notice that does not say, on an unknown platform */
+#define ENDING_MS 10000        /* an ending generation waits for its nodes */
+#define MANIFEST_WAIT_MS 2000  /* how long the others wait for the manifest before leaving */
+#define JOIN_TIMEOUT_MS 600000 /* from the first WELCOME until all have restored */
+#define ABORT_TIMEOUT_MS 60000 /* a step that does not return after on_error */
+#define LEAVE_MS 1000          /* how long LEAVE waits for its answer */
+#define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
+#define RESEND_MIN_MS 200        /* requests: doubling ... */
+#define RESEND_MAX_MS 1000       /* ... to this */
+#define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
+#define REPEAT_MAX_MS 1000       /* ... to this */
+#define PROBE_MS 1000            /* wait for the topic's echo */
 #define RECONNECT_MIN_MS 200
 #define RECONNECT_MAX_MS 2000
 #define PROGRESS_MS 1000 /* progress rows at most this often */

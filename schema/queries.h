@@ -26,7 +26,8 @@
     T(open_round_cause) I(open_round_waits) I(notices_active) I(newest_checkpoint) \
     I(newest_step) T(newest_path) I(newest_unix_ms) I(resume_checkpoint) I(resume_step) \
     I(error_rank) I(error_code) T(error_text) I(end_status) T(end_text) I(created_unix_ms) \
-    I(opened_unix_ms) I(started_unix_ms) I(ended_unix_ms)
+    I(opened_unix_ms) I(started_unix_ms) I(ended_unix_ms) I(step_p95_ms) I(save_p95_ms) \
+    I(freeze_unix_ms) T(plan)
 #define COLUMNS_NODE(T, I, B) \
     I(generation) T(role) I(rank) T(host) I(pid) T(incarnation) T(state) I(begun) I(done) I(lag) \
     T(phase) I(step_p95_ms) I(applied_seq) I(heard_unix_ms) T(acknowledgement) T(leave_why) \
@@ -35,7 +36,7 @@
     I(round) I(generation) I(attempt) T(cause) T(state) I(step) B(aborted_steps) I(culprit_rank) \
     I(reason_code) T(reason) B(final) I(opened_unix_ms) I(decided_unix_ms) I(captured_unix_ms) \
     I(ended_unix_ms) I(deadline_unix_ms) I(margin_ms) I(members) I(reported) I(captured) \
-    I(writers) I(saved) I(failed)
+    I(writers) I(saved) I(failed) T(plan)
 #define COLUMNS_PARTICIPANT(T, I, B) \
     I(round) I(rank) T(host) I(pid) T(incarnation) B(writer) I(begun) I(done) I(reported_ms) \
     I(at_step_ms) I(captured_ms) I(saved_ms) I(save_ms) T(failed) T(node_state)

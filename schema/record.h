@@ -43,6 +43,11 @@ struct record_job {
     enum wire_cause want;    /* of the round that is to be opened, none: CAUSE_NONE */
     uint64_t want_attempt;
     bool want_aborted_steps;
+    int64_t step_p95_ms;    /* over all launches, 0 = never measured */
+    int64_t save_p95_ms;    /* of `saves` */
+    const char *saves;      /* ms of the newest saves, oldest first */
+    int64_t freeze_unix_ms; /* the waiting plan's, 0 = none waits */
+    const char *plan;       /* why then, for people */
 };
 struct record_generation {
     const char *job;
@@ -109,6 +114,7 @@ struct record_notice {
     const char *text;
     uint64_t round;
     int64_t received_unix_ms;
+    uint64_t flags;
 };
 struct record_event {
     const char *job;
@@ -139,6 +145,7 @@ struct record_round {
     int64_t captured_unix_ms;
     int64_t ended_unix_ms;
     int64_t margin_ms;
+    const char *plan;
 };
 struct record_participant {
     const char *job;

@@ -109,7 +109,7 @@ static const struct fields *entry_of(uint8_t entry)
     static const struct field notice[] = {
 #define self struct wire_notice_fact
         S(id, NOTICE_ID_MAX) U(kind, 255) S(source, NAME_MAX_BYTES) I(left_ms) B(cancellable)
-        S(text, TEXT_MAX)
+        S(text, TEXT_MAX) U(flags, UINT32_MAX)
 #undef self
     };
     static const struct fields entries[ENTRY_COUNT] = {

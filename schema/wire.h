@@ -34,6 +34,7 @@ enum wire_cause {
     CAUSE_PERIOD,
     CAUSE_POLICY,
     CAUSE_ERROR,
+    CAUSE_NOTICE, /* the first of two saves that a notice asked for; nobody leaves */
     CAUSE_COUNT
 };
 enum wire_round_state {
@@ -136,6 +137,8 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 #define EVENT_FLAG_ABORT 1u         /* FREEZE: run on_error, report with no step in flight */
 #define EVENT_FLAG_RETRY 2u         /* ABORT, RESTORE_FAILED: another attempt follows */
 #define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
+#define NOTICE_FLAG_AT_ONCE 1u      /* the time left is a guess, or no more steps are wanted */
+#define NOTICE_FLAG_SAVE_NOW 2u     /* save now too, when the freeze is planned for later */
 #define MEMBER_FLAG_WRITER 1u
 
 /* Stored and shown texts of the enums above: "chief", "committed", "termination", ... */
@@ -173,6 +176,7 @@ struct wire_notice_fact {
     int64_t left_ms; /* -1 = unknown */
     bool cancellable;
     const char *text;
+    uint64_t flags; /* NOTICE_FLAG_* */
 };
 
 /* Head of UP messages. */

@@ -17,7 +17,7 @@
 NAMES(wire_role_name, role, ROLE_COUNT, "none", "chief", "worker", "ps", "evaluator", "tool")
 NAMES(wire_layout_name, layout, LAYOUT_COUNT, "none", "replicated", "sharded")
 NAMES(wire_cause_name, cause, CAUSE_COUNT, "none", "termination", "operator", "period", "policy",
-      "error")
+      "error", "notice")
 NAMES(wire_round_state_name, state, ROUND_STATE_COUNT, "none", "freezing", "decided", "writing",
       "committed", "aborted", "unchanged")
 NAMES(wire_generation_state_name, state, GENERATION_STATE_COUNT, "none", "joining", "running",

@@ -454,9 +454,8 @@ static void on_start(struct core *core)
             job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
         if (!takes_notices)
             job->want = (struct want){CAUSE_NONE, 0, false};
-        if (job->want.cause != CAUSE_TERMINATION && takes_notices && notice_any_active(job) &&
-            round_open_one(job) == NULL)
-            round_want(core, job, CAUSE_TERMINATION);
+        if (round_open_one(job) == NULL)
+            grace_consider(core, job); /* a plan that waited is made anew */
         persist_want(core, job);
         generation_await_unknown(core, job);
         job_timer(job, core->now);
@@ -469,6 +468,7 @@ void job_tick(struct core *core, struct job *job)
     roster_tick(core, job);
     round_tick(core, job);
     generation_tick(core, job);
+    grace_step_p95(job);
     if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
         job->progress_boot_ms = core->now;
         for (size_t i = 0; i < job->peers_count; i++)

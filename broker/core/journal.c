@@ -61,7 +61,11 @@ void persist_job(struct core *core, struct job *job)
 {
     struct record *row = persist(core, RECORD_JOB);
 
+    char saves[PLAN_SAVES_TEXT];
+
     job->want_row = job->want;
+    job->plan_row = job->plan;
+    plan_saves_write(&job->saves, saves);
     row->u.job = (struct record_job){
         .job = out_text(core, job->name),
         .state = job->gen.state,
@@ -75,6 +79,11 @@ void persist_job(struct core *core, struct job *job)
         .want = job->want.cause,
         .want_attempt = job->want.attempt,
         .want_aborted_steps = job->want.aborted_steps,
+        .step_p95_ms = job->step_p95_ms,
+        .save_p95_ms = plan_saves_p95(&job->saves),
+        .saves = out_text(core, saves),
+        .freeze_unix_ms = job->plan.freeze_unix_ms,
+        .plan = out_text(core, job->plan.text),
     };
 }
 
@@ -83,7 +92,9 @@ void persist_want(struct core *core, struct job *job)
     const struct want *now = &job->want, *row = &job->want_row;
 
     if (now->cause != row->cause || now->attempt != row->attempt ||
-        now->aborted_steps != row->aborted_steps)
+        now->aborted_steps != row->aborted_steps ||
+        job->plan.freeze_unix_ms != job->plan_row.freeze_unix_ms ||
+        strcmp(job->plan.text, job->plan_row.text) != 0)
         persist_job(core, job);
 }
 
@@ -176,6 +187,7 @@ void persist_notice(struct core *core, const struct job *job, const struct notic
         .text = out_text(core, notice->text),
         .round = notice->round,
         .received_unix_ms = notice->received_unix_ms,
+        .flags = notice->flags,
     };
 }
 
@@ -203,6 +215,7 @@ void persist_round(struct core *core, const struct job *job, const struct round 
         .captured_unix_ms = round->captured_unix_ms,
         .ended_unix_ms = round->ended_unix_ms,
         .margin_ms = round->margin_ms,
+        .plan = out_text(core, round->plan),
     };
 }
 

@@ -17,8 +17,14 @@ static void load_job(struct core *core, const struct record_job *row)
     job->created_unix_ms = row->created_unix_ms;
     snprintf(job->save_now_id, sizeof job->save_now_id, "%s", row->save_now_id);
     job->save_now_round = row->save_now_round;
+    job->step_p95_ms = row->step_p95_ms;
+    plan_saves_read(&job->saves, row->saves);
+    job->save_p95_ms = (uint64_t)plan_saves_p95(&job->saves);
+    snprintf(job->plan_row.text, sizeof job->plan_row.text, "%s", row->plan);
+    job->plan_row.freeze_unix_ms = row->freeze_unix_ms;
+    job->plan = job->plan_row;
     job->want_row = (struct want){row->want, row->want_attempt, row->want_aborted_steps};
-    if (row->want == CAUSE_TERMINATION || row->want == CAUSE_OPERATOR)
+    if (row->want == CAUSE_TERMINATION || row->want == CAUSE_OPERATOR || row->want == CAUSE_NOTICE)
         job->want = job->want_row;
 }
 
@@ -117,6 +123,7 @@ static void load_notice(struct core *core, const struct record_notice *row)
     MUST(notice->text != NULL);
     notice->round = row->round;
     notice->received_unix_ms = row->received_unix_ms;
+    notice->flags = row->flags;
     notice->next = job->notices;
     job->notices = notice;
 }
@@ -136,6 +143,7 @@ static void fill_round(struct job *job, struct round *round, const struct record
     round->reason_code = row->reason_code;
     snprintf(round->reason, sizeof round->reason, "%s", row->reason);
     round->final = row->final;
+    snprintf(round->plan, sizeof round->plan, "%s", row->plan);
     round->deadline_boot_ms = row->other_boot ? 0 : row->deadline_boot_ms;
     round->opened_boot_ms = row->other_boot ? BOOT_UNKNOWN : row->opened_boot_ms;
     round->opened_unix_ms = row->opened_unix_ms;

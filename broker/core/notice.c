@@ -28,7 +28,7 @@ static bool ends(const struct notice *notice)
     return wire_notice_ends(notice->kind) && !notice->of_evaluator;
 }
 
-static bool counts(const struct notice *notice)
+bool notice_counts(const struct notice *notice)
 {
     return notice->state == RECORD_NOTICE_ACTIVE && ends(notice);
 }
@@ -38,7 +38,7 @@ int64_t notice_deadline(const struct job *job)
     int64_t deadline = 0;
 
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next)
-        if (counts(notice) && notice->deadline_boot_ms > 0 &&
+        if (notice_counts(notice) && notice->deadline_boot_ms > 0 &&
             (deadline == 0 || notice->deadline_boot_ms < deadline))
             deadline = notice->deadline_boot_ms;
     return deadline;
@@ -47,7 +47,7 @@ int64_t notice_deadline(const struct job *job)
 bool notice_any_active(const struct job *job)
 {
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next)
-        if (counts(notice))
+        if (notice_counts(notice))
             return true;
     return false;
 }
@@ -55,7 +55,7 @@ bool notice_any_active(const struct job *job)
 void notices_served(struct core *core, struct job *job, uint64_t round)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
-        if (!counts(notice))
+        if (!notice_counts(notice))
             continue;
         notice->state = RECORD_NOTICE_SERVED;
         notice->round = round;
@@ -84,6 +84,7 @@ static void fill(const struct core *core, const struct job *job, struct notice *
     notice->state = RECORD_NOTICE_ACTIVE;
     notice->cancellable = m->cancellable;
     notice->left_ms = m->left_ms;
+    notice->flags = m->flags;
     notice->deadline_boot_ms = deadline_told(core, m);
     notice->received_unix_ms = core->now_unix;
 }
@@ -156,10 +157,9 @@ static void hint(struct core *core, struct job *job, const struct notice *notice
                                                 .left_ms = notice->deadline_boot_ms - core->now};
 }
 
-static void announce(struct core *core, struct job *job, struct notice *notice)
+static void emit_termination(struct core *core, struct job *job, const struct notice *notice,
+                             const struct round *round)
 {
-    struct round *round = round_open_one(job);
-    bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
     struct wire_event event = event_make(job, EVENT_TERMINATION);
 
     event.rank = notice->rank;
@@ -167,18 +167,50 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     event.code = notice->kind;
     event.left_ms = notice->left_ms;
     event.text = notice->id;
-    event.round = ends(notice) && round != NULL ? round->round : 0;
+    event.round = round != NULL ? round->round : 0;
     event.flags = ends(notice) ? 0 : EVENT_FLAG_RETRY; /* shown, nobody leaves */
     event_emit(core, job, event, notice->deadline_boot_ms);
+}
+
+static void join(struct core *core, struct job *job, struct notice *notice, struct round *round)
+{
+    notice->round = round->round;
+    persist_notice(core, job, notice);
+    round_join_termination(core, job, round);
+}
+
+/* A plan has come to its moment, and a round that was opened for something else is there: it will do. Its
+ * members hear that they leave after it. */
+void notices_join(struct core *core, struct job *job, struct round *round)
+{
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
+        if (!notice_counts(notice))
+            continue;
+        emit_termination(core, job, notice, round);
+        join(core, job, notice, round);
+    }
+}
+
+/* A round that is a termination's already it joins; one of another cause only if its own moment has
+ * come. */
+static void announce(struct core *core, struct job *job, struct notice *notice)
+{
+    struct round *round = round_open_one(job);
+    bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+    bool joins = ends(notice) && round != NULL;
+
+    if (joins && !ending && round->cause != CAUSE_TERMINATION)
+        joins = grace_is_due(core, job);
+    emit_termination(core, job, notice, joins ? round : NULL);
     if (!ends(notice) || ending)
         return;
-    if (round != NULL) {
-        notice->round = round->round;
-        persist_notice(core, job, notice);
-        round_join_termination(core, job, round);
-    } else {
-        round_want(core, job, CAUSE_TERMINATION);
-    }
+    if (joins)
+        join(core, job, notice, round);
+    else
+        grace_consider(core, job);
+    bool both = (notice->flags & NOTICE_FLAG_SAVE_NOW) != 0 && job->plan.why == PLAN_MEASURED;
+    if (both && job->gen.state == GENERATION_RUNNING && round_open_one(job) == NULL)
+        round_want(core, job, CAUSE_NOTICE); /* an open one is as good */
 }
 
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
@@ -254,9 +286,12 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
     event.incarnation = incarnation;
     event.text = notice->id;
     event_emit(core, job, event, 0);
+    grace_consider(core, job); /* those that stand may leave more time */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
         round_open_one(job) == NULL)
         job->want = (struct want){CAUSE_NONE, 0, false}; /* not frozen yet: nothing happens */
+    if (!notice_any_active(job))
+        grace_forget(job);
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
@@ -272,7 +307,8 @@ void notice_facts(struct core *core, struct peer *peer, const struct wire_hello 
                                 .source = fact->source,
                                 .left_ms = fact->left_ms,
                                 .cancellable = fact->cancellable,
-                                .text = fact->text};
+                                .text = fact->text,
+                                .flags = fact->flags};
         struct notice *known = find(peer->job, fact->id);
         bool told = fact->left_ms >= 0 && fact->left_ms <= LEFT_MAX_MS;
         if (known == NULL) {

@@ -24,6 +24,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     bool advanced = beat->begun > peer->begun;
     peer->begun = beat->begun;
     peer->done = beat->done;
+    peer->told_boot_ms = core->now;
     struct round *round = round_open_one(peer->job);
     if (advanced && round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step) {
         int64_t until = core->now + round_way_ms(round); /* it is still coming */
@@ -82,6 +83,27 @@ static void writes_without(struct core *core, struct job *job, const struct peer
             round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
                         round->cause == CAUSE_TERMINATION ? ABORT_RETRY : ABORT_FINAL);
     }
+}
+
+/* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.) */
+static bool plan_can_be_kept(const struct job *job)
+{
+    return job->plan.why == PLAN_MEASURED && notice_any_active(job) &&
+           job->gen.layout == LAYOUT_REPLICATED;
+}
+
+static bool freeze_without(struct core *core, struct job *job, const struct peer *peer)
+{
+    if (job->gen.state != GENERATION_RUNNING || !plan_can_be_kept(job))
+        return false;
+    job->plan.why = PLAN_DUE;
+    job->plan.freeze_unix_ms = 0;
+    snprintf(job->plan.text, sizeof job->plan.text,
+             "at once: rank %llu failed or was lost while the job trained on",
+             (unsigned long long)peer->rank);
+    job->want = (struct want){CAUSE_TERMINATION, 1, true};
+    round_try_open(core, job);
+    return round_open_one(job) != NULL;
 }
 
 /* Without it the others cannot go on together, and nobody told them yet. */
@@ -161,15 +183,16 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     event.text = error->text;
     /* the error before the retry's freeze: everybody knows why its step is broken off */
     struct round *round = round_open_one(job);
-    bool follows =
-        round != NULL && round->cause == CAUSE_TERMINATION && job->gen.layout == LAYOUT_REPLICATED;
+    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION &&
+                                             job->gen.layout == LAYOUT_REPLICATED);
     if (round != NULL && !follows) {
         const struct participant *part = round_part(round, peer);
         follows = part != NULL && !save_is_needed(job, round, part);
     }
     event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
     event_emit(core, job, event, 0);
-    if (!round_without(core, job, peer, MUSTER_E_STEP, text, true))
+    if (!round_without(core, job, peer, MUSTER_E_STEP, text, true) &&
+        !freeze_without(core, job, peer))
         generation_ending(core, job, MUSTER_E_PEER, text);
     return (struct answer){MUSTER_OK, "", 0};
 }
@@ -193,8 +216,9 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         struct round *round = round_open_one(job);
         const struct participant *part = round ? round_part(round, peer) : NULL;
         bool needed = part != NULL && save_is_needed(job, round, part);
-        bool follows = round != NULL && (!needed || (round->cause == CAUSE_TERMINATION &&
-                                                     job->gen.layout == LAYOUT_REPLICATED));
+        bool follows = plan_can_be_kept(job);
+        follows |= round != NULL && (!needed || (round->cause == CAUSE_TERMINATION &&
+                                                 job->gen.layout == LAYOUT_REPLICATED));
         generation_set_first_error(core, job, (int64_t)peer->rank, 0, text);
         event.rank = (int64_t)peer->rank;
         event.code = MUSTER_E_PEER;
@@ -206,7 +230,8 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         char reason[256];
         snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
         writes_without(core, job, peer, MUSTER_E_PEER, reason);
-        if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true))
+        if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
+            !freeze_without(core, job, peer))
             generation_ending(core, job, MUSTER_E_PEER, text);
     }
     generation_check_ended(core, job);

@@ -98,6 +98,8 @@ struct round *round_new(struct core *core, struct job *job, enum wire_cause caus
     round->opened_boot_ms = core->now;
     round->opened_unix_ms = core->now_unix;
     round->deadline_boot_ms = cause == CAUSE_TERMINATION ? notice_deadline(job) : 0;
+    if (cause == CAUSE_TERMINATION)
+        memcpy(round->plan, job->plan.text, sizeof round->plan);
     return round;
 }
 
@@ -269,11 +271,11 @@ static bool generation_is_back(const struct job *job)
     return true;
 }
 
-static bool plan_forces(const struct core *core, const struct job *job)
+static bool plan_forces(const struct core *core, struct job *job)
 {
     int64_t deadline = notice_deadline(job);
 
-    return deadline > 0 && core->now + FREEZE_MS + 2 * MARGIN_MS >= deadline;
+    return deadline > 0 && core->now + grace_least_ms(core, job) >= deadline;
 }
 
 static bool may_open(struct core *core, struct job *job)
@@ -349,6 +351,7 @@ void round_join_termination(struct core *core, struct job *job, struct round *ro
     if (deadline > 0 && (round->deadline_boot_ms == 0 || deadline < round->deadline_boot_ms))
         round->deadline_boot_ms = deadline;
     round->checkpoint.cause = CAUSE_TERMINATION;
+    memcpy(round->plan, job->plan.text, sizeof round->plan);
     persist_round(core, job, round);
     if (round->state == ROUND_DECIDED)
         persist_checkpoint(core, &round->checkpoint);
@@ -639,6 +642,7 @@ void round_tick(struct core *core, struct job *job)
         }
     }
     margin_over(core, job);
+    grace_consider(core, job);
     round_try_open(core, job);
     policy_pending(core, job);
     /* the round that an error waited for came to nothing */

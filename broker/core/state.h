@@ -7,6 +7,7 @@
  *   round.c     one agreement, from cause to decision
  *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
  *   bystander.c  ps and evaluators, for whom nobody waits
+ *   plan.c      when to freeze, from numbers    grace.c     the same for this job and its notices
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
  * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */
@@ -14,6 +15,7 @@
 #define BROKER_CORE_STATE_H
 
 #include "broker/core/core.h"
+#include "broker/core/plan.h"
 #include "schema/error.h"
 
 #include <assert.h>
@@ -66,6 +68,7 @@ struct peer { /* one incarnation of the newest generation */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
     int64_t advanced_boot_ms; /* when begun last changed */
+    int64_t told_boot_ms;     /* when it told begun by a heartbeat, 0 = not yet */
     bool stuck_said;
     int64_t pinged_boot_ms; /* 0 = no ping without an answer since */
     bool progress_dirty;
@@ -98,7 +101,17 @@ struct notice {
     char *text;
     uint64_t round;
     int64_t received_unix_ms;
+    uint64_t flags; /* NOTICE_FLAG_* */
     struct notice *next;
+};
+
+#define GRACE_TEXT_MAX 383
+struct grace { /* what the active notices ask for, as shown */
+    enum plan_why why;
+    char id[NOTICE_ID_MAX + 1]; /* of the notice that decides */
+    int64_t freeze_boot_ms;
+    int64_t freeze_unix_ms; /* 0 = no plan waits */
+    char text[GRACE_TEXT_MAX + 1];
 };
 
 struct participant {
@@ -130,6 +143,7 @@ struct round {
     int64_t culprit_rank;
     unsigned reason_code;
     char reason[512];
+    char plan[GRACE_TEXT_MAX + 1]; /* a termination: why it was frozen when it was */
     bool final;
     int64_t deadline_boot_ms; /* 0 = none */
     int64_t opened_boot_ms;   /* BOOT_UNKNOWN between load and start: of another boot */
@@ -214,8 +228,12 @@ struct job {
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
     int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
     bool policy_skipped;
-    int64_t policy_pending;   /* asked for while a round was open, -1 */
-    uint64_t save_p95_ms;     /* longest save seen */
+    int64_t policy_pending;  /* asked for while a round was open, -1 */
+    uint64_t save_p95_ms;    /* longest save seen */
+    int64_t step_p95_ms;     /* of its slowest rank, over all launches; 0 = never measured */
+    struct plan_saves saves; /* over all launches */
+    struct grace plan;
+    struct grace plan_row;    /* as the database has it */
     int64_t progress_boot_ms; /* last progress rows */
     int64_t fan_out_ms;       /* last measured */
     int64_t emitted_boot_ms;  /* when seq last rose */
@@ -326,6 +344,15 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
 struct answer registry_manifest_done(struct core *core, struct peer *peer,
                                      const struct wire_manifest_done *m);
 
+/* grace.c */
+/* Opens the termination's round, or has the open one join, when a notice's plan says now. */
+void grace_consider(struct core *core, struct job *job);
+bool grace_is_due(const struct core *core, struct job *job);      /* else it set the timer */
+int64_t grace_least_ms(const struct core *core, struct job *job); /* of a freeze and a save */
+int64_t grace_step_p95(struct job *job); /* 0 = never measured; remembers it for the next launch */
+void grace_save_measured(struct job *job, const struct round *round);
+void grace_forget(struct job *job);
+
 /* notice.c */
 struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *m,
                           int64_t rank, uint64_t incarnation);
@@ -336,6 +363,9 @@ bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: 
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
 int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = none known */
 bool notice_any_active(const struct job *job);
+bool notice_counts(
+    const struct notice *notice); /* active, and it ends a process that the job needs */
+void notices_join(struct core *core, struct job *job, struct round *round);
 void notices_served(struct core *core, struct job *job, uint64_t round);
 void notices_free(struct job *job);
 

@@ -130,10 +130,36 @@ enum wire_phase member_phase(const struct member *m)
 
 /* --- the view ------------------------------------------------------------------------------------ */
 
+static void step_measured(struct member *m, int64_t steps)
+{
+    uint64_t each = (uint64_t)((m->now - m->step_from_at + steps - 1) / steps);
+
+    m->step_times[m->step_times_count % STEP_TIMES_MAX] = each;
+    m->step_counts[m->step_times_count++ % STEP_TIMES_MAX] = (uint64_t)steps;
+}
+
+/* What the thread waited at a closed gate is no step's time: the next step begins with the opening, and the
+ * last one before ended with the closing, if the thread stands there. */
+static void watch_hold(struct member *m, enum view_mode mode)
+{
+    bool open = m->view.mode == VIEW_OPEN;
+
+    if (open == (mode == VIEW_OPEN))
+        return;
+    if (open && m->step_from_at > 0 && m->begun == m->done && m->done >= m->last_begun)
+        step_measured(m, m->done - m->last_begun + 1);
+    m->step_from_at = 0;
+    if (open || !m->stepped)
+        return; /* before the first step a program may do anything */
+    m->last_begun = m->begun + 1;
+    m->step_from_at = m->now;
+}
+
 void view_set(struct member *m, enum view_mode mode)
 {
     if (m->view.mode == VIEW_END)
         return; /* for ever */
+    watch_hold(m, mode);
     m->view.mode = mode;
     m->view.round = m->round;
     m->view.step = m->step;
@@ -221,14 +247,13 @@ static void watch_steps(struct member *m)
 {
     int64_t steps = m->begun - m->last_begun;
 
-    if (steps <= 0 && m->begun == m->last_begun)
+    if (steps == 0 || (steps == -1 && m->view.mode == VIEW_OPEN)) /* not begun since it may */
         return;
-    if (steps > 0 && m->step_from_at > 0 && m->view.mode == VIEW_OPEN) {
-        uint64_t each = (uint64_t)((m->now - m->step_from_at + steps - 1) / steps);
-        m->step_times[m->step_times_count++ % STEP_TIMES_MAX] = each;
-    }
+    if (steps > 0 && m->step_from_at > 0 && m->view.mode == VIEW_OPEN)
+        step_measured(m, steps);
     /* what a restore set is no step, and what ends with the first step's beginning is none */
     m->step_from_at = m->view.mode == VIEW_OPEN ? m->now : 0;
+    m->stepped |= steps > 0 && m->view.mode == VIEW_OPEN;
     m->last_begun = m->begun;
     m->last_begun_at = m->now;
 }

@@ -42,7 +42,9 @@ struct member_options { /* strings are copied */
     int64_t join_timeout_ms;
     bool join_timeout_default; /* not asked for: HELLO says 0, and the broker's own counts */
     int64_t abort_timeout_ms;
-    int64_t grace_period_ms; /* -1: as the notice says, else GRACE_DEFAULT_MS */
+    int64_t
+        grace_period_ms; /* -1: as the notice says; 0: no step more than is needed; else at most this */
+    bool save_on_notice; /* one save at once, one before the end */
     bool restore_fallback;
     bool exit_allowed; /* MEMBER_EXIT_PROCESS ends the process: it says LEAVE before */
     int restart_code;

@@ -52,6 +52,7 @@ struct own_notice {
     bool unsaid;    /* neither NOTICE nor CANCEL had room: said as soon as there is */
     bool withdrawn; /* its CANCEL is to be said; it counts no more */
     char text[NOTICES_HELLO_BYTES];
+    uint64_t flags;
 };
 
 struct member {
@@ -155,8 +156,10 @@ struct member {
     int64_t last_begun;
     int64_t last_begun_at;
     int64_t step_from_at; /* when the running step was seen to begin with the gate open, else 0 */
-    uint64_t step_times[STEP_TIMES_MAX];
+    uint64_t step_times[STEP_TIMES_MAX];  /* mean of the steps that a look saw ... */
+    uint64_t step_counts[STEP_TIMES_MAX]; /* ... and how many they were */
     size_t step_times_count;
+    bool stepped; /* began a step with the gate open */
     enum wire_phase phase;
     int64_t phase_since;
 };

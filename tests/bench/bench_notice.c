@@ -41,6 +41,7 @@ static double launch_once(struct swarm *swarm, uint64_t launch)
     notice.u.notice.kind = NOTICE_PREEMPT;
     notice.u.notice.source = "bench";
     notice.u.notice.left_ms = 60000;
+    notice.u.notice.flags = NOTICE_FLAG_AT_ONCE;
     notice.u.notice.rank = (int64_t)(launch % swarm->count);
     began_ms = bench_now_ms();
     swarm_say(swarm, &swarm->nodes[launch % swarm->count], &notice);

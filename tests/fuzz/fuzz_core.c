@@ -121,7 +121,7 @@ static void do_hello(struct play *p)
     struct core_node *node = who(p, &n);
     unsigned variant = digit(p, 10);
     struct wire_msg m = make(p, n, WIRE_HELLO);
-    const struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "file", 9000, true, "again"};
+    const struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "file", 9000, true, "again", 0};
     const struct wire_msg *welcome;
 
     m.u.hello = (struct wire_hello){.nonce = 1,

@@ -119,6 +119,22 @@ enum sim_mutation {
     MUTANT_COUNT
 };
 
+/* A world of one job and one notice: what the test sets, in ms and percent, and what came of it. */
+struct sim_grace {
+    int64_t step_ms, save_ms;
+    unsigned jitter; /* of both, either way */
+    unsigned growth; /* each save takes so much longer than the one before */
+    int64_t
+        slow_times; /* the step in flight at the planned freeze takes so many times as long, 0 = once */
+    int64_t
+        broker_down_ms; /* the broker dies just before that freeze, for so long; 0 = it does not */
+    int64_t notice_ms, left_ms;
+    int64_t frozen_ms, committed_ms, not_saved_ms; /* -1 = never */
+    int64_t named_rank;                            /* of "not saved" */
+    char plan[384];                                /* of the freeze */
+    bool slowed;
+};
+
 struct sim_options {
     uint64_t seed;
     bool sqlite;             /* broker/store is the disk */
@@ -128,7 +144,8 @@ struct sim_options {
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
     int async;               /* -1 = the seed decides */
     enum sim_mutation mutation;
-    FILE *story; /* one line an event; NULL = none */
+    struct sim_grace *grace; /* NULL = none */
+    FILE *story;             /* one line an event; NULL = none */
 };
 
 struct sim_stats {

@@ -86,6 +86,7 @@ static void count_event(struct sim *sim, const struct wire_event *event)
 {
     struct sim_stats *s = sim->stats;
 
+    grace_observe(sim, event);
     if (event->kind < EVENT_KIND_COUNT)
         s->emitted[event->kind]++;
     if (event->kind == EVENT_COMMIT) {

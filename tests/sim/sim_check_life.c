@@ -71,8 +71,8 @@ void check_waited(struct sim *sim, struct sim_proc *proc)
     int64_t waited = sim->now_us - proc->since_us;
     const struct sim_job *job = &sim->jobs[proc->job];
 
-    if (sim->options.healthy && proc->state == THREAD_WAITING && proc->begun > proc->first_step &&
-        waited > 1000000 + 2 * job->save_us + job->step_us)
+    if (sim->options.healthy && sim->options.grace == NULL && proc->state == THREAD_WAITING &&
+        proc->begun > proc->first_step && waited > 1000000 + 2 * job->save_us + job->step_us)
         sim_broken(sim, "healthy",
                    "rank %u waited %lld ms at a boundary without any fault (done %lld)", proc->rank,
                    (long long)(waited / 1000), (long long)proc->done);

@@ -74,6 +74,8 @@ static void plan_job(struct sim *sim)
     job->join_timeout_ms = sim_range(sim, 15000, 40000);
     job->abort_timeout_ms = sim_range(sim, 1000, 15000);
     plan_steps(sim, job);
+    if (sim->options.grace != NULL)
+        grace_plan_job(sim, job);
     sim->stats->nodes += job->nodes;
     sim->nodes += job->nodes;
 }

@@ -54,6 +54,8 @@ static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t
                                  .left_ms = told ? left_ms : -1,
                                  .cancellable = withdraw_us > 0,
                                  .notice_kind = kinds[sim_random(sim) % 6]};
+    if (sim->options.grace != NULL)
+        input.notice_kind = NOTICE_PREEMPT; /* a signal tells no time to plan with */
     sim->stats->notices++;
     SIM_TELL(sim, "NOTICE %s on %s/%u, %lld ms left%s", id, sim->jobs[proc->job].name, proc->slot,
              (long long)left_ms, told ? "" : " (not told)");

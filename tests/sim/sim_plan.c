@@ -222,6 +222,10 @@ void plan_faults(struct sim *sim)
 {
     int64_t work = longest_work_us(sim);
 
+    if (sim->options.grace != NULL) {
+        grace_plan_faults(sim);
+        return;
+    }
     if (sim->options.healthy)
         add_healthy(sim, work);
     else

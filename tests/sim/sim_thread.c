@@ -144,6 +144,8 @@ static void run_step(struct sim *sim, struct sim_proc *proc)
     if (proc->holding)
         takes *= sim_range(sim, 2, job->step_us > 1000000 ? 2 : 10);
     proc->released = true;
+    if (sim->options.grace != NULL)
+        takes = grace_step_us(sim, proc);
     sim_after(sim, takes, step_end, proc)->stamp = proc->thread_stamp;
 }
 
@@ -269,6 +271,8 @@ static void capture(struct sim *sim, struct sim_proc *proc)
         thread_look(sim, proc);
         return;
     }
+    if (sim->options.grace != NULL)
+        takes = grace_save_us(sim, view->round);
     if (sim->now_us < sim->slow_saves_until_us)
         takes += sim_range(sim, 1000000, 20000000);
     if (sim->now_us < sim->hung_saves_until_us)

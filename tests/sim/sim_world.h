@@ -354,6 +354,13 @@ const struct record_checkpoint *disk_newest(const struct sim *sim, const char *j
 const struct record_notice *disk_notice(const struct sim *sim, const char *job, const char *id);
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);
 
+/* sim_grace.c */
+void grace_plan_job(struct sim *sim, struct sim_job *job);
+void grace_plan_faults(struct sim *sim);
+int64_t grace_step_us(struct sim *sim, const struct sim_proc *proc);
+int64_t grace_save_us(struct sim *sim, uint64_t round);
+void grace_observe(struct sim *sim, const struct wire_event *event);
+
 /* sim_store.c */
 typedef void sim_store_event_fn(void *arg, const struct wire_event *event);
 void sim_store_create(struct sim *sim);

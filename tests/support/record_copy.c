@@ -12,6 +12,8 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
     case RECORD_JOB:
         KEEP(job.job);
         KEEP(job.save_now_id);
+        KEEP(job.saves);
+        KEEP(job.plan);
         break;
     case RECORD_GENERATION:
         KEEP(generation.job);
@@ -43,6 +45,7 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
     case RECORD_ROUND:
         KEEP(round.job);
         KEEP(round.reason);
+        KEEP(round.plan);
         break;
     case RECORD_PARTICIPANT:
         KEEP(participant.job);

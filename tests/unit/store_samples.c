@@ -28,7 +28,12 @@ const struct record samples[] = {
                .save_now_round = 106,
                .want = CAUSE_OPERATOR,
                .want_attempt = 2,
-               .want_aborted_steps = true}},
+               .want_aborted_steps = true,
+               .step_p95_ms = 107,
+               .save_p95_ms = 109,
+               .saves = "108 109",
+               .freeze_unix_ms = 110,
+               .plan = "in time"}},
     {.kind = RECORD_GENERATION,
      .u.generation = {.job = SAMPLE_JOB,
                       .generation = SAMPLE_GENERATION,
@@ -88,7 +93,8 @@ const struct record samples[] = {
                   .deadline_boot_ms = 502,
                   .text = "soon",
                   .round = 503,
-                  .received_unix_ms = 504}},
+                  .received_unix_ms = 504,
+                  .flags = NOTICE_FLAG_SAVE_NOW}},
     {.kind = RECORD_ROUND,
      .u.round = {.job = SAMPLE_JOB,
                  .round = SAMPLE_ROUND,
@@ -108,7 +114,8 @@ const struct record samples[] = {
                  .decided_unix_ms = 606,
                  .captured_unix_ms = 607,
                  .ended_unix_ms = 608,
-                 .margin_ms = -609}},
+                 .margin_ms = -609,
+                 .plan = "at once"}},
     {.kind = RECORD_PARTICIPANT,
      .u.participant = {.job = SAMPLE_JOB,
                        .round = SAMPLE_ROUND,
@@ -217,6 +224,11 @@ static void assert_job_same(const struct record *a, const struct record *b)
     NUMBER(job, want);
     NUMBER(job, want_attempt);
     NUMBER(job, want_aborted_steps);
+    NUMBER(job, step_p95_ms);
+    NUMBER(job, save_p95_ms);
+    TEXT(job, saves);
+    NUMBER(job, freeze_unix_ms);
+    TEXT(job, plan);
 }
 
 static void assert_generation_same(const struct record *a, const struct record *b)
@@ -290,6 +302,7 @@ static void assert_notice_same(const struct record *a, const struct record *b)
     TEXT(notice, text);
     NUMBER(notice, round);
     NUMBER(notice, received_unix_ms);
+    NUMBER(notice, flags);
 }
 
 static void assert_round_same(const struct record *a, const struct record *b)
@@ -314,6 +327,7 @@ static void assert_round_same(const struct record *a, const struct record *b)
     NUMBER(round, captured_unix_ms);
     NUMBER(round, ended_unix_ms);
     NUMBER(round, margin_ms);
+    TEXT(round, plan);
 }
 
 static void assert_participant_same(const struct record *a, const struct record *b)

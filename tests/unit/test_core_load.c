@@ -225,7 +225,7 @@ static void after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_no
     core_restart(f, true);
     assert_int_equal(notice_deadline(core_job(f)), 0);
     assert_true(notice_any_active(core_job(f)));
-    struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "test", 9000, true, "spot"};
+    struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "test", 9000, true, "spot", 0};
     struct wire_msg hello = core_msg(f, 1, WIRE_HELLO);
     hello.u.hello = (struct wire_hello){
         .world_size = 3, .host = "host", .layout = LAYOUT_REPLICATED, .checkpoint_dir = "/ckpt"};
@@ -246,8 +246,8 @@ static void after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_no
 static void a_notice_that_the_database_lost_comes_back_with_its_node(void **state)
 {
     struct core_fixture *f = *state;
-    struct wire_notice_fact facts[] = {{"n7", NOTICE_TERMINATE, "test", 40000, false, ""},
-                                       {"n8", NOTICE_TERMINATE, "test", INT64_MAX, false, ""}};
+    struct wire_notice_fact facts[] = {{"n7", NOTICE_TERMINATE, "test", 40000, false, "", 0},
+                                       {"n8", NOTICE_TERMINATE, "test", INT64_MAX, false, "", 0}};
     struct wire_msg hello = core_msg(f, 1, WIRE_HELLO);
 
     hello.u.hello = (struct wire_hello){
@@ -264,7 +264,7 @@ static void a_notice_that_the_database_lost_comes_back_with_its_node(void **stat
 static void a_notice_that_was_cancelled_does_not_come_back_with_its_node(void **state)
 {
     struct core_fixture *f = *state;
-    struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "test", 9000, true, "spot"};
+    struct wire_notice_fact fact = {"n1", NOTICE_PREEMPT, "test", 9000, true, "spot", 0};
 
     core_restart(f, false);
     core_hello(f, 1);

@@ -25,7 +25,7 @@ static void every_number_has_a_word_and_no_other(void **state)
     } rows[] = {
         {wire_role_name, ROLE_COUNT, "chief", "tool"},
         {wire_layout_name, LAYOUT_COUNT, "replicated", "sharded"},
-        {wire_cause_name, CAUSE_COUNT, "termination", "error"},
+        {wire_cause_name, CAUSE_COUNT, "termination", "notice"},
         {wire_round_state_name, ROUND_STATE_COUNT, "freezing", "unchanged"},
         {wire_generation_state_name, GENERATION_STATE_COUNT, "joining", "ended"},
         {wire_node_state_name, NODE_STATE_COUNT, "joined", "fenced"},

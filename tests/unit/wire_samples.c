@@ -58,7 +58,7 @@ static void walk_file(struct walk *w, struct wire_file *m)
 static void walk_notice(struct walk *w, struct wire_notice_fact *m)
 {
     S(id, NOTICE_ID_MAX) U(kind, 255) S(source, NAME_MAX_BYTES) I(left_ms) B(cancellable)
-    S(text, TEXT_MAX)
+    S(text, TEXT_MAX) U(flags, UINT32_MAX)
 }
 
 static void walk_up(struct walk *w, struct wire_up *m)

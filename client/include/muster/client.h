@@ -75,6 +75,10 @@ struct muster_job_row {
     int64_t opened_unix_ms; /* the newest generation */
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
+    int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; so the next */
+    int64_t save_p95_ms;    /* of its newest saves */
+    int64_t freeze_unix_ms; /* when the notices that stand freeze it, 0 = no plan waits */
+    const char *plan;       /* why then */
 };
 struct muster_node_row {
     int64_t generation;
@@ -124,6 +128,7 @@ struct muster_round_row {
     int64_t writers;
     int64_t saved;
     int64_t failed;
+    const char *plan; /* of a termination: why it was frozen when it was */
 };
 struct muster_participant_row {
     int64_t round;

@@ -101,15 +101,19 @@ struct muster_termination_config {
     muster_exit_fn *exit_fn;                               /* NULL = exit(restart_code) */
     int restart_code; /* 0 = MUSTER_RESTART_CODE from the environment, else 42 */
     enum muster_on_preempted on_preempted;
-    int64_t grace_period_ms; /* time from a notice to the end if it does not say; -1 = what the
-                                launcher of this process usually gives, else 30 s, see muster(1) */
-    muster_save_fn *save_fn; /* NULL = options.state is saved as safetensors */
+    /* Time from a notice to the end (as TerminationConfig.grace_period), if the notice does not say an
+     * earlier one. -1 = as the notice says; a signal says nothing and saves at once, within what the
+     * launcher of this process usually gives, else 30 s, see muster(1). 0 = always at once. */
+    int64_t grace_period_ms;
+    muster_save_fn *save_fn;       /* NULL = options.state is saved as safetensors */
     muster_restore_fn *restore_fn; /* required with save_fn */
     int signals[8];                /* 0-terminated; all 0 = SIGTERM, under LSF SIGINT and
                                       SIGUSR2 too; first = -1: none */
     /* More sources of notices, besides signals and termination_watcher_fn: "file:/path,ec2,auto", see
      * muster(1). NULL = MUSTER_NOTICE_SOURCES from the environment, else none. Borrowed for open. */
     const char *sources;
+    /* Save at once too when a notice leaves time to train on (as their grace mode's two saves). */
+    bool save_on_notice;
 };
 
 struct muster_node_options {

@@ -1,0 +1,357 @@
+/* The broker's core: a freeze that is planned for as late as is safe. */
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* 2.5 x 40 ms of a save + 2 x 100 ms of steps + freeze + margin + spare */
+#define LEAST_MS (100 + 200 + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS)
+/* A save, a step and a broker that starts again: of a notice with 60 s. */
+#define RESERVE_MS (40 + 100 + PLAN_RESTART_MS + PLAN_FREEZE_MS + MARGIN_MS)
+#define RESERVE_OF(grace_ms) (LEAST_MS + ((grace_ms)-LEAST_MS) / PLAN_RESTART_SHARE)
+
+static void beat_all(struct core_fixture *f, int64_t at)
+{
+    for (int n = 0; n < (int)f->world_size; n++) {
+        f->nodes[n].p95_ms = 100;
+        f->nodes[n].begun = f->nodes[n].done = at;
+        core_heartbeat(f, n);
+    }
+}
+
+/* Three ranks at step 8, one checkpoint at step 4. */
+static int measured(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_running(&f, 3, LAYOUT_REPLICATED);
+    core_commit_at(&f, 4);
+    beat_all(&f, 8);
+    *state = &f;
+    return 0;
+}
+
+static int close_core(void **state)
+{
+    core_fixture_close(*state);
+    return 0;
+}
+
+static void notice_with(struct core_fixture *f, int node, const char *id, int64_t left_ms,
+                        uint64_t flags)
+{
+    struct wire_msg m = core_msg(f, node, WIRE_NOTICE);
+
+    m.u.notice = (struct wire_notice){.id = id,
+                                      .kind = NOTICE_PREEMPT,
+                                      .source = "test",
+                                      .left_ms = left_ms,
+                                      .cancellable = true,
+                                      .text = "",
+                                      .flags = flags};
+    core_say(f, node, m);
+}
+
+static void assert_freezes_after(struct core_fixture *f, int64_t ms, const char *events)
+{
+    core_pass(f, ms - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, events);
+}
+
+static void a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1");
+    assert_answers(f, "1:ack #4 MUSTER_OK");
+    assert_true(core_job(f)->plan.freeze_unix_ms > 0);
+    assert_string_equal(core_row(f, RECORD_JOB)->u.job.plan,
+                        "6.6 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "
+                        "ms, save p95 40 ms, ranks 0 steps apart)");
+    assert_freezes_after(f, 60000 - RESERVE_MS, "freeze r2 termination m0,1,2");
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "6.6 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "
+                        "ms, save p95 40 ms, ranks 0 steps apart)");
+    assert_int_equal(core_job(f)->plan.freeze_unix_ms, 0); /* no plan waits now */
+}
+
+static void a_guess_a_wish_and_a_short_grace_are_frozen_at_once(void **state)
+{
+    struct core_fixture *f = *state;
+
+    notice_with(f, 1, "n1", 60000, NOTICE_FLAG_AT_ONCE);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: the time left is not known, or notice n1 asks for it");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", -1);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    close_core(state);
+    measured(state);
+    plan_saves_add(&core_job(f)->saves, 20001);
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: the 60.0 s of notice n1 are less than three saves (save p95 "
+                        "20001 ms)");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", LEAST_MS);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+}
+
+static void what_was_not_measured_is_named(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_job(f)->saves.count = 0;
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: no save of this job was measured yet");
+}
+
+static void an_earlier_notice_moves_the_freeze_forward_and_its_withdrawal_back(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_notice(f, 2, "n2", 20000);
+    assert_events(f, "termination rank 2");
+    core_pass(f, 5000);
+    core_cancel(f, 2, "n2");
+    assert_events(f, "notice cancelled rank 2");
+    assert_freezes_after(f, 60000 - RESERVE_MS - 5000, "freeze r2 termination m0,1,2");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", 60000);
+    core_notice(f, 2, "n2", 20000);
+    assert_freezes_after(f, 20000 - RESERVE_OF(20000), "freeze r2 termination m0,1,2");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", 60000);
+    core_notice(f, 1, "n1", 10000); /* the same one, and its deadline has moved */
+    assert_freezes_after(f, 10000 - RESERVE_OF(10000), "freeze r2 termination m0,1,2");
+}
+
+static void a_notice_that_is_withdrawn_in_time_ends_nobody(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 50000);
+    core_cancel(f, 1, "n1");
+    assert_events(f, "notice cancelled rank 1");
+    assert_int_equal(core_job(f)->plan.freeze_unix_ms, 0);
+    assert_string_equal(core_row(f, RECORD_JOB)->u.job.plan, "");
+    core_pass(f, 30000);
+    assert_events(f, "");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+static void ranks_that_are_apart_and_slower_steps_freeze_earlier(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    f->nodes[2].begun = f->nodes[2].done = 3; /* five steps behind the others */
+    core_pass(f, 1000);
+    assert_freezes_after(f, 60000 - RESERVE_MS - 1000 - 500, "freeze r2 termination m0,1,2");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", 60000);
+    f->nodes[0].p95_ms = 1000;
+    core_pass(f, 1000);
+    assert_freezes_after(f, 60000 - RESERVE_MS - 1000 - 900, "freeze r2 termination m0,1,2");
+}
+
+static void heartbeats_of_different_moments_are_no_distance(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[2].begun = f->nodes[2].done = 100; /* all begin ten steps a second */
+    core_heartbeat(f, 2);
+    f->now += 900;
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].begun = f->nodes[n].done = 109;
+        core_heartbeat(f, n);
+    }
+    core_notice(f, 1, "n1", 60000);
+    assert_int_equal(core_job(f)->plan.freeze_boot_ms, f->now + 60000 - RESERVE_MS);
+}
+
+static void a_plan_outlives_the_broker(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 2000); /* progress is written */
+    core_restart(f, false);
+    for (int n = 0; n < 3; n++)
+        core_hello(f, n);
+    assert_true(core_job(f)->plan.freeze_unix_ms > 0);
+    assert_freezes_after(f, 60000 - RESERVE_MS - 2000, "freeze r2 termination m0,1,2");
+}
+
+static void a_broker_that_was_away_at_the_moment_freezes_when_it_is_back(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 60000 - RESERVE_MS - 10);
+    f->now += 300;
+    core_restart(f, false);
+    assert_events(f, ""); /* there is time to wait for the nodes */
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_events(f, "");
+    core_hello(f, 2);
+    assert_events(f, "freeze r2 termination m0,1,2");
+    close_core(state);
+    measured(state);
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 60000 - RESERVE_MS - 10);
+    f->now += 4600;
+    core_restart(f, false);
+    assert_events(f, "freeze r2 termination m0,1,2"); /* no time is left to wait */
+}
+
+static void times_of_the_launch_before_plan_the_first_notice(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_pass(f, 1000);
+    for (int n = 0; n < 3; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    core_restart(f, false);
+    for (int n = 0; n < 3; n++) {
+        f->nodes[n] = (struct core_node){.role = f->nodes[n].role,
+                                         .rank = f->nodes[n].rank,
+                                         .incarnation = f->nodes[n].incarnation + 1000,
+                                         .route = f->nodes[n].route};
+        core_hello(f, n);
+    }
+    for (int n = 0; n < 3; n++)
+        core_restored(f, n, 1, 4);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1");
+    assert_freezes_after(f, 60000 - RESERVE_MS, "freeze r2 termination m0,1,2");
+}
+
+static void other_saves_go_on_while_a_plan_waits(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_commit_at(f, 9);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_save_at(f, 0, 12);
+    assert_events(f, "decision r3 policy S12 m0w,1,2");
+}
+
+static void an_open_save_is_joined_when_the_moment_comes(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "op");
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1"); /* that save is not its own */
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    assert_events(f, "decision r2 operator S9 m0w,1,2");
+    core_pass(f, 60000 - RESERVE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "termination r2 rank 1");
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 termination S9 c2 rank 0");
+}
+
+static void a_notice_may_ask_for_two_saves(void **state)
+{
+    struct core_fixture *f = *state;
+
+    notice_with(f, 1, "n1", 60000, NOTICE_FLAG_SAVE_NOW);
+    assert_events(f, "termination rank 1; freeze r2 notice m0,1,2");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 notice S9 c2 rank 0");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    beat_all(f, 9);
+    assert_freezes_after(f, 60000 - RESERVE_MS, "freeze r3 termination m0,1,2");
+}
+
+static void two_saves_are_one_if_there_is_no_time_between(void **state)
+{
+    struct core_fixture *f = *state;
+
+    notice_with(f, 1, "n1", 3000, NOTICE_FLAG_SAVE_NOW);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+}
+
+static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_leave(f, 1, LEAVE_FAILED, 9); /* ended before its time */
+    assert_events(f,
+                  "peer error S8 rank 1 MUSTER_E_STEP follows; freeze r2 termination abort m0,2");
+    core_report_aborted(f, 0, 2, 8);
+    core_report_aborted(f, 2, 2, 8);
+    core_save(f, 0, 2, 8);
+    assert_events(f, "commit r2 termination S8 c2 rank 0");
+}
+
+static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_fixture_close(f);
+    core_fixture_running(f, 3, LAYOUT_SHARDED);
+    core_commit_at(f, 4);
+    beat_all(f, 8);
+    core_notice(f, 1, "n1", 60000);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_pass(f, 60000 - RESERVE_MS + 1000);
+    assert_events(f, ""); /* a freeze could save nothing */
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    assert_events(f, "generation ended");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, measured, close_core)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment),
+        TEST(a_guess_a_wish_and_a_short_grace_are_frozen_at_once),
+        TEST(what_was_not_measured_is_named),
+        TEST(an_earlier_notice_moves_the_freeze_forward_and_its_withdrawal_back),
+        TEST(a_notice_that_is_withdrawn_in_time_ends_nobody),
+        TEST(ranks_that_are_apart_and_slower_steps_freeze_earlier),
+        TEST(heartbeats_of_different_moments_are_no_distance),
+        TEST(a_plan_outlives_the_broker),
+        TEST(a_broker_that_was_away_at_the_moment_freezes_when_it_is_back),
+        TEST(times_of_the_launch_before_plan_the_first_notice),
+        TEST(other_saves_go_on_while_a_plan_waits),
+        TEST(an_open_save_is_joined_when_the_moment_comes),
+        TEST(a_notice_may_ask_for_two_saves),
+        TEST(two_saves_are_one_if_there_is_no_time_between),
+        TEST(a_rank_that_is_lost_while_a_plan_waits_loses_no_save),
+        TEST(a_sharded_job_that_finishes_within_its_grace_is_let),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* The node's core: what a freeze is planned with, step times and the time left. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+/* Steps of 3 s, a save of 20 s after each: the save is no step's time. */
+static void what_a_save_takes_is_not_taken_for_a_step(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 1);
+    member_tick_at(f, f->now + 10);
+    for (uint64_t round = 1; round <= 3; round++) {
+        member_tick_at(f, f->now + 3000);
+        member_stand(f, (int64_t)round);
+        member_freeze(f, round, CAUSE_OPERATOR, false);
+        member_arrive(f);
+        member_tick_at(f, f->now + 20000);
+        member_abort(f, round, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        member_in_step(f, (int64_t)round + 1);
+        member_tick_at(f, f->now + 1000);
+        member_tick_at(f, f->now - 1000 + HEARTBEAT_MS); /* a look within the step */
+    }
+    assert_int_equal(link_step_p95(f->m), 4000);
+}
+
+static void step_p95_is_one_of_steps_and_not_of_looks(void **state)
+{
+    struct member_fixture *f = *state;
+    int64_t begun = 0;
+
+    member_in_step(f, ++begun);
+    member_tick_at(f, f->now + 10);
+    assert_int_equal(link_step_p95(f->m), 0); /* none has ended */
+    member_in_step(f, ++begun);
+    member_tick_at(f, f->now + 3000);
+    assert_int_equal(link_step_p95(f->m), 3000); /* of few the longest */
+    for (int look = 0; look < 2; look++) {
+        begun += 10;
+        member_in_step(f, begun);
+        member_tick_at(f, f->now + 1000);
+    }
+    assert_int_equal(link_step_p95(f->m), 100); /* 1 of 21 */
+    member_in_step(f, ++begun);
+    member_tick_at(f, f->now + 2000);
+    assert_int_equal(link_step_p95(f->m), 2000); /* 2 of 22 */
+}
+
+struct grace_case {
+    int64_t period_ms, told_ms, left_ms;
+    uint64_t flags;
+};
+
+static void the_grace_period_bounds_what_a_notice_tells(void **state)
+{
+    struct member_fixture *f = *state;
+    static const struct grace_case table[] = {
+        {-1, 90000, 90000, 0},
+        {-1, -1, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE}, /* a guess is nothing to plan with */
+        {60000, -1, 60000, 0},
+        {60000, 90000, 60000, 0},
+        {60000, 20000, 20000, 0}, /* the platform knows better when it ends */
+        {0, 90000, 90000, NOTICE_FLAG_AT_ONCE},
+        {0, -1, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char id[8];
+        f->m->options.grace_period_ms = table[i].period_ms;
+        f->m->options.save_on_notice = i % 2 == 1;
+        snprintf(id, sizeof id, "n%zu", i);
+        member_notice(f, id, table[i].told_ms);
+        const struct wire_notice *told = &member_sent(f, WIRE_NOTICE)->u.notice;
+        assert_int_equal(told->left_ms, table[i].left_ms);
+        assert_int_equal(told->flags, table[i].flags | (i % 2 == 1 ? NOTICE_FLAG_SAVE_NOW : 0));
+        member_ack_all(f);
+    }
+    assert_int_equal(f->m->notices[1].flags, NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_SAVE_NOW);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_save_takes_is_not_taken_for_a_step, running,
+                                        close_member),
+        cmocka_unit_test_setup_teardown(step_p95_is_one_of_steps_and_not_of_looks, running,
+                                        close_member),
+        cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, running,
+                                        close_member),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
