@@ -146,6 +146,14 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows)
     }
 }
 
+static void print_plan(struct tool *tool, const struct muster_job_row *job)
+{
+    int64_t left_ms = job->freeze_unix_ms - tool->now_unix_ms;
+
+    fprintf(tool->out, "  plan          trains on for %s, then freezes: %s\n",
+            render_duration(left_ms < 0 ? 0 : left_ms).text, job->plan);
+}
+
 /* Most of the broker's texts name the rank themselves. */
 static void print_error(FILE *out, const struct muster_job_row *job)
 {
@@ -209,6 +217,8 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (job->open_round != 0)
         print_open_round(tool, job, members);
     print_notices(tool, notices);
+    if (job->freeze_unix_ms != 0)
+        print_plan(tool, job);
     if (job->newest_checkpoint != 0)
         fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s\n", job->newest_step,
                 render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path);

@@ -232,6 +232,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
             muster_client_generations(client, tool->job, generation - 1, &story->generations, err);
     if (status == MUSTER_OK)
         status = muster_client_latest(client, tool->job, &story->latest, err);
+    if (status == MUSTER_OK)
+        status = muster_client_jobs(client, tool->job, &story->job_row, err);
     return status;
 }
 
@@ -272,6 +274,22 @@ static json_t *row_or_null(const muster_rows_t *rows, size_t index)
     return index < muster_rows_count(rows) ? render_row(rows, index) : json_null();
 }
 
+/* Of the notices that stand. */
+static json_t *json_plan(const struct story *story)
+{
+    const struct muster_job_row *job = muster_rows_jobs(story->job_row);
+    json_t *plan;
+
+    if (job == NULL || job->freeze_unix_ms == 0)
+        return json_null();
+    plan = json_object();
+    json_object_set_new(plan, "freeze_unix_ms", json_integer(job->freeze_unix_ms));
+    json_object_set_new(plan, "step_p95_ms", json_integer(job->step_p95_ms));
+    json_object_set_new(plan, "save_p95_ms", json_integer(job->save_p95_ms));
+    json_object_set_new(plan, "text", json_string(job->plan));
+    return plan;
+}
+
 static int print_story(struct tool *tool, const struct story *story)
 {
     json_t *document;
@@ -293,6 +311,7 @@ static int print_story(struct tool *tool, const struct story *story)
     json_object_set_new(document, "next_generation", row_or_null(story->generations, 1));
     json_object_set_new(document, "checkpoint", row_or_null(story->checkpoint, 0));
     json_object_set_new(document, "latest", row_or_null(story->latest, 0));
+    json_object_set_new(document, "plan", json_plan(story));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }

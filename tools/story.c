@@ -304,6 +304,18 @@ static void tell_outlook(struct story *story)
         story_say(story, "%s", from);
 }
 
+static void tell_plan(struct story *story)
+{
+    const struct muster_job_row *job = muster_rows_jobs(story->job_row);
+
+    if (job == NULL || job->freeze_unix_ms == 0)
+        story_say(story, "It stands, and no round has been opened for it yet.");
+    else
+        story_say_text(story, job->plan,
+                       "It stands, and the job trains on: the freeze is planned for %s, ",
+                       story_at(story, job->freeze_unix_ms).text);
+}
+
 /* A notice that no round was opened for. */
 static void tell_no_round(struct story *story)
 {
@@ -322,8 +334,9 @@ static void tell_no_round(struct story *story)
                   story->served_by, story->served_by, story->job);
     else if (strcmp(state, "cancelled") == 0)
         story_say(story, "No round was opened for it, so there is no checkpoint of it.");
-    else if (strcmp(state, "active") == 0)
-        story_say(story, "It stands, and no round has been opened for it yet.");
+    else if (strcmp(state, "active") == 0 &&
+             (generation == NULL || strcmp(generation->state, "ended") != 0))
+        tell_plan(story);
     else if (find_incident(story, "not saved", NULL) != NULL)
         return; /* it has said why */
     else if (generation != NULL && generation->end_text[0] != '\0')
@@ -433,5 +446,6 @@ void story_free(struct story *story)
     muster_rows_destroy(&story->generations);
     muster_rows_destroy(&story->checkpoint);
     muster_rows_destroy(&story->latest);
+    muster_rows_destroy(&story->job_row);
     *story = (struct story){0};
 }

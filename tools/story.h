@@ -21,6 +21,7 @@ struct story {
     muster_rows_t *generations; /* the story's, and those after it */
     muster_rows_t *checkpoint;  /* the one that the last round made, if any */
     muster_rows_t *latest;      /* what the job resumes from, as things stand */
+    muster_rows_t *job_row;     /* with the plan of the notices that stand */
     /* made by story_tell */
     char **lines; /* owned; "" separates paragraphs */
     size_t lines_count;

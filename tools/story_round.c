@@ -156,6 +156,8 @@ static void tell_opening(struct story *story, const struct part *part)
                   round->attempt > 1 ? ", the next attempt," : "", part->count,
                   plural((int64_t)part->count),
                   round->aborted_steps ? " and asked them to break off the step they were in" : "");
+    if (round->plan[0] != '\0' && round->attempt == 1)
+        story_say_text(story, round->plan, "The freeze was to come ");
 }
 
 static void tell_reports(struct story *story, const struct part *part)

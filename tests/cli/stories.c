@@ -252,6 +252,33 @@ static void make_waiting(struct db_fixture *db)
     db_notice(db, "signal-1", "left_ms = 600000");
 }
 
+#define PLAN                                                             \
+    "53.4 s before the deadline of notice signal-1, which gave 600.0 s " \
+    "(step p95 950 ms, save p95 19200 ms, ranks 1 step apart)"
+
+static void make_planned(struct db_fixture *db)
+{
+    make_waiting(db);
+    db_sql(db,
+           "UPDATE job SET step_p95_ms = 950, save_p95_ms = 19200, freeze_unix_ms = %lld,"
+           " plan = '" PLAN "'",
+           DB_T0 + 546600);
+}
+
+static void make_planned_committed(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE notice SET left_ms = 600000, received_unix_ms = received_unix_ms - 546600");
+    db_sql(db, "UPDATE round SET plan = '" PLAN "' WHERE round = 4");
+}
+
+static void make_at_once(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE round SET plan = 'at once: no save of this job was measured yet'"
+               " WHERE round = 4");
+}
+
 static void make_operator(struct db_fixture *db)
 {
     make_periodic(db);
@@ -339,6 +366,9 @@ const struct cli_story cli_stories[] = {
     {"retried", make_retried},
     {"cancelled", make_cancelled},
     {"waiting", make_waiting},
+    {"planned", make_planned},
+    {"planned_committed", make_planned_committed},
+    {"at_once", make_at_once},
     {"operator", make_operator},
     {"killed", make_killed},
     {"killed_later", make_killed_later},

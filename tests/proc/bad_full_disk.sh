@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 broker_start
-options=(--barrier 1 --sharded 1 --cells 8192 --grace-ms 4000)
+options=(--barrier 1 --sharded 1 --cells 8192 --grace-ms 3000)
 ranks_start 3 --steps 30 --save-every 20
 ranks_end 0
 same "committed" "$(committed)" 20

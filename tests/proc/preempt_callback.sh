@@ -15,7 +15,7 @@ rm "$dir/notice"
 ranks_start 3
 first=$saved
 await "40 more steps" rank_said 1 "at step $((first / 20 * 20 + 40))\$"
-"$muster" notify 2 --grace 30 --text 'rack 7 goes down' --broker "$broker" --job "$job" >"$dir/answer"
+"$muster" notify 2 --text 'rack 7 goes down' --broker "$broker" --job "$job" >"$dir/answer"
 all_preempted
 each_has resumed "$first"
 holds "steps between the two saves" "$saved" -gt "$first"

@@ -1,0 +1,52 @@
+#!/bin/bash
+# A notice that tells its time: the ranks train on, save before the deadline, and the next launch plans its first
+# notice too. One that is withdrawn in time ends nobody.
+. "$(dirname "$0")/lib.sh"
+
+grace_ms=9000
+reserve_ms=3800 # freeze 2 s, margin 1 s, spare 0.5 s; saves and steps are short
+
+# what `muster status` and the database say of the waiting plan
+plan_waits() { [ "$(query "SELECT freeze_unix_ms > 0 FROM job WHERE job = '$job'")" = 1 ]; }
+
+steps_measured() { [ "$(query "SELECT MIN(step_p95_ms) > 0 FROM progress WHERE job = '$job'")" = 1 ]; }
+
+noticed_and_frozen() { # of the newest termination: time trained after the notice, margin at the commit
+    query "SELECT r.opened_unix_ms - (SELECT MIN(n.received_unix_ms) FROM notice n
+            WHERE n.job = r.job AND n.generation = r.generation AND n.state = 'served'), r.margin_ms FROM round r
+        WHERE r.job = '$job' AND r.cause = 'termination' AND r.state = 'committed' ORDER BY r.round DESC LIMIT 1"
+}
+
+broker_start
+options=(--steps 1000000 --step-ms 5 --barrier 1 --grace-ms $grace_ms --say-every 100)
+ranks_start 2
+await "step 200" rank_said 1 'at step [2-9]00$'
+"$muster" save --wait --broker "$broker" --job "$job" >>"$dir/answers.log"
+await "measured steps" steps_measured
+
+answer=$("$muster" notify 1 --grace 60 --broker "$broker" --job "$job" --json)
+id=$(grep -o 'operator-[0-9a-f]*' <<<"$answer" | head -1)
+await "the plan" plan_waits
+status=$("$muster" status "$job" --broker "$broker")
+says "$status" 'trains on for' "before the deadline of notice $id"
+story=$(ask why notice "$id" --broker "$broker")
+says "$story" 'the job trains on: the freeze is planned for'
+"$muster" notify --cancel "$id" --broker "$broker" --job "$job" >>"$dir/answers.log"
+await "no plan" not plan_waits
+await "a step after the withdrawal" rank_said 1 'at step [1-9][0-9]*00$'
+for rank in 0 1; do not rank_is_gone "$rank" || fail "rank $rank left after a notice that was withdrawn"; done
+
+for life in first second; do
+    kill -TERM "${pids[1]}"
+    all_preempted
+    committed_whole "$saved"
+    IFS='|' read -r trained margin <<<"$(noticed_and_frozen)"
+    holds "trained after the notice of the $life life, of $grace_ms ms" "$trained" -ge $(((grace_ms - reserve_ms) * 8 / 10))
+    holds "margin at the commit of the $life life" "$margin" -gt 0
+    same_why
+    says "$story" 'The freeze was to come .* before the deadline of notice signal' 'before the deadline: '
+    [ "$life" = second ] || { ranks_start 2 && await "some steps" rank_said 1 'at step'; }
+done
+finish "a notice of $grace_ms ms: trained on for at least 80 % of what the reserve leaves, saved before the deadline, told by why" \
+    "the first notice of the next launch is planned with the times of the one before" \
+    "a notice that is withdrawn before its freeze ends nobody; status and why showed its plan"
