@@ -193,8 +193,10 @@ bool grace_is_due(const struct core *core, struct job *job)
         return false;
     }
     show(core, job, &best, &of_best, earliest->id);
-    if (best.why == PLAN_DUE && finishes(job)) {
-        job_timer(job, core->now + HEARTBEAT_MS);
+    int64_t last =
+        of_best.deadline_boot_ms - 2 * MARGIN_MS; /* then a round names who had finished */
+    if (best.why == PLAN_DUE && core->now < last && finishes(job)) {
+        job_timer(job, last);
         return false;
     }
     if (best.freeze_boot_ms <= core->now)

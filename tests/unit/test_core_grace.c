@@ -328,6 +328,18 @@ static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
     core_leave(f, 1, LEAVE_FINISHED, 0);
     core_leave(f, 2, LEAVE_FINISHED, 0);
     assert_events(f, "generation ended");
+    close_core(state);
+    core_fixture_running(f, 3, LAYOUT_SHARDED);
+    core_commit_at(f, 4);
+    beat_all(f, 8);
+    core_notice(f, 1, "n1", 60000);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_pass(f, 60000 - 2 * MARGIN_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1); /* the others did not: it is said why there is no checkpoint */
+    assert_non_null(strstr(core_events(f), "abort r2"));
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.reason,
+                        "rank 0 finished, and a sharded checkpoint needs every rank");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, measured, close_core)
