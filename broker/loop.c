@@ -148,11 +148,13 @@ static void lower_head(struct loop *loop, struct wire_down *head)
         head->last_seq = committed;
 }
 
-static struct wire_msg answer_to(const struct loop *loop, const char *job, enum wire_type type)
+static struct wire_msg answer_to(struct loop *loop, const char *job, enum wire_type type)
 {
     struct wire_msg message = {.type = type};
 
     core_fill_down(loop->core, job, &message.down);
+    if (loop->blocked)
+        lower_head(loop, &message.down);
     return message;
 }
 
@@ -179,8 +181,6 @@ static enum muster_status send_events(struct loop *loop, const struct action *ac
     struct lacking *lacking = &loop->lacking[loop->lacking_count];
     enum muster_status status;
 
-    if (loop->blocked)
-        lower_head(loop, &sink.message.down);
     status = store_send_events(loop->store, action->job, action->number, action->count,
                                loop->now_boot_ms, send_event, &sink, err);
     if (status != MUSTER_E_NOT_FOUND)
@@ -199,8 +199,6 @@ static void send_manifest(struct loop *loop, const struct action *action)
     struct store_manifest chunk;
     struct muster_error err;
 
-    if (loop->blocked)
-        lower_head(loop, &message.down);
     if (store_manifest(loop->store, action->job, action->number, action->count, &chunk, &err) !=
         MUSTER_OK) {
         broker_log(LOG_LEVEL_WARNING, "no manifest for a node of job %s: %s", action->job,

@@ -42,6 +42,17 @@ static void lower_head(struct sim *sim, struct wire_down *head)
         head->broker_epoch = sim->broker.epoch;
 }
 
+/* As answer_to of broker/loop.c. */
+static struct wire_msg answer_to(struct sim *sim, const char *job, enum wire_type type)
+{
+    struct wire_msg message = {.type = type};
+
+    core_fill_down(sim->broker.core, job, &message.down);
+    if (sim->broker.blocked)
+        lower_head(sim, &message.down);
+    return message;
+}
+
 static void set_left(const struct sim *sim, const struct action *action, struct wire_msg *message)
 {
     int64_t left = action->deadline_boot_ms - broker_boot_ms(sim);
@@ -98,11 +109,8 @@ static void note_lacking(struct sim *sim, const struct action *action)
 static void send_stored_event(void *arg, const struct wire_event *event)
 {
     const struct stored *to = arg;
-    struct wire_msg message = {.type = WIRE_EVENT};
+    struct wire_msg message = answer_to(to->sim, to->action->job, WIRE_EVENT);
 
-    core_fill_down(to->sim->broker.core, to->action->job, &message.down);
-    if (to->sim->broker.blocked)
-        lower_head(to->sim, &message.down);
     message.u.event = *event;
     transmit(to->sim, to->action->route, NULL, &message);
 }
@@ -142,9 +150,7 @@ static void send_events(struct sim *sim, const struct action *action)
         arena_reset(&sim->frame);
         if (wire_decode(row->body, row->body_size, &sim->frame, &message, &err) != MUSTER_OK)
             sim_broken(sim, "wire", "event %llu cannot be decoded", (unsigned long long)seq);
-        core_fill_down(b->core, action->job, &message.down);
-        if (b->blocked)
-            lower_head(sim, &message.down);
+        message.down = answer_to(sim, action->job, WIRE_EVENT).down;
         int64_t deadline = row->record.u.event.deadline_boot_ms;
         if (deadline > 0) {
             int64_t left = deadline - broker_boot_ms(sim);
@@ -159,12 +165,9 @@ static void send_manifest(struct sim *sim, const struct action *action)
     const struct record_checkpoint *row = disk_checkpoint(sim, action->job, action->number);
     uint8_t *bytes;
     size_t total = 0, size;
-    struct wire_msg message = {.type = WIRE_MANIFEST_CHUNK};
+    struct wire_msg message = answer_to(sim, action->job, WIRE_MANIFEST_CHUNK);
 
     if (sim->store != NULL) {
-        core_fill_down(sim->broker.core, action->job, &message.down);
-        if (sim->broker.blocked)
-            lower_head(sim, &message.down);
         if (sim_store_manifest(sim, action, &message.u.manifest_chunk))
             transmit(sim, action->route, NULL, &message);
         return;
@@ -174,9 +177,6 @@ static void send_manifest(struct sim *sim, const struct action *action)
     bytes = malloc(MANIFEST_CHUNK_MAX);
     size =
         fs_manifest_bytes(action->number, bytes, (size_t)action->count, MANIFEST_CHUNK_MAX, &total);
-    core_fill_down(sim->broker.core, action->job, &message.down);
-    if (sim->broker.blocked)
-        lower_head(sim, &message.down);
     message.u.manifest_chunk.checkpoint = action->number;
     message.u.manifest_chunk.round_generation = row->generation;
     message.u.manifest_chunk.step = row->step;
@@ -192,10 +192,9 @@ static void send_manifest(struct sim *sim, const struct action *action)
 /* In memory there are no queries to run: an answer without rows. */
 static void send_rows(struct sim *sim, const struct action *action)
 {
-    struct wire_msg message = {.type = WIRE_ROWS,
-                               .u.rows = {.request = action->message.up.request}};
+    struct wire_msg message = answer_to(sim, "", WIRE_ROWS);
 
-    core_fill_down(sim->broker.core, "", &message.down);
+    message.u.rows.request = action->message.up.request;
     if (sim->store != NULL)
         sim_store_query(sim, action, &message.u.rows);
     transmit(sim, action->route, NULL, &message);

@@ -90,6 +90,19 @@ static void check_past(struct sim *sim, struct sim_proc *proc, uint64_t number)
     proc->past_said = number;
 }
 
+/* A report that nobody has answered is said until somebody does: the step that it counts may have failed since,
+ * and a database put back to a copy may have given it another number. */
+static void check_report(struct sim *sim, struct sim_proc *proc, const struct wire_report *report)
+{
+    bool repeated = report->round == proc->reported_round && report->begun == proc->reported_begun;
+
+    if (!repeated && !report->aborted && report->begun > proc->begun)
+        sim_broken(sim, "I2", "rank %u reports begun %lld, it is at %lld", proc->rank,
+                   (long long)report->begun, (long long)proc->begun);
+    proc->reported_round = report->round;
+    proc->reported_begun = report->begun;
+}
+
 /* I8: what is acknowledged was heard without a gap. I2: nobody says SAVED who trained on. */
 void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
 {
@@ -104,10 +117,8 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
         return; /* sent once more: true when it was said first */
     if (message->up.request > 0)
         proc->request_said = message->up.request;
-    if (message->type == WIRE_REPORT && message->u.report.begun != proc->begun &&
-        !message->u.report.aborted && message->u.report.begun > proc->begun)
-        sim_broken(sim, "I2", "rank %u reports begun %lld, it is at %lld", proc->rank,
-                   (long long)message->u.report.begun, (long long)proc->begun);
+    if (message->type == WIRE_REPORT)
+        check_report(sim, proc, &message->u.report);
     if (message->type == WIRE_AT_STEP) {
         if (!stood_at(proc,
                       message->u.at_step.step)) /* perhaps some time ago: no broker was there */

@@ -138,6 +138,8 @@ struct sim_proc {
     uint64_t acknowledged; /* highest request that was answered after it was written */
     uint64_t beyond_round; /* began a step beyond this round's S */
     uint64_t past_said;
+    uint64_t reported_round; /* its last REPORT */
+    int64_t reported_begun;
     uint64_t thawed_round; /* it waited in vain for this one */
     int64_t arrivals[32];  /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;

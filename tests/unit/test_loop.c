@@ -342,6 +342,12 @@ static void take_notice(const struct input *input, struct actions *out)
         add_message(out, ACTION_SEND, input->route, WIRE_ALIVE);
         return;
     }
+    if (input->message->type == WIRE_QUERY) {
+        struct action *action = add(out, ACTION_SEND_ROWS);
+        action->route = input->route;
+        assert_true(wire_copy(&action->message, input->message, &out->arena));
+        return;
+    }
     if (input->message->type == WIRE_NOTICE) {
         fake.epochs_jumped++; /* it came from a node that knew a later broker */
         add_row(out, sample_of(RECORD_JOB));
@@ -427,6 +433,26 @@ static void while_blocked_what_is_not_free_is_answered_storage(void **state)
     expect(f, f->dealer, &message, WIRE_ACK);
     assert_int_equal(message.u.ack.code, MUSTER_OK);
     assert_true(fake.ticks > ticks);
+}
+
+static void
+while_blocked_a_question_is_answered_and_tells_of_no_epoch_that_is_not_written(void **state)
+{
+    struct fixture *f = *state;
+    struct wire_msg query = {.type = WIRE_QUERY,
+                             .up = {.request = 9, .job = "", .role = ROLE_TOOL},
+                             .u.query = {.name = "jobs", .text_arg = ""}};
+    struct wire_msg message;
+
+    fake.script = take_notice;
+    fill_disk(f);
+    say_request(f, WIRE_NOTICE, 1);
+    expect(f, f->sub, &message, WIRE_HINT);
+    say(f, &query);
+    expect(f, f->dealer, &message, WIRE_ROWS);
+    assert_true(loop_is_blocked(f->loop));
+    assert_int_equal(message.u.rows.request, 9);
+    assert_int_equal(message.down.broker_epoch, 1); /* the notice's batch tells of epoch 2 */
 }
 
 static void break_a_rule(const struct input *input, struct actions *out)
@@ -651,6 +677,7 @@ int main(void)
         TEST(a_notice_is_hinted_written_published_and_answered),
         TEST(on_a_full_disk_only_the_hint_leaves_until_the_batch_is_written),
         TEST(while_blocked_what_is_not_free_is_answered_storage),
+        TEST(while_blocked_a_question_is_answered_and_tells_of_no_epoch_that_is_not_written),
         TEST(a_row_that_cannot_be_written_ends_the_loop_and_nothing_leaves),
         TEST(events_are_sent_from_the_journal_or_the_core_is_asked),
         TEST(queries_and_manifests_are_answered_from_rows),
