@@ -30,6 +30,15 @@
     512 /* a notice's text inside HELLO: 8 x 1 KiB stays far below a frame */
 #define MANIFEST_CHUNK_MAX 49152
 #define MANIFEST_BYTES_MAX (64 << 20)
+#define METRICS_BYTES_MAX 8191 /* metrics of a checkpoint, as JSON */
+#define CUSTOM_BYTES_MAX \
+    16383 /* its custom metadata, as JSON; with the metrics 24 KiB of a frame */
+#define METRIC_NAME_MAX 63
+#define POLICIES_MAX 16      /* rules in one list */
+#define POLICY_STEPS_MAX 512 /* given steps in one list */
+#define POLICY_TEXT_MAX \
+    16383                    /* a list as text: 512 x (19 + 1) and 16 rules; two fit into a frame */
+#define PINS_JOB_MAX 4096    /* leases on checkpoints of one job */
 #define ROWS_BYTES_MAX 57344 /* one page of query rows */
 #define EVENTS_PAGE_MAX 256  /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
 #define PENDING_MAX \

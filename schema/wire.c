@@ -780,7 +780,7 @@ bool wire_is_up(unsigned type)
 
 bool wire_is_request(unsigned type)
 {
-    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_GONE);
+    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_IMPORT);
 }
 
 const char *wire_type_name(unsigned type)

@@ -71,6 +71,13 @@ static bool is_a_rare_reason(unsigned reason)
     }
 }
 
+/* A supervisor's (unit.core_gone, proc.run_killed_rank); what deletes, pins and imports (unit.core_keep,
+ * proc.keep_policies). */
+static bool is_of_no_world(unsigned type)
+{
+    return (type >= WIRE_GONE && type <= WIRE_IMPORT) || type == WIRE_DELETE;
+}
+
 static void expect_everything(const struct sim_stats *s)
 {
     static const enum muster_status codes[] = {
@@ -81,8 +88,7 @@ static void expect_everything(const struct sim_stats *s)
         expect_often("fault", sim_fault_name(fault), s->faults[fault]);
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0 && /* a number in use */
-            type !=
-                WIRE_GONE) /* a supervisor's: no world has one (unit.core_gone, proc.run_killed_rank) */
+            !is_of_no_world(type))
             expect_often("message", wire_type_name(type), s->messages[type]);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);

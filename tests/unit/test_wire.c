@@ -417,7 +417,7 @@ static void elements_of_a_newer_sender_are_skipped(void **state)
 /* Sets the field to its limit, plus `over`. */
 static bool set_to_limit(const struct sample_field *field, size_t over)
 {
-    static char text[TEXT_MAX + 8];
+    static char text[POLICY_TEXT_MAX + 8]; /* the longest of all */
     static uint8_t bytes[ROWS_BYTES_MAX + 8];
     static struct wire_member members[WORLD_SIZE_MAX + 1];
     static struct wire_file files[FILES_FRAME_MAX + 1];
@@ -734,7 +734,8 @@ static void directions_and_requests_are_as_in_the_table(void **state)
         WIRE_LEAVE,    WIRE_NOOP,  WIRE_NOTICE,   WIRE_CANCEL,         WIRE_REPORT,
         WIRE_AT_STEP,  WIRE_FILES, WIRE_SAVED,    WIRE_SAVE_FAILED,    WIRE_PAST,
         WIRE_SAVE_AT,  WIRE_ERROR, WIRE_RESTORED, WIRE_RESTORE_FAILED, WIRE_MANIFEST_DONE,
-        WIRE_SAVE_NOW, WIRE_GONE};
+        WIRE_SAVE_NOW, WIRE_GONE,  WIRE_POLICIES, WIRE_SAVE_WISH,      WIRE_SWEEP,
+        WIRE_DELETED,  WIRE_DROP,  WIRE_PIN,      WIRE_UNPIN,          WIRE_IMPORT};
     size_t found = 0;
 
     (void)state;

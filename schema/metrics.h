@@ -1,0 +1,20 @@
+/* metrics - what a save tells about the state besides its shards: metrics, one JSON object of name and
+ * number, and custom metadata, any JSON object. Empty text: none. Text from outside is checked here before
+ * it gets into a row or a manifest. Pure. */
+#ifndef SCHEMA_METRICS_H
+#define SCHEMA_METRICS_H
+
+#include "schema/limits.h"
+
+#include <stdbool.h>
+
+/* "" or an object of at most METRICS_BYTES_MAX bytes whose values are all numbers and whose names are
+ * policy_metric_ok. */
+bool metrics_ok(const char *text);
+/* "" or an object of at most CUSTOM_BYTES_MAX bytes. */
+bool custom_ok(const char *text);
+
+/* The value of one metric; false: it has none. */
+bool metrics_get(const char *text, const char *name, double *ret_value);
+
+#endif
