@@ -1,68 +1,29 @@
 /* cmd_run - `muster run`: starts the local ranks, passes signals and output on, restarts them.
- * Owns: the command line, the event loop, the signal mask of this process, the messages.
- * Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step.
+ * Owns: the command line, the signal mask of this process, what is said between launches and at the end.
+ * Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step; does what
+ * belongs to one launch (supervise_launch.h).
  * Works as pid 1: it reaps orphans, and its signals are blocked and read from a descriptor, so that
  * the kernel does not drop them as it drops those that pid 1 has no handler for.
  * Every wait has a bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
-#include "node/notice/identity.h"
 #include "schema/wire.h"
-#include "tools/supervise.h"
-#include "tools/supervise_box.h"
-#include "tools/supervise_guard.h"
+#include "tools/supervise_launch.h"
 #include "tools/supervise_options.h"
-#include "tools/supervise_output.h"
 #include "tools/supervise_progress.h"
-#include "tools/supervise_rank.h"
-#include "tools/supervise_tell.h"
 #include "tools/tool.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define CODE_NO_PROCESS 71 /* EX_OSERR: the system would not start the rank */
-#define SWEEP_LIMIT_MS 2000
-#define SWEEP_NAP_MS 5
-#define DRAIN_LIMIT_MS 1000
 #define FLUSH_LIMIT_MS 30000
-
-struct run {
-    struct supervise sup;
-    struct output output;
-    struct guard guard;
-    struct rank_command command;
-    struct files files;
-    struct rank_process *ranks;
-    struct rank_end *ends; /* beside ranks */
-    int *tellers;          /* beside ranks: pids of reports under way, 0 = none */
-    int rank_count;
-    int restarts_before; /* that the launcher knows of */
-    int signal_fd;
-    char job[IDENTITY_JOB_MAX];
-    struct pollfd *polls;
-    struct output_stream **streams; /* beside polls; NULL = not a stream */
-    int *owners;                    /* beside polls: the stream's rank */
-};
 
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 #define FORWARDED_COUNT (sizeof forwarded / sizeof forwarded[0])
-
-static int64_t clock_boot_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* ---- who we are ---- */
 
@@ -202,7 +163,7 @@ static bool run_open(struct run *run, const struct run_options *o)
     policy.leave_ms = o->leave_ms;
     policy.stop_ms = o->stop_ms;
     policy.backoff_ms = o->backoff_ms;
-    supervise_init(&run->sup, &policy, (uint64_t)clock_boot_ms() ^ ((uint64_t)getpid() << 32));
+    supervise_init(&run->sup, &policy, (uint64_t)run_clock_boot_ms() ^ ((uint64_t)getpid() << 32));
     return true;
 }
 
@@ -224,218 +185,23 @@ static void run_close(struct run *run)
     free(run->owners);
 }
 
-/* ---- one launch ---- */
-
-static const char *plural(int count)
-{
-    return count == 1 ? "" : "s";
-}
-
-static void launch_start(struct run *run)
-{
-    struct muster_error err;
-    int64_t now_ms = clock_boot_ms();
-
-    supervise_begin(&run->sup, now_ms);
-    run->command.restart_count = run->restarts_before + run->sup.launch_count - 1;
-    for (int i = 0; i < run->rank_count; i++) {
-        struct rank_process *rank = &run->ranks[i];
-        int out_fd;
-        int err_fd;
-
-        run->ends[i] = (struct rank_end){.ended = false};
-        files_forget(&run->files, rank->rank);
-        if (rank_start(rank, &run->command, &out_fd, &err_fd, &err) == MUSTER_OK) {
-            output_attach(&run->output, i, out_fd, err_fd);
-            guard_add(&run->guard, rank->pid);
-            continue;
-        }
-        output_say(&run->output, "muster run: %s", err.text);
-        for (; i < run->rank_count; i++) { /* the rest would fare no better */
-            struct supervise_exit exit = {.rank = run->ranks[i].rank, .code = CODE_NO_PROCESS};
-
-            supervise_exited(&run->sup, &exit, now_ms);
-        }
-    }
-}
-
-/* Reads what came; forwards what is to be. True: a child ended. */
-static bool signals_read(struct run *run)
-{
-    struct signalfd_siginfo info;
-    bool child = false;
-
-    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        int signo = (int)info.ssi_signo;
-        int sent = 0;
-
-        child = child || signo == SIGCHLD;
-        if (!supervise_signal(&run->sup, signo, clock_boot_ms()))
-            continue;
-        for (int i = 0; i < run->rank_count; i++) {
-            sent += run->ranks[i].pid > 0 && !run->ranks[i].ended;
-            rank_signal(&run->ranks[i], signo);
-        }
-        output_say(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
-                   strsignal(signo), sent, plural(sent));
-    }
-    return child;
-}
-
-static int64_t clock_unix_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* Who ended without leaving the job: the broker is told, so that the other ranks need not wait until
- * the silence is long enough. */
-static void deaths_tell(struct run *run)
-{
-    for (int i = 0; i < run->rank_count; i++) {
-        struct files_life life;
-
-        if (!run->ends[i].ended || run->ends[i].told ||
-            !files_life_ended(&run->files, run->ranks[i].rank, &life))
-            continue;
-        run->ends[i].told = true;
-        run->tellers[i] = tell_gone(&life, &run->ends[i].exit);
-    }
-}
-
-static void tellers_await(struct run *run)
-{
-    int64_t end_ms = clock_boot_ms() + TELL_LIMIT_MS;
-
-    for (int i = 0; i < run->rank_count; i++) {
-        while (run->tellers[i] > 0 && waitpid(run->tellers[i], NULL, WNOHANG) == 0 &&
-               clock_boot_ms() < end_ms)
-            poll(NULL, 0, SWEEP_NAP_MS);
-        run->tellers[i] = 0;
-    }
-}
-
-static void exits_read(struct run *run)
-{
-    for (int i = 0; i < run->rank_count; i++) {
-        struct rank_end *end = &run->ends[i];
-
-        if (!rank_ended(&run->ranks[i], &end->exit))
-            continue;
-        end->ended = true;
-        end->unix_ms = clock_unix_ms();
-        supervise_exited(&run->sup, &end->exit, clock_boot_ms());
-    }
-    deaths_tell(run);
-    orphans_reap(run->ranks, run->rank_count, run->guard.pid, false);
-}
-
-static void order_obey(struct run *run)
-{
-    enum supervise_order order = supervise_due(&run->sup, clock_boot_ms());
-    int alive = run->sup.now.alive;
-
-    if (order == SUPERVISE_TERM || order == SUPERVISE_KILL)
-        output_say(&run->output, "muster run: sending %s to %d rank%s that still run%s",
-                   order == SUPERVISE_TERM ? "SIGTERM" : "SIGKILL", alive, plural(alive),
-                   alive == 1 ? "s" : "");
-    for (int i = 0; i < run->rank_count; i++) {
-        if (order == SUPERVISE_TERM)
-            rank_signal(&run->ranks[i], SIGTERM);
-        else if (order == SUPERVISE_KILL && !run->ranks[i].ended)
-            rank_kill_group(&run->ranks[i]);
-    }
-}
-
-static nfds_t polls_fill(struct run *run)
-{
-    nfds_t count = 0;
-
-    run->streams[count] = NULL;
-    run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
-    for (int i = 0; i < 2; i++) {
-        if (run->output.sinks[i].length == 0)
-            continue;
-        run->streams[count] = NULL;
-        run->polls[count++] = (struct pollfd){.fd = run->output.sinks[i].fd, .events = POLLOUT};
-    }
-    for (int i = 0; i < run->rank_count; i++) {
-        struct output_rank *rank = &run->output.ranks[i];
-        struct output_stream *streams[2] = {&rank->out, &rank->err};
-
-        for (int s = 0; s < 2; s++) {
-            if (!output_wants(streams[s]))
-                continue;
-            run->streams[count] = streams[s];
-            run->owners[count] = i;
-            run->polls[count++] = (struct pollfd){.fd = streams[s]->fd, .events = POLLIN};
-        }
-    }
-    return count;
-}
-
-static void launch_watch(struct run *run)
-{
-    while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
-        int64_t wait_ms = supervise_wait_ms(&run->sup, clock_boot_ms());
-        nfds_t count = polls_fill(run);
-
-        poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
-        if (signals_read(run))
-            exits_read(run);
-        order_obey(run);
-        for (nfds_t i = 0; i < count; i++) {
-            if (run->streams[i] != NULL && run->polls[i].revents != 0)
-                output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);
-        }
-        output_write(&run->output.sinks[0]);
-        output_write(&run->output.sinks[1]);
-    }
-}
-
-/* Nothing that the launch started may live on: the next one needs its memory, files and devices. */
-static void launch_clean(struct run *run)
-{
-    int64_t end_ms;
-
-    tellers_await(run);
-    end_ms = clock_boot_ms() + SWEEP_LIMIT_MS;
-    for (int i = 0; i < run->rank_count; i++)
-        rank_kill_group(&run->ranks[i]);
-    /* Orphans are ours now; the children of a killed one come to us in their turn. */
-    while (orphans_reap(run->ranks, run->rank_count, run->guard.pid, true) > 0 &&
-           clock_boot_ms() < end_ms)
-        poll(NULL, 0, SWEEP_NAP_MS);
-    deaths_tell(
-        run); /* nodes that were no longer the rank's own process, but something it started */
-    tellers_await(run);
-    output_drain(&run->output, DRAIN_LIMIT_MS);
-    for (int i = 0; i < run->rank_count; i++) {
-        if (run->ranks[i].pid > 0)
-            guard_remove(&run->guard, run->ranks[i].pid);
-        rank_reap(&run->ranks[i]);
-    }
-}
-
 /* ---- between launches, and the end ---- */
 
 /* False: told to end meanwhile. */
 static bool restart_wait(struct run *run, int64_t delay_ms)
 {
-    int64_t end_ms = clock_boot_ms() + delay_ms;
+    int64_t end_ms = run_clock_boot_ms() + delay_ms;
     int64_t left_ms = delay_ms;
 
     do {
         struct pollfd ready = {.fd = run->signal_fd, .events = POLLIN};
 
         poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
-        if (signals_read(run))
+        if (run_signals_read(run))
             orphans_reap(NULL, 0, run->guard.pid, false);
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
-        left_ms = end_ms - clock_boot_ms();
+        left_ms = end_ms - run_clock_boot_ms();
     } while (left_ms > 0 && run->sup.told_signo == 0);
     return run->sup.told_signo == 0;
 }
@@ -446,7 +212,7 @@ static void counts_text(const struct run *run, char *text, size_t size)
 
     snprintf(text, size, "%d launch%s, %d preemption%s, %d failure%s", sup->launch_count,
              sup->launch_count == 1 ? "" : "es", sup->preemption_count,
-             plural(sup->preemption_count), sup->failure_count, plural(sup->failure_count));
+             run_plural(sup->preemption_count), sup->failure_count, run_plural(sup->failure_count));
 }
 
 static int end_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
@@ -485,7 +251,7 @@ static struct supervise_verdict launch_judge(struct run *run)
     bool known = run->sup.now.cause_kind != SUPERVISE_NONE && run->sup.told_signo == 0 &&
                  progress_step(run->command.broker, run->job, &step);
 
-    return supervise_end(&run->sup, known ? &step : NULL, clock_boot_ms());
+    return supervise_end(&run->sup, known ? &step : NULL, run_clock_boot_ms());
 }
 
 static int run_loop(struct run *run)
@@ -496,11 +262,9 @@ static int run_loop(struct run *run)
     bool told;
 
     output_say(&run->output, "muster run: launch 1: starting %d rank%s of job %s", run->rank_count,
-               plural(run->rank_count), run->job);
+               run_plural(run->rank_count), run->job);
     for (;;) {
-        launch_start(run);
-        launch_watch(run);
-        launch_clean(run);
+        run_launch(run);
         told = cause_find(&run->sup, &run->files, run->ends, run->rank_count, &error);
         verdict = launch_judge(run);
         supervise_describe(&run->sup, &verdict, why, sizeof why);
@@ -515,7 +279,7 @@ static int run_loop(struct run *run)
             return run->command.restart_code;
         }
         output_say(&run->output, "muster run: launch %d: restarting %d rank%s (%s)",
-                   run->sup.launch_count + 1, run->rank_count, plural(run->rank_count), why);
+                   run->sup.launch_count + 1, run->rank_count, run_plural(run->rank_count), why);
     }
 }
 

@@ -1,0 +1,227 @@
+/* supervise_launch - one launch of `muster run`: its ranks started, watched, their output and signals passed on,
+ * and whatever they left behind ended. See supervise_launch.h. */
+#include "tools/supervise_launch.h"
+
+#include "tools/supervise_tell.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CODE_NO_PROCESS 71 /* EX_OSERR: the system would not start the rank */
+#define SWEEP_LIMIT_MS 2000
+#define SWEEP_NAP_MS 5
+#define DRAIN_LIMIT_MS 1000
+
+int64_t run_clock_boot_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const char *run_plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void launch_start(struct run *run)
+{
+    struct muster_error err;
+    int64_t now_ms = run_clock_boot_ms();
+
+    supervise_begin(&run->sup, now_ms);
+    run->command.restart_count = run->restarts_before + run->sup.launch_count - 1;
+    for (int i = 0; i < run->rank_count; i++) {
+        struct rank_process *rank = &run->ranks[i];
+        int out_fd;
+        int err_fd;
+
+        run->ends[i] = (struct rank_end){.ended = false};
+        files_forget(&run->files, rank->rank);
+        if (rank_start(rank, &run->command, &out_fd, &err_fd, &err) == MUSTER_OK) {
+            output_attach(&run->output, i, out_fd, err_fd);
+            guard_add(&run->guard, rank->pid);
+            continue;
+        }
+        output_say(&run->output, "muster run: %s", err.text);
+        for (; i < run->rank_count; i++) { /* the rest would fare no better */
+            struct supervise_exit exit = {.rank = run->ranks[i].rank, .code = CODE_NO_PROCESS};
+
+            supervise_exited(&run->sup, &exit, now_ms);
+        }
+    }
+}
+
+/* Reads what came; forwards what is to be. True: a child ended. */
+bool run_signals_read(struct run *run)
+{
+    struct signalfd_siginfo info;
+    bool child = false;
+
+    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        int signo = (int)info.ssi_signo;
+        int sent = 0;
+
+        child = child || signo == SIGCHLD;
+        if (!supervise_signal(&run->sup, signo, run_clock_boot_ms()))
+            continue;
+        for (int i = 0; i < run->rank_count; i++) {
+            sent += run->ranks[i].pid > 0 && !run->ranks[i].ended;
+            rank_signal(&run->ranks[i], signo);
+        }
+        output_say(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
+                   strsignal(signo), sent, run_plural(sent));
+    }
+    return child;
+}
+
+static int64_t clock_unix_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Who ended without leaving the job: the broker is told, so that the other ranks need not wait until
+ * the silence is long enough. */
+static void deaths_tell(struct run *run)
+{
+    for (int i = 0; i < run->rank_count; i++) {
+        struct files_life life;
+
+        if (!run->ends[i].ended || run->ends[i].told ||
+            !files_life_ended(&run->files, run->ranks[i].rank, &life))
+            continue;
+        run->ends[i].told = true;
+        run->tellers[i] = tell_gone(&life, &run->ends[i].exit);
+    }
+}
+
+static void tellers_await(struct run *run)
+{
+    int64_t end_ms = run_clock_boot_ms() + TELL_LIMIT_MS;
+
+    for (int i = 0; i < run->rank_count; i++) {
+        while (run->tellers[i] > 0 && waitpid(run->tellers[i], NULL, WNOHANG) == 0 &&
+               run_clock_boot_ms() < end_ms)
+            poll(NULL, 0, SWEEP_NAP_MS);
+        run->tellers[i] = 0;
+    }
+}
+
+static void exits_read(struct run *run)
+{
+    for (int i = 0; i < run->rank_count; i++) {
+        struct rank_end *end = &run->ends[i];
+
+        if (!rank_ended(&run->ranks[i], &end->exit))
+            continue;
+        end->ended = true;
+        end->unix_ms = clock_unix_ms();
+        supervise_exited(&run->sup, &end->exit, run_clock_boot_ms());
+    }
+    deaths_tell(run);
+    orphans_reap(run->ranks, run->rank_count, run->guard.pid, false);
+}
+
+static void order_obey(struct run *run)
+{
+    enum supervise_order order = supervise_due(&run->sup, run_clock_boot_ms());
+    int alive = run->sup.now.alive;
+
+    if (order == SUPERVISE_TERM || order == SUPERVISE_KILL)
+        output_say(&run->output, "muster run: sending %s to %d rank%s that still run%s",
+                   order == SUPERVISE_TERM ? "SIGTERM" : "SIGKILL", alive, run_plural(alive),
+                   alive == 1 ? "s" : "");
+    for (int i = 0; i < run->rank_count; i++) {
+        if (order == SUPERVISE_TERM)
+            rank_signal(&run->ranks[i], SIGTERM);
+        else if (order == SUPERVISE_KILL && !run->ranks[i].ended)
+            rank_kill_group(&run->ranks[i]);
+    }
+}
+
+static nfds_t polls_fill(struct run *run)
+{
+    nfds_t count = 0;
+
+    run->streams[count] = NULL;
+    run->polls[count++] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
+    for (int i = 0; i < 2; i++) {
+        if (run->output.sinks[i].length == 0)
+            continue;
+        run->streams[count] = NULL;
+        run->polls[count++] = (struct pollfd){.fd = run->output.sinks[i].fd, .events = POLLOUT};
+    }
+    for (int i = 0; i < run->rank_count; i++) {
+        struct output_rank *rank = &run->output.ranks[i];
+        struct output_stream *streams[2] = {&rank->out, &rank->err};
+
+        for (int s = 0; s < 2; s++) {
+            if (!output_wants(streams[s]))
+                continue;
+            run->streams[count] = streams[s];
+            run->owners[count] = i;
+            run->polls[count++] = (struct pollfd){.fd = streams[s]->fd, .events = POLLIN};
+        }
+    }
+    return count;
+}
+
+static void launch_watch(struct run *run)
+{
+    while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
+        int64_t wait_ms = supervise_wait_ms(&run->sup, run_clock_boot_ms());
+        nfds_t count = polls_fill(run);
+
+        poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+        if (run_signals_read(run))
+            exits_read(run);
+        order_obey(run);
+        for (nfds_t i = 0; i < count; i++) {
+            if (run->streams[i] != NULL && run->polls[i].revents != 0)
+                output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);
+        }
+        output_write(&run->output.sinks[0]);
+        output_write(&run->output.sinks[1]);
+    }
+}
+
+/* Nothing that the launch started may live on: the next one needs its memory, files and devices. */
+static void launch_clean(struct run *run)
+{
+    int64_t end_ms;
+
+    tellers_await(run);
+    end_ms = run_clock_boot_ms() + SWEEP_LIMIT_MS;
+    for (int i = 0; i < run->rank_count; i++)
+        rank_kill_group(&run->ranks[i]);
+    /* Orphans are ours now; the children of a killed one come to us in their turn. */
+    while (orphans_reap(run->ranks, run->rank_count, run->guard.pid, true) > 0 &&
+           run_clock_boot_ms() < end_ms)
+        poll(NULL, 0, SWEEP_NAP_MS);
+    deaths_tell(
+        run); /* nodes that were no longer the rank's own process, but something it started */
+    tellers_await(run);
+    output_drain(&run->output, DRAIN_LIMIT_MS);
+    for (int i = 0; i < run->rank_count; i++) {
+        if (run->ranks[i].pid > 0)
+            guard_remove(&run->guard, run->ranks[i].pid);
+        rank_reap(&run->ranks[i]);
+    }
+}
+
+void run_launch(struct run *run)
+{
+    launch_start(run);
+    launch_watch(run);
+    launch_clean(run);
+}
