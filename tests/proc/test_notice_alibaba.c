@@ -1,5 +1,5 @@
 /* Alibaba Cloud's metadata service, as documented and as it misbehaves, over real sockets. */
-#include "tests/support/notice_traps.h"
+#include "tests/support/notice_services.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,32 +16,12 @@
 #define LIMIT_MS NOTICE_LIMIT_MS
 
 static struct notice_fixture fixture;
-
-static void ready(struct notice_fixture *f)
-{
-    http_server_replace(f->server, "PUT", TOKEN,
-                        (struct http_script){.body = "AQAEALKd==",
-                                             .needs = "X-aliyun-ecs-metadata-token-ttl-seconds: "});
-    http_server_replace(f->server, "GET", INSTANCE,
-                        (struct http_script){.body = "i-bp67acfmxazb4p", .needs = NEEDS_TOKEN});
-}
-
-static const char *announcement(int64_t from_now_s)
-{
-    return notice_rfc3339(from_now_s);
-}
-
-static const struct notice_service service = {.name = "alibaba",
-                                              .path = SPOT,
-                                              .kind = NOTICE_PREEMPT,
-                                              .timed = true,
-                                              .ready = ready,
-                                              .announcement = announcement};
+static const struct notice_service *const service = &notice_service_alibaba;
 
 static int set_up(void **state)
 {
     *state = &fixture;
-    notice_service_open(&fixture, &service);
+    notice_service_open(&fixture, service);
     return 0;
 }
 
@@ -55,7 +35,8 @@ static void a_release_needs_the_token(void **state)
 {
     struct notice_fixture *f = *state;
 
-    notice_answers(f, (struct http_script){.body = announcement(100), .needs = NEEDS_TOKEN});
+    notice_answers(f,
+                   (struct http_script){.body = service->announcement(100), .needs = NEEDS_TOKEN});
     notice_fixture_watch(f, "alibaba");
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_PREEMPT);
     assert_int_equal(http_server_hits(f->server, TOKEN), 1);
@@ -67,7 +48,8 @@ static void a_401_renews_the_token_once(void **state)
     struct notice_fixture *f = *state;
 
     notice_answers(f, (struct http_script){.status = 401, .times = 1});
-    notice_then_answers(f, (struct http_script){.body = announcement(100), .needs = NEEDS_TOKEN});
+    notice_then_answers(
+        f, (struct http_script){.body = service->announcement(100), .needs = NEEDS_TOKEN});
     notice_fixture_watch(f, "alibaba");
     notice_await(f, LIMIT_MS);
     assert_int_equal(http_server_hits(f->server, TOKEN), 2);

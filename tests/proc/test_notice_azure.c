@@ -1,5 +1,5 @@
 /* Azure's scheduled events, as documented and as they misbehave, over real sockets. */
-#include "tests/support/notice_traps.h"
+#include "tests/support/notice_services.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,45 +16,12 @@
 #define LIMIT_MS NOTICE_LIMIT_MS
 
 static struct notice_fixture fixture;
-
-static void ready(struct notice_fixture *f)
-{
-    http_server_replace(f->server, "GET", NAME,
-                        (struct http_script){.body = "vmss_3", .needs = "Metadata: true"});
-}
-
-static const char *events(const char *type, const char *status, const char *resources,
-                          const char *before)
-{
-    static char body[512];
-
-    snprintf(body, sizeof body,
-             "{\"DocumentIncarnation\":2,\"Events\":[{\"EventId\":\"602d9444-d2cd\","
-             "\"EventStatus\":\"%s\",\"EventType\":\"%s\",\"ResourceType\":\"VirtualMachine\","
-             "\"Resources\":[%s],\"NotBefore\":\"%s\",\"Description\":\"\","
-             "\"EventSource\":\"Platform\",\"DurationInSeconds\":-1}]}",
-             status, type, resources, before);
-    return body;
-}
-
-static const char *announcement(int64_t from_now_s)
-{
-    return events("Preempt", "Scheduled", "\"vmss_3\"", notice_rfc1123(from_now_s));
-}
-
-static const struct notice_service service = {.name = "azure",
-                                              .path = EVENTS,
-                                              .nothing = NONE,
-                                              .kind = NOTICE_PREEMPT,
-                                              .timed = true,
-                                              .cancellable = true,
-                                              .ready = ready,
-                                              .announcement = announcement};
+static const struct notice_service *const service = &notice_service_azure;
 
 static int set_up(void **state)
 {
     *state = &fixture;
-    notice_service_open(&fixture, &service);
+    notice_service_open(&fixture, service);
     return 0;
 }
 
@@ -109,7 +76,7 @@ static void the_first_call_may_last_as_it_switches_the_service_on(void **state)
 
     f->pace.timeouts = 10; /* 15 s for the first, 300 ms for others */
     notice_answers(f, (struct http_script){.body = NONE, .delay_ms = 2000, .times = 1});
-    notice_then_answers(f, (struct http_script){.body = announcement(100)});
+    notice_then_answers(f, (struct http_script){.body = service->announcement(100)});
     notice_fixture_watch(f, "azure");
     assert_true(http_server_await(f->server, EVENTS, 1, LIMIT_MS));
     notice_state(f, "azure", SOURCE_PROBING, "", LIMIT_MS);
@@ -121,12 +88,14 @@ static void another_machines_event_is_none_of_ours(void **state)
 {
     struct notice_fixture *f = *state;
 
-    says(f, events("Preempt", "Scheduled", "\"vmss_33\",\"vmss_1\"", notice_rfc1123(100)));
+    says(f, notice_azure_events("Preempt", "Scheduled", "\"vmss_33\",\"vmss_1\"",
+                                notice_rfc1123(100)));
     notice_fixture_watch(f, "azure");
     notice_state(f, "azure", SOURCE_HEALTHY, "", LIMIT_MS);
     assert_true(http_server_await(f->server, EVENTS, 3, LIMIT_MS));
     notice_none(f);
-    says(f, events("Preempt", "Scheduled", "\"vmss_1\",\"vmss_3\"", notice_rfc1123(100)));
+    says(f,
+         notice_azure_events("Preempt", "Scheduled", "\"vmss_1\",\"vmss_3\"", notice_rfc1123(100)));
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_PREEMPT);
 }
 
@@ -135,8 +104,8 @@ static void an_event_that_vanishes_before_it_starts_is_withdrawn(void **state)
     struct notice_fixture *f = *state;
     struct notice_record record, withdrawal;
 
-    says(f, events("Reboot", "Scheduled", "\"vmss_3\"",
-                   notice_rfc3339(900))); /* an imitation's date */
+    says(f, notice_azure_events("Reboot", "Scheduled", "\"vmss_3\"",
+                                notice_rfc3339(900))); /* an imitation's date */
     notice_fixture_watch(f, "azure");
     record = notice_await(f, LIMIT_MS);
     assert_int_equal(record.item.kind, NOTICE_REBOOT);
@@ -153,10 +122,10 @@ static void an_event_that_has_started_is_now_and_stays(void **state)
     struct notice_record record;
     size_t hits;
 
-    says(f, events("Terminate", "Scheduled", "\"vmss_3\"", notice_rfc1123(600)));
+    says(f, notice_azure_events("Terminate", "Scheduled", "\"vmss_3\"", notice_rfc1123(600)));
     notice_fixture_watch(f, "azure");
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_TERMINATE);
-    says(f, events("Terminate", "Started", "\"vmss_3\"", ""));
+    says(f, notice_azure_events("Terminate", "Started", "\"vmss_3\"", ""));
     record = notice_await(f, LIMIT_MS);
     assert_false(record.withdrawn);
     assert_false(record.item.cancellable);
@@ -172,7 +141,7 @@ static void a_freeze_is_reported_and_no_end(void **state)
     struct notice_fixture *f = *state;
     struct notice_record record;
 
-    says(f, events("Freeze", "Scheduled", "\"vmss_3\"", notice_rfc1123(100)));
+    says(f, notice_azure_events("Freeze", "Scheduled", "\"vmss_3\"", notice_rfc1123(100)));
     notice_fixture_watch(f, "azure");
     record = notice_await(f, LIMIT_MS);
     assert_int_equal(record.item.kind, NOTICE_FREEZE);

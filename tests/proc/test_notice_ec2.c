@@ -1,5 +1,5 @@
 /* EC2's metadata service, as documented and as it misbehaves, over real sockets: state, record, next try. */
-#include "tests/support/notice_traps.h"
+#include "tests/support/notice_services.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,33 +20,12 @@
 #define LIMIT_MS NOTICE_LIMIT_MS
 
 static struct notice_fixture fixture;
-
-static void gives_tokens(struct notice_fixture *f)
-{
-    http_server_on(f->server, "PUT", TOKEN,
-                   (struct http_script){.headers = TTL, .body = "AQAEALKd=="});
-}
-
-static const char *announcement(int64_t from_now_s)
-{
-    static char body[128];
-
-    snprintf(body, sizeof body, "{\"action\":\"terminate\",\"time\":\"%s\"}",
-             notice_rfc3339(from_now_s));
-    return body;
-}
-
-static const struct notice_service service = {.name = "ec2",
-                                              .path = SPOT,
-                                              .kind = NOTICE_PREEMPT,
-                                              .timed = true,
-                                              .ready = gives_tokens,
-                                              .announcement = announcement};
+static const struct notice_service *const service = &notice_service_ec2;
 
 static int set_up_trap(void **state)
 {
     *state = &fixture;
-    notice_service_open(&fixture, &service);
+    notice_service_open(&fixture, service);
     return 0;
 }
 
@@ -79,7 +58,7 @@ static void a_spot_notice_needs_the_token_and_gives_its_time(void **state)
     struct notice_fixture *f = *state;
     struct notice_record record;
 
-    gives_tokens(f);
+    service->ready(f);
     spot_says(f, "terminate", 100, (struct http_script){.needs = NEEDS_TOKEN});
     notice_fixture_watch(f, "ec2");
     record = notice_await(f, LIMIT_MS);
@@ -98,7 +77,7 @@ static void no_request_is_sent_through_a_proxy_or_after_a_redirect(void **state)
 
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
-    gives_tokens(f);
+    service->ready(f);
     http_server_on(f->server, "GET", SPOT,
                    (struct http_script){.status = 302, .headers = "Location: /elsewhere\r\n"});
     notice_fixture_watch(f, "ec2");
@@ -130,7 +109,7 @@ static void a_401_renews_the_token_once(void **state)
 
     http_server_on(f->server, "PUT", TOKEN,
                    (struct http_script){.headers = TTL, .body = "OLD", .times = 1});
-    gives_tokens(f);
+    service->ready(f);
     spot_says(f, "terminate", 100, (struct http_script){.needs = NEEDS_TOKEN});
     notice_fixture_watch(f, "ec2");
     notice_await(f, LIMIT_MS);
@@ -143,7 +122,7 @@ static void a_401_to_a_new_token_is_degraded(void **state)
     struct notice_fixture *f = *state;
     struct source_status status;
 
-    gives_tokens(f);
+    service->ready(f);
     http_server_on(f->server, "GET", SPOT, (struct http_script){.status = 401});
     notice_fixture_watch(f, "ec2");
     status = notice_state(f, "ec2", SOURCE_DEGRADED, "401", LIMIT_MS);
@@ -185,7 +164,7 @@ static void json_garbage_is_degraded_and_withdraws_nothing(void **state)
 {
     struct notice_fixture *f = *state;
 
-    gives_tokens(f);
+    service->ready(f);
     http_server_on(f->server, "GET", SCALING,
                    (struct http_script){.body = "Terminated", .times = 1});
     http_server_on(f->server, "GET", SCALING, (struct http_script){.body = "<html>"});
@@ -220,7 +199,7 @@ static void a_scheduled_event_has_its_kind_and_time(void **state)
              "[{\"NotBefore\":\"%s\",\"Code\":\"system-reboot\",\"EventId\":\"instance-event-0\","
              "\"Description\":\"reboot\",\"State\":\"active\"}]",
              notice_rfc1123(1800));
-    gives_tokens(f);
+    service->ready(f);
     http_server_on(f->server, "GET", EVENTS, (struct http_script){.body = body});
     notice_fixture_watch(f, "ec2");
     record = notice_await(f, LIMIT_MS);
@@ -233,7 +212,7 @@ static void a_rebalance_recommendation_ends_nothing(void **state)
 {
     struct notice_fixture *f = *state;
 
-    gives_tokens(f);
+    service->ready(f);
     http_server_on(f->server, "GET", REBALANCE,
                    (struct http_script){.body = "{\"noticeTime\":\"2026-01-01T00:00:00Z\"}"});
     notice_fixture_watch(f, "ec2");
@@ -263,7 +242,7 @@ static void auto_goes_by_what_the_machine_says_of_itself(void **state)
     assert_int_equal(system(command), 0);
     snprintf(command, sizeof command, "%s/root", f->directory);
     setenv("MUSTER_SYS_PREFIX", command, 1);
-    gives_tokens(f);
+    service->ready(f);
     spot_says(f, "terminate", 100, (struct http_script){.needs = NEEDS_TOKEN});
     notice_fixture_watch(f, "auto");
     unsetenv("MUSTER_SYS_PREFIX");

@@ -1,5 +1,5 @@
 /* Compute Engine's metadata server, as documented and as it misbehaves, over real sockets. */
-#include "tests/support/notice_traps.h"
+#include "tests/support/notice_services.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,34 +19,12 @@
 #define LIMIT_MS NOTICE_LIMIT_MS
 
 static struct notice_fixture fixture;
-
-static void ready(struct notice_fixture *f)
-{
-    http_server_replace(f->server, "GET", MAINTENANCE,
-                        (struct http_script){.headers = FLAVOR, .body = "NONE"});
-    http_server_replace(
-        f->server, "GET", MACHINE_TYPE,
-        (struct http_script){.headers = FLAVOR, .body = "projects/7/machineTypes/n1-standard-8"});
-}
-
-static const char *announcement(int64_t from_now_s)
-{
-    (void)from_now_s;
-    return "TRUE";
-}
-
-static const struct notice_service service = {.name = "gce",
-                                              .path = PREEMPTED,
-                                              .headers = FLAVOR,
-                                              .nothing = "FALSE",
-                                              .kind = NOTICE_PREEMPT,
-                                              .ready = ready,
-                                              .announcement = announcement};
+static const struct notice_service *const service = &notice_service_gce;
 
 static int set_up(void **state)
 {
     *state = &fixture;
-    notice_service_open(&fixture, &service);
+    notice_service_open(&fixture, service);
     return 0;
 }
 

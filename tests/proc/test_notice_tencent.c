@@ -1,5 +1,5 @@
 /* Tencent Cloud's metadata service, as documented and as it misbehaves, over real sockets. */
-#include "tests/support/notice_traps.h"
+#include "tests/support/notice_services.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,28 +15,12 @@
 #define LIMIT_MS NOTICE_LIMIT_MS
 
 static struct notice_fixture fixture;
-
-static void ready(struct notice_fixture *f)
-{
-    http_server_replace(f->server, "GET", INSTANCE, (struct http_script){.body = "ins-3jmvv7qz"});
-}
-
-static const char *announcement(int64_t from_now_s)
-{
-    return notice_plain(from_now_s + CHINA_S);
-}
-
-static const struct notice_service service = {.name = "tencent",
-                                              .path = SPOT,
-                                              .kind = NOTICE_PREEMPT,
-                                              .timed = true,
-                                              .ready = ready,
-                                              .announcement = announcement};
+static const struct notice_service *const service = &notice_service_tencent;
 
 static int set_up(void **state)
 {
     *state = &fixture;
-    notice_service_open(&fixture, &service);
+    notice_service_open(&fixture, service);
     return 0;
 }
 
@@ -57,7 +41,7 @@ static void the_time_is_chinas_wherever_this_machine_is(void **state)
         setenv("TZ", zones[i], 1);
         if (i > 0) {
             notice_fixture_close(f);
-            notice_service_open(f, &service);
+            notice_service_open(f, service);
         }
         notice_announces(f, 100);
         notice_fixture_watch(f, "tencent");
