@@ -5,14 +5,18 @@
  *
  * The holder of the lock asks, and writes what it knows at least every SHARE_STAMP_MS. The others try the lock
  * as often: when the holder's process ends the kernel gives it up, and one of them goes on. A holder that is
- * stopped writes nothing: after SHARE_STALE_MS the others ask too, until it writes again. */
+ * stopped writes nothing: after SHARE_STALE_MS the others ask too, until it writes again. So somebody asks again
+ * within SHARE_HANDOVER_MS of whatever happens to the one who did, and what the processor makes him wait. */
 #ifndef NODE_NOTICE_SHARE_H
 #define NODE_NOTICE_SHARE_H
 
 #include "node/notice/source.h"
 
-#define SHARE_STAMP_MS 400
-#define SHARE_STALE_MS 1500
+#define SHARE_STAMP_MS 250
+#define SHARE_STALE_MS 1000
+#define SHARE_HANDOVER_MS 2000
+_Static_assert(SHARE_STALE_MS + 2 * SHARE_STAMP_MS < SHARE_HANDOVER_MS,
+               "a last stamp is stale, is looked at, and is asked instead of");
 #define SHARE_TOPICS_MAX 6
 #define SHARE_MEMORY_MAX 127 /* bytes of printable ASCII */
 
