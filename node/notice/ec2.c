@@ -148,6 +148,14 @@ enum parse_result ec2_parse_rebalance(const struct http_reply *reply,
     return PARSE_OK;
 }
 
+/* What the real one calls itself: a bridge to a container may let everything through but its tokens. */
+static bool is_ec2(const struct http_reply *reply)
+{
+    char server[32];
+
+    return http_header(reply, "Server", server, sizeof server) && strcmp(server, "EC2ws") == 0;
+}
+
 static const struct provider_path paths[EC2_PATH_COUNT] = {
     [EC2_SPOT] = {.path = "/latest/meta-data/spot/instance-action",
                   .interval_ms = 2000,
@@ -178,6 +186,7 @@ const struct provider provider_ec2 = {
     .token_header = "X-aws-ec2-metadata-token",
     .token_ttl_s = 21600,
     .token_ttl_told = true,
+    .is_ours_tokenless = is_ec2,
     .connect_ms = 1000,
     .paths = paths,
     .path_count = EC2_PATH_COUNT,

@@ -344,6 +344,7 @@ static bool take_token_text(struct provider_run *run, const struct http_reply *r
     run->token_text[reply->size] = '\0';
     run->token_serial++;
     run->token_missing = false;
+    run->proved = true;
     run->token_until_boot_ms = now_boot_ms + ttl_ms;
     run->token_refresh_boot_ms = run->token_until_boot_ms - ttl_ms / 10;
     run->token.next_boot_ms = now_boot_ms;
@@ -448,6 +449,7 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
         return false;
     remember_etag(asked, reply);
     well(asked, now->boot_ms);
+    run->proved = true;
     asked->pending = false;
     for (size_t i = 0; i < ret_set->count; i++)
         if (wire_notice_ends(ret_set->items[i].kind))
@@ -460,10 +462,39 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
     return true;
 }
 
+/* Where no token is given, 404 to everything is what any web server says. It is asked on all the same. */
+static bool is_proved(struct provider_run *run, const struct http_reply *reply)
+{
+    run->proved = run->proved || run->provider->is_ours_tokenless == NULL ||
+                  run->provider->is_ours_tokenless(reply);
+    return run->proved;
+}
+
+static bool take_404(struct provider_run *run, unsigned slot, const struct http_reply *reply,
+                     int64_t now_boot_ms)
+{
+    const struct provider_path *path = &run->provider->paths[slot];
+    struct provider_asked *asked = &run->paths[slot];
+    bool proved = is_proved(run, reply);
+
+    if (path->missing_is_absent) {
+        deny(run, asked, now_boot_ms, "it answered 404: this key is not served here");
+        return false;
+    }
+    if (proved)
+        well(asked, now_boot_ms);
+    else
+        fail(
+            run, asked, SOURCE_DEGRADED, now_boot_ms,
+            "it gives no token, and 404 is what any server answers: nothing shows that it is ours");
+    asked->pending = false;
+    next_by_interval(asked, interval(run, path), now_boot_ms);
+    return proved;
+}
+
 static bool take_answer(struct provider_run *run, unsigned slot, const struct http_reply *reply,
                         const struct notice_now *now, struct notice_set *ret_set)
 {
-    const struct provider_path *path = &run->provider->paths[slot];
     struct provider_asked *asked = &run->paths[slot];
 
     if ((reply->status == 200 || reply->status == 404) && run->provider->is_ours != NULL &&
@@ -478,14 +509,7 @@ static bool take_answer(struct provider_run *run, unsigned slot, const struct ht
         take_401(run, asked, now->boot_ms);
         return false;
     case 404:
-        if (path->missing_is_absent) {
-            deny(run, asked, now->boot_ms, "it answered 404: this key is not served here");
-            return false;
-        }
-        well(asked, now->boot_ms);
-        asked->pending = false;
-        next_by_interval(asked, interval(run, path), now->boot_ms);
-        return true;
+        return take_404(run, slot, reply, now->boot_ms);
     default:
         fail_status(run, asked, reply->status, now->boot_ms);
         return false;

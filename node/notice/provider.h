@@ -6,6 +6,7 @@
  *   200, parsed               healthy, the set is the truth  the path's interval
  *   200, not parsed           degraded, nothing changes      the path's interval
  *   404                       healthy, an empty set          the path's interval (as 403 where missing_is_absent)
+ *   404, no token, no proof   degraded, nothing changes      the path's interval
  *   401                       a new token, once; then degraded, backing off
  *   400 403 405, another's    never well: absent after 3     1, 2 s, then 10 min
  *                             else degraded                  1, 2, 4 .. s, see backoff_max_ms
@@ -79,6 +80,9 @@ struct provider {
     int64_t token_ttl_s;
     bool
         token_ttl_told; /* a reply with a token repeats that header: one that does not is another's */
+    bool (*is_ours_tokenless)(
+        const struct http_reply
+            *reply); /* of each 404 where none was ever given: any server answers so */
     int64_t connect_ms;
     int64_t
         backoff_max_ms; /* once it has worked; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
@@ -125,6 +129,7 @@ struct provider_run {
     size_t acknowledged_count;
     char body[PROVIDER_BODY_MAX + 1];
     bool token_missing; /* none was given in time: asking goes on without one */
+    bool proved;        /* it gave a token once, or answered as no other would */
     int64_t token_until_boot_ms, token_refresh_boot_ms;
     char memory[PROVIDER_MEMORY_MAX + 1];
     uint64_t random;

@@ -285,15 +285,41 @@ static void a_late_token_is_tried_without_once_and_401_then_means_out_of_reach(v
     assert_string_equal(asked.method, "PUT");
 }
 
-static void a_late_token_and_answers_without_one_are_healthy(void **state)
+static void a_late_token_and_ec2s_answers_without_one_are_healthy(void **state)
 {
+    struct http_reply ec2s = reply_of(404, "");
+
     (void)state;
+    ec2s.headers = "HTTP/1.0 404 Not Found\r\nServer: EC2ws\r\n";
     assert_true(next());
     give(failure(HTTP_TIMEOUT, "timed out"));
     ask_spot();
-    assert_true(give(reply_of(404, "")));
+    assert_true(give(ec2s));
     the_rest_is_404();
     assert_int_equal(status.state, SOURCE_HEALTHY);
+    assert_int_equal(status.last_ok_boot_ms, now);
+}
+
+/* Another cloud, a proxy, a sign-in page: no token, and nothing there. It is no healthy EC2, but is asked on. */
+static void without_a_token_404_alone_is_no_proof(void **state)
+{
+    (void)state;
+    assert_true(next());
+    give(reply_of(404, "")); /* the token */
+    for (int i = 0; i < 3; i++) {
+        ask_spot();
+        assert_false(give(reply_of(404, "")));
+        the_rest_is_404();
+        assert_int_equal(status.state, SOURCE_DEGRADED);
+        assert_non_null(strstr(status.text, "gives no token"));
+        assert_int_equal(status.last_ok_boot_ms, -1);
+        assert_next_in(1600, 2400);
+        now = run.paths[EC2_SPOT].next_boot_ms;
+    }
+    ask_spot();
+    assert_true(
+        give(reply_of(200, "{\"action\":\"terminate\",\"time\":\"2020-04-24T17:13:44Z\"}")));
+    assert_int_equal(run.paths[EC2_SPOT].state, SOURCE_HEALTHY);
 }
 
 static void where_nobody_answers_at_all_it_begins_with_the_token_again(void **state)
@@ -452,7 +478,8 @@ int main(void)
         cmocka_unit_test_setup(a_401_gets_one_new_token_and_one_header_of_it, begin),
         cmocka_unit_test_setup(a_late_token_is_tried_without_once_and_401_then_means_out_of_reach,
                                begin),
-        cmocka_unit_test_setup(a_late_token_and_answers_without_one_are_healthy, begin),
+        cmocka_unit_test_setup(a_late_token_and_ec2s_answers_without_one_are_healthy, begin),
+        cmocka_unit_test_setup(without_a_token_404_alone_is_no_proof, begin),
         cmocka_unit_test_setup(where_nobody_answers_at_all_it_begins_with_the_token_again, begin),
         cmocka_unit_test_setup(nobody_there_is_absent_and_is_tried_with_growing_delays, begin),
         cmocka_unit_test_setup(busy_answers_back_off_and_withdraw_nothing, begin),
