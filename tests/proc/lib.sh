@@ -72,6 +72,9 @@ await() {
     done
 }
 
+# passed_ms SINCE MS - for a fault that lasts so long: `await` it.
+passed_ms() { [ $(($(now_ms) - $1)) -ge "$2" ]; }
+
 # same WHAT ACTUAL EXPECTED
 same() { [ "$2" = "$3" ] || fail "$1: got \"$2\", expected \"$3\""; }
 
@@ -109,10 +112,11 @@ needs_tmpfs() {
 
 # --- the broker
 
-# broker_start [NAME=VALUE...] - with those variables; leaves its address in $broker.
+# broker_start [NAME=VALUE...] - with those variables, and with the array `broker_options`; leaves its address in $broker.
 broker_start() {
     rm -f "$dir/port"
-    env "$@" "$musterd" --db "$db" --listen "$listen" --port-file "$dir/port" </dev/null >>"$dir/musterd.log" 2>&1 &
+    env "$@" "$musterd" --db "$db" --listen "$listen" --port-file "$dir/port" \
+        ${broker_options[@]+"${broker_options[@]}"} </dev/null >>"$dir/musterd.log" 2>&1 &
     broker_pid=$!
     started+=("$broker_pid")
     await "musterd's port" broker_said_where
@@ -153,14 +157,16 @@ broker_stop() {
 
 # --- ranks
 
-# rank_start RANK OPTIONS... - one process of the job; world, job, broker, checkpoints from the variables.
+# rank_start RANK OPTIONS... - one process of the job; world, job, broker, checkpoints from the variables. The array
+# `rank_through` may be a command that becomes the rank.
 rank_start() {
     local rank=$1
 
     shift
     MUSTER_JOB=$job MUSTER_RANK=$rank MUSTER_WORLD_SIZE=$world MUSTER_BROKER=$broker \
         MUSTER_CHECKPOINT_DIR=${checkpoints:-$dir/checkpoints-$job} TRAINER_GROUP=$group-$job \
-        "$trainer" ${options[@]+"${options[@]}"} "$@" </dev/null >"$(log "$rank")" 2>&1 &
+        ${rank_through[@]+"${rank_through[@]}"} "$trainer" ${options[@]+"${options[@]}"} "$@" </dev/null \
+        >"$(log "$rank")" 2>&1 &
     pids[rank]=$!
     started+=("${pids[rank]}")
 }
@@ -313,7 +319,7 @@ finish() {
 
     [ -z "$broker_pid" ] || broker_stop
     [ ! -f "$db" ] || [ -n "${not_checked:-}" ] || invariants
-    if grep -lE 'Sanitizer|runtime error:' "$dir"/*.log; then
+    if grep -lsE 'Sanitizer|runtime error:' "$dir"/*.log; then
         fail "a sanitizer complained in the files above"
     fi
     for fact; do

@@ -17,7 +17,6 @@ stop_short_ms=1000 # less than the silence of 5 s after which a rank is lost
 
 process_is() { grep -q "^State:.$2" "/proc/$1/status"; }
 some_in_save() { rank_said "$1" '^in the save of step'; }
-passed_ms() { [ $(($(now_ms) - $1)) -ge "$2" ]; }
 survivors_ended() { for rank in 0 1 2; do [ "$rank" = "$victim" ] || rank_is_gone "$rank" || return 1; done; }
 lost_or_over() { survivors_ended || [ 0 != "$(query "SELECT count(*) FROM event WHERE kind = 'node lost'")" ]; }
 
