@@ -185,6 +185,49 @@ enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
     return boundary(node, arg, ret_error);
 }
 
+static enum muster_status end_step_slowly(struct muster_node *node, const struct agent_end *end,
+                                          struct agent_ended *ret_ended, struct muster_error *err)
+{
+    const struct local_end alone = {end->done, end->want, end->ask, end->call_arg};
+    enum muster_status status;
+
+    if (atomic_load_explicit(&node->failed, memory_order_relaxed))
+        return after_failure(node, err);
+    if (node->agent != NULL)
+        status = agent_end_step(node->agent, end, ret_ended, err);
+    else
+        status = local_end_step(node->local, &alone, &ret_ended->saves, err);
+    if (status == MUSTER_OK)
+        return MUSTER_OK;
+    if (must_leave(node, status))
+        node_leave_process(node);
+    else if (status != MUSTER_E_SAVE)
+        node_tell_error(node, err);
+    return status;
+}
+
+enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
+                                 struct agent_ended *ret_ended, struct muster_error *err)
+{
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status;
+
+    *ret_ended = (struct agent_ended){.saves = false};
+    if (refused(node, false))
+        return refuse(node, "muster_manager_save", err);
+    if (!end->want && !gate_is_closed(node->gate) && gate_done(node->gate) + 1 == end->done &&
+        gate_begun(node->gate) == end->done &&
+        !atomic_load_explicit(&node->failed, memory_order_relaxed)) {
+        gate_finish(node->gate);
+        if (gate_begin(node->gate))
+            return MUSTER_OK;
+    }
+    status = end_step_slowly(node, end, ret_ended, &why);
+    if (status != MUSTER_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
 enum muster_status muster_node_scope_enter(muster_node_t *node, struct muster_error *ret_error)
 {
     enum muster_status status;

@@ -84,6 +84,7 @@ static struct save_target save_target(struct muster_node *node)
                                 .rank = (uint64_t)node->rank,
                                 .world_size = (uint64_t)node->world_size,
                                 .incarnation = node->incarnation,
+                                .names = node->wish.names,
                                 .state = node->options.state,
                                 .hook =
                                     node->options.termination.save_fn != NULL ? call_save_fn : NULL,
@@ -136,11 +137,38 @@ static void resumed(struct muster_node *node, int64_t step, const char *path)
         node_log(node, 2, "rank %d begins at step 0", node->rank);
 }
 
+/* The checkpoint that is offered is not the one that was asked for. MUSTER_OK: it is. */
+static enum muster_status check_wish(const struct muster_node *node,
+                                     const struct agent_resume *resume, struct muster_error *err)
+{
+    long long wish = node->wish.resume_done;
+
+    if (wish < 0 || resume->step == wish)
+        return MUSTER_OK;
+    if (resume->step < wish && err->status != MUSTER_OK) /* it was there, and could not be read */
+        return MUSTER_E_NOT_FOUND;
+    if (resume->step > wish && node->local != NULL)
+        return error_set(
+            err, MUSTER_E_UNSUPPORTED,
+            "the checkpoint of step %lld is newer than %lld, and without a broker nobody "
+            "records that it counts no more; start one, or move it away",
+            (long long)resume->step, wish);
+    if (resume->step > wish)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "rank %d was asked to go back to step %lld, so step %lld counts no more",
+                         node->rank, wish, (long long)resume->step);
+    return error_set(err, MUSTER_E_NOT_FOUND,
+                     "the checkpoint of step %lld cannot be gone back to; the next older one is of "
+                     "step %lld",
+                     wish, (long long)resume->step);
+}
+
 static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
 {
     uint64_t failed = UINT64_MAX;
     struct agent_resume resume;
     struct muster_error why = {.status = MUSTER_OK};
+    bool declined;       /* it was not the wanted one */
     bool settled = true; /* with fallback: nobody needs an older one any more */
 
     for (;;) {
@@ -151,12 +179,19 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
                 *err = why;
             return why.status != MUSTER_OK ? why.status : status;
         }
-        status = resume.checkpoint == 0
-                     ? MUSTER_OK
-                     : read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &why);
+        status = check_wish(node, &resume, &why);
+        if (status == MUSTER_E_NOT_FOUND) {
+            if (err != NULL)
+                *err = why;
+            return why.status;
+        }
+        declined = status != MUSTER_OK;
+        if (status == MUSTER_OK && resume.checkpoint != 0)
+            status = read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &why);
         if (status == MUSTER_OK) {
             status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
-            if (status == MUSTER_OK && node->options.restore_fallback)
+            if (status == MUSTER_OK &&
+                (node->options.restore_fallback || node->wish.resume_done >= 0))
                 status = agent_wait_started(node->agent, resume.checkpoint, &settled, err);
             if (status == MUSTER_OK && !settled) {
                 failed = resume.checkpoint; /* another rank could not: all take an older one */
@@ -169,6 +204,8 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
         node_log(node, 0, "%s", why.text);
         failed = resume.checkpoint;
         status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text, err);
+        if (declined)
+            why.status = MUSTER_OK;
         if (status != MUSTER_OK)
             return status;
     }
@@ -177,6 +214,7 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
 static enum muster_status restore_alone(struct muster_node *node, struct muster_error *err)
 {
     struct local_resume resume;
+    struct muster_error why = {.status = MUSTER_OK};
     int64_t below = INT64_MAX;
     enum muster_status status;
 
@@ -184,6 +222,12 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
         status = local_find_resume(node->local, below, &resume, err);
         if (status != MUSTER_OK)
             return status;
+        status = check_wish(node, &(struct agent_resume){.step = resume.step}, &why);
+        if (status != MUSTER_OK) { /* an older one would be forgotten with the next start */
+            if (err != NULL)
+                *err = why;
+            return why.status;
+        }
         status =
             resume.step == 0 ? MUSTER_OK : read_checkpoint(node, resume.path, resume.step, 0, err);
         below = resume.step;
@@ -247,7 +291,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .abort_timeout_ms = o->abort_timeout_ms,
                    .grace_period_ms = o->termination.grace_period_ms,
                    .save_on_notice = o->termination.save_on_notice,
-                   .restore_fallback = o->restore_fallback,
+                   .restore_fallback = o->restore_fallback || node->wish.resume_done >= 0,
                    .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
                    .restart_code = o->termination.restart_code},
         .broker = node->broker,
@@ -336,6 +380,13 @@ static void give_up(struct muster_node *node, enum muster_status status)
 enum muster_status muster_node_open(const struct muster_node_options *options,
                                     muster_node_t **ret_node, struct muster_error *ret_error)
 {
+    return node_open(options, NULL, ret_node, ret_error);
+}
+
+enum muster_status node_open(const struct muster_node_options *options,
+                             const struct node_wish *wish, muster_node_t **ret_node,
+                             struct muster_error *ret_error)
+{
     struct muster_error error = {.status = MUSTER_OK};
     struct muster_node *node;
     enum muster_status status;
@@ -348,6 +399,9 @@ enum muster_status muster_node_open(const struct muster_node_options *options,
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for the node; free some");
     node->epoch = node->step_in_epoch = node->data_position = -1;
     node->rank = -1;
+    node->wish.resume_done = -1;
+    if (wish != NULL)
+        node->wish = *wish;
     supervised_init(&node->supervised);
     status = node_configure(node, options, &error);
     if (status == MUSTER_OK && node->identity_note[0] != '\0')

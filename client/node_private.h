@@ -13,6 +13,13 @@
 
 #define NODE_SIGNALS_MAX 8
 
+/* What a manager wants of its node beside the options. */
+struct node_wish {
+    struct dir_names names;
+    int64_t
+        resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1: the newest */
+};
+
 struct muster_node {
     struct gate *gate; /* the agent's or local's */
     /* training thread: why a boundary is refused at once */
@@ -39,6 +46,7 @@ struct muster_node {
     bool join_timeout_default; /* the option was 0 */
     bool restored;
     bool exited; /* exit_fn was called and returned */
+    struct node_wish wish;
     struct supervised supervised;
     int64_t resumed_step;
     int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
@@ -48,6 +56,15 @@ struct muster_node {
 enum muster_status node_configure(struct muster_node *node,
                                   const struct muster_node_options *options,
                                   struct muster_error *err);
+
+/* muster_node_open for a manager; wish NULL: for nobody. */
+enum muster_status node_open(const struct muster_node_options *options,
+                             const struct node_wish *wish, muster_node_t **ret_node,
+                             struct muster_error *err);
+
+/* A manager's boundary (node.c): refused, and left by the exit policy, as every other. */
+enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
+                                 struct agent_ended *ret_ended, struct muster_error *err);
 
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);

@@ -235,6 +235,8 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
                                &agent->writer, err);
     }
     if (status == MUSTER_OK)
+        writer_set_names(agent->writer, &options->save.names);
+    if (status == MUSTER_OK)
         status = start_sources(agent, err);
     if (status == MUSTER_OK)
         status = start(agent, err);

@@ -90,6 +90,28 @@ void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoc
                         int64_t data_position);
 void agent_hold(struct agent *agent, int change);
 
+/* --- steps of a manager (training thread; agent_manager.c) --------------------------------------- */
+struct agent_end {
+    int64_t done; /* the step that ends here makes it so many */
+    bool want;    /* all ranks want this state saved, by a rule that needs no message */
+    bool ask;     /* only tell whether it is saved; if so the next call with ask false saves it */
+    void *call_arg;
+};
+struct agent_ended {
+    bool saves;     /* the state at done is a save step's: captured, or with ask to be captured */
+    uint64_t round; /* of that save */
+};
+/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun. */
+enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
+                                  struct agent_ended *ret_ended, struct muster_error *err);
+/* Takes back the step that the last boundary began, if nobody was told of it yet. */
+bool agent_unbegin(struct agent *agent);
+/* What became of a round in which this node captured. False: it is not one of the newest. */
+bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *ret_outcome);
+/* ... waited for. E_TIMEOUT: it is still open. */
+enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
+                                      struct member_outcome *ret_outcome, struct muster_error *err);
+
 /* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for LEAVE_MS.
  * A step that was begun and not done is taken back. May be called again; then it only waits. */
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code);

@@ -7,18 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one boundary call did so far. */
-struct visit {
-    bool begin;
-    bool failed; /* the step that ends here failed: no other can be begun, only a round be served */
-    bool leaving; /* CLOSE was fed: it is an arrival */
-    bool arrived; /* for this mode and round */
-    enum view_mode mode;
-    uint64_t round;
-    void *call_arg;
-    struct agent_patience patience;
-};
-
 static enum muster_status ended(struct agent *agent, struct muster_error *err)
 {
     agent->end_told = true;
@@ -43,8 +31,7 @@ static void plan_next_save(struct agent *agent)
 {
     int64_t every = agent->options.save_every_steps, done = gate_done(agent->gate);
 
-    if (every > 0)
-        agent->gate->due = (done / every + 1) * every;
+    agent->gate->due = every > 0 ? (done / every + 1) * every : INT64_MAX;
 }
 
 static bool save_is_due(const struct agent *agent)
@@ -189,6 +176,11 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
             gate_admit(agent->gate);
         return MUSTER_OK;
     }
+    if (view->mode == VIEW_STEP_TO && !visit->failed) { /* S is reached: this state is saved */
+        visit->save_round = view->round;
+        if (visit->ask)
+            return MUSTER_OK;
+    }
     *ret_leave = false;
     if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
         return ask_for_save(agent, err);
@@ -201,7 +193,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
-static enum muster_status stay(struct agent *agent, struct visit *visit, struct muster_error *err)
+enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err)
 {
     enum muster_status status;
     bool leave = false;
@@ -219,7 +211,7 @@ enum muster_status agent_boundary(struct agent *agent, bool begin, void *call_ar
 {
     struct visit visit = {.begin = begin, .call_arg = call_arg};
 
-    return stay(agent, &visit, err);
+    return agent_stay(agent, &visit, err);
 }
 
 static struct post *failure_post(int code, int64_t step, const char *text)
@@ -247,7 +239,7 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
     status = post_put(agent, failure_post(code, gate_done(agent->gate) + 1, text), err);
     pthread_mutex_unlock(&agent->mutex);
     if (status == MUSTER_OK)
-        status = stay(agent, &visit, err); /* serves a round; ends with the verdict */
+        status = agent_stay(agent, &visit, err); /* serves a round; ends with the verdict */
     if (status == MUSTER_OK)
         return error_set_code(err, MUSTER_E_STEP, code, "%s", text);
     if (status == MUSTER_E_STEP && err != NULL)
@@ -265,7 +257,7 @@ enum muster_status agent_after_failure(struct agent *agent, struct muster_error 
     if (gate_begun(agent->gate) > gate_done(agent->gate))
         gate_take_back(agent->gate);
     pthread_mutex_unlock(&agent->mutex);
-    status = stay(agent, &visit, err);
+    status = agent_stay(agent, &visit, err);
     return status != MUSTER_OK ? status
                                : error_set(err, MUSTER_E_STEP, "this process reported a failure");
 }

@@ -29,6 +29,7 @@ struct save_target { /* the same for all saves of a node; all borrowed */
     uint64_t rank;
     uint64_t world_size;
     uint64_t incarnation;
+    struct dir_names names;           /* of committed checkpoints */
     const struct muster_state *state; /* NULL: nothing of the library's own to save */
     save_hook_fn *hook;               /* NULL: the state is saved */
     void *hook_arg;

@@ -92,6 +92,27 @@ void agent_log(struct agent *agent, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
 
+/* --- agent_boundary.c: training thread ----------------------------------------------------------- */
+struct agent_patience { /* of one wait; the caller's, zero at first */
+    uint64_t passes;
+    int64_t idle_ms;
+};
+/* What one boundary call did so far. */
+struct visit {
+    bool begin;
+    bool ask;    /* only say whether the state is saved here; the next visit saves it */
+    bool failed; /* the step that ends here failed: no other can be begun, only a round be served */
+    bool leaving; /* CLOSE was fed: it is an arrival */
+    bool arrived; /* for this mode and round */
+    enum view_mode mode;
+    uint64_t round;
+    uint64_t save_round; /* whose save step this is; 0 = none */
+    void *call_arg;
+    struct agent_patience patience;
+};
+/* Stays at the boundary until the view lets it go. Mutex free. */
+enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err);
+
 /* --- agent_post.c: any thread, mutex held -------------------------------------------------------- */
 struct post *post_new(enum member_input_kind kind);
 /* Takes the post (NULL: no memory). */
@@ -101,10 +122,6 @@ void agent_writer_done(const struct writer_result *result, void *arg); /* writer
 
 /* Waits for a change, at most a second and at most limit_ms. E_FAULT: the agent thread does not
  * come round. */
-struct agent_patience { /* the caller's, zero at first */
-    uint64_t passes;
-    int64_t idle_ms;
-};
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
                               int64_t limit_ms, struct muster_error *err);
 /* Waits until all that was posted so far was fed. */

@@ -117,7 +117,7 @@ static void look_at(const struct local *local, const char *name, struct scan *sc
     struct manifest *manifest = NULL;
     bool newer;
 
-    if (name[0] < '0' || name[0] > '9' ||
+    if (name[0] == '.' ||
         fs_path(path, NULL, "%s/%s", local->options.save.root, name) != MUSTER_OK ||
         shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
         return;
@@ -285,7 +285,7 @@ static enum muster_status commit(struct local *local, const struct save_order *o
 
     status = manifest_render(&manifest, &text, &size, err);
     if (status == MUSTER_OK)
-        status = dir_commit(target->root, text, size, ret_path, err);
+        status = dir_commit_as(target->root, &target->names, text, size, ret_path, err);
     free(text);
     return status;
 }
@@ -402,6 +402,31 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
         else
             save_by_policy(local, call_arg);
     }
+}
+
+enum muster_status local_end_step(struct local *local, const struct local_end *end, bool *ret_saves,
+                                  struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK, boundary;
+    char path[FS_PATH_MAX];
+    int64_t begun;
+    bool saves, wanted;
+
+    pthread_mutex_lock(&local->mutex);
+    begun = gate_begun(local->gate);
+    gate_set(local->gate, begun > end->done ? begun : end->done, end->done);
+    wanted = end->want && local->end.status == MUSTER_OK && !local->noticed;
+    saves = (wanted || (local->noticed && local->end.status == MUSTER_OK)) &&
+            end->done != local->saved_step;
+    pthread_mutex_unlock(&local->mutex);
+    *ret_saves = saves;
+    if (saves && end->ask)
+        return MUSTER_OK;
+    if (saves && wanted)
+        status = save(local, end->call_arg, "policy", path, err);
+    boundary = local_boundary(local, true, end->call_arg, status == MUSTER_OK ? err : NULL);
+    *ret_saves = saves && local->saved_step == end->done;
+    return boundary != MUSTER_OK ? boundary : status;
 }
 
 void local_fail(struct local *local, int code, const char *text)

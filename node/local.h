@@ -44,6 +44,14 @@ void local_restored(struct local *local, int64_t step); /* opens the gate */
  * the text. */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
+/* A manager's boundary behind the step that makes it `done` steps, as agent_end_step. */
+struct local_end {
+    int64_t done;
+    bool want, ask;
+    void *call_arg;
+};
+enum muster_status local_end_step(struct local *local, const struct local_end *end, bool *ret_saves,
+                                  struct muster_error *err);
 enum muster_status local_step_failed(struct local *local, int code, struct muster_error *err);
 enum muster_status local_after_failure(struct local *local, struct muster_error *err);
 void local_count_step(struct local *local);

@@ -30,6 +30,7 @@ struct writer {
     writer_done_fn *done;
     void *arg;
     char *root, *job;
+    struct dir_names names;
 };
 
 static void work(struct writer *writer, const struct job *job)
@@ -42,7 +43,7 @@ static void work(struct writer *writer, const struct job *job)
         dir_remove_round(writer->root, writer->job, job->generation, job->round, job->nonce, NULL);
         return;
     }
-    result.status = dir_commit(writer->root, job->bytes, job->size, path, &err);
+    result.status = dir_commit_as(writer->root, &writer->names, job->bytes, job->size, path, &err);
     writer->done(&result, writer->arg);
 }
 
@@ -95,6 +96,11 @@ enum muster_status writer_create(const char *root, const char *job, writer_done_
     pthread_cond_init(&writer->changed, NULL);
     *ret_writer = writer;
     return MUSTER_OK;
+}
+
+void writer_set_names(struct writer *writer, const struct dir_names *names)
+{
+    writer->names = *names;
 }
 
 void writer_destroy(struct writer **writer)

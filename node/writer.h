@@ -4,6 +4,7 @@
 #ifndef NODE_WRITER_H
 #define NODE_WRITER_H
 
+#include "node/shard/dir.h"
 #include "schema/status.h"
 
 #include <stdbool.h>
@@ -24,6 +25,8 @@ typedef void writer_done_fn(const struct writer_result *result, void *arg);
 /* root and job are copied. E_NOMEM. */
 enum muster_status writer_create(const char *root, const char *job, writer_done_fn *done, void *arg,
                                  struct writer **ret_writer, struct muster_error *err);
+/* How checkpoints are called from here on; before the first manifest. Copies. */
+void writer_set_names(struct writer *writer, const struct dir_names *names);
 /* Waits until all that was queued is done. NULL-safe. */
 void writer_destroy(struct writer **writer);
 

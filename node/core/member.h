@@ -97,6 +97,25 @@ struct member_input {
     bool broken; /* CLOSE: inside a step that never ended; begun was taken back all the same */
 };
 
+/* What became of a round in which this node captured its state. The newest few are remembered. */
+#define MEMBER_OUTCOMES_MAX ROUNDS_ACTIVE_MAX
+#define OUTCOME_TEXT_MAX 511
+enum member_outcome_state {
+    OUTCOME_NONE,
+    OUTCOME_OPEN, /* captured; the round has not ended yet */
+    OUTCOME_COMMITTED,
+    OUTCOME_ABORTED, /* rank, code, text: whose fault, and what */
+    OUTCOME_UNKNOWN  /* the round's end was never heard, and the broker knows of none */
+};
+struct member_outcome {
+    uint64_t round;
+    int64_t step; /* S */
+    enum member_outcome_state state;
+    int rank;
+    int code; /* an enum muster_status */
+    char text[OUTCOME_TEXT_MAX + 1];
+};
+
 enum view_mode { VIEW_WAIT, VIEW_OPEN, VIEW_STEP_TO, VIEW_CAPTURE, VIEW_END };
 
 /* What other threads may know; a copy is handed out at each change. */
@@ -123,6 +142,7 @@ struct member_view {
     uint64_t broker_epoch;
     bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
     bool termination_seen; /* a termination was announced (hint or event) */
+    struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
 };
 
 enum member_action_kind {

@@ -103,6 +103,7 @@ void events_apply(struct member *m, const struct wire_event *event)
 {
     if (event->generation != m->generation)
         return; /* of another launch: who is of an older one is fenced by the answer to its next frame */
+    outcome_event(m, event);
     switch (event->kind) {
     case EVENT_RESUME:
         on_resume(m, event->checkpoint, event->step, event->path);
@@ -229,6 +230,7 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
         on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
     else if (s->resume_repair)
         manifest_begin(m, s->resume_checkpoint);
+    outcome_snapshot(m, s);
     snapshot_outcome(m, s);
     if (s->generation_state == GENERATION_RUNNING && !m->view.started)
         on_started(m);

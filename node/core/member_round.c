@@ -241,6 +241,7 @@ void round_arrived(struct member *m)
     report_if_quiet(m);
     if (m->unfit || m->part != PART_TO_STEP || m->begun != m->step || m->done != m->step)
         return;
+    outcome_captured(m, m->round, m->step);
     struct wire_msg message = message_make(WIRE_AT_STEP);
     message.u.at_step =
         (struct wire_at_step){.round = m->round, .step = m->step, .captured = !m->writer};

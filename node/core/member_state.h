@@ -2,6 +2,7 @@
  *   member.c         create, dispatch, the view, time
  *   member_link.c    HELLO, requests and their resending, gaps, heartbeats, notices
  *   member_events.c  what each event of the journal does
+ *   member_outcome.c what became of the rounds in which it captured
  *   member_round.c   this node's part in a round, the manifest, errors, the end */
 #ifndef NODE_CORE_MEMBER_STATE_H
 #define NODE_CORE_MEMBER_STATE_H
@@ -118,6 +119,7 @@ struct member {
     int64_t give_up_at;
     uint64_t saved_round;
     bool saved_ok;
+    uint64_t outcomes_count; /* captured so far */
     bool policy_wait;
     uint64_t policy_request;
     int64_t policy_until;
@@ -196,6 +198,11 @@ int64_t notice_own_deadline(const struct member *m);  /* earliest, NEVER = none 
 /* member_events.c */
 void events_apply(struct member *m, const struct wire_event *event);
 void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
+
+/* member_outcome.c */
+void outcome_captured(struct member *m, uint64_t round, int64_t step);
+void outcome_event(struct member *m, const struct wire_event *event);
+void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 
 /* member_round.c */
 void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode);

@@ -17,16 +17,6 @@
 #define OWNER_BYTES_MAX 1024 /* JOB and ROUND hold a name and three numbers */
 #define TEMP_AGE_S 3600      /* no writer needs an hour between creating and naming a small file */
 
-void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
-                    char ret_name[DIR_NAME_SIZE])
-{
-    if (taken)
-        snprintf(ret_name, DIR_NAME_SIZE, "%" PRId64 ".%" PRIu64 "-%" PRIu64, step, generation,
-                 round);
-    else
-        snprintf(ret_name, DIR_NAME_SIZE, "%" PRId64, step);
-}
-
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
 {
     snprintf(ret_name, DIR_NAME_SIZE, "shard-%05" PRIu64 "-%016" PRIx64, rank, incarnation);
@@ -271,34 +261,6 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
 
     round_text(job, generation, round, text);
     return look_at_round(dir, text, &owner, NULL) == MUSTER_OK && owner == OWNER_OURS;
-}
-
-enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
-                            int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
-                            struct muster_error *err)
-{
-    char path[FS_PATH_MAX];
-    char name[DIR_NAME_SIZE];
-    enum muster_status status = MUSTER_OK;
-
-    for (int i = 0; i < 3 && status == MUSTER_OK; i++) {
-        if (i < 2) {
-            dir_final_name(step, generation, round, i == 1, name);
-            status = fs_path(path, err, "%s/%s", root, name);
-        } else {
-            status = dir_round_path(root, generation, round, path, err);
-        }
-        if (status == MUSTER_OK && dir_is_round(path, job, generation, round)) {
-            *ret_place = i < 2 ? DIR_PLACE_FINAL : DIR_PLACE_ROUND;
-            return fs_path(ret_path, err, "%s", path);
-        }
-    }
-    if (status != MUSTER_OK)
-        return status;
-    return error_set(err, MUSTER_E_NOT_FOUND,
-                     "no directory of generation %" PRIu64 ", round %" PRIu64 " (step %" PRId64
-                     ") is in %.600s",
-                     generation, round, step, root);
 }
 
 /* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */

@@ -8,6 +8,7 @@
  *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
  *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
  *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
+ * A job may name them otherwise (struct dir_names); who looks for a round finds it by its ROUND file.
  *
  * Owns: these names and the order of the steps that give them. The ranks of a round share one
  * directory (a network file system, or one host), and any of them may die at any point.
@@ -21,7 +22,9 @@
 #include "node/shard/fs.h"
 #include "schema/manifest.h"
 
-#define DIR_NAME_SIZE 80 /* "<step>.<g>-<r>" or "shard-<rank>-<incarnation>" with its NUL */
+#define DIR_NAME_SIZE 112 /* "<name>.<g>-<r>" or "shard-<rank>-<incarnation>" with its NUL */
+#define DIR_PREFIX_MAX 31
+#define DIR_PADDING_MAX 18 /* digits */
 #define DIR_SHARD_SUFFIX ".safetensors"
 
 /* Creates root with its parents and .muster, proves that both can be written, claims the directory
@@ -44,7 +47,18 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
 enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_t round,
                                   char ret_path[FS_PATH_MAX], struct muster_error *err);
 
-/* "<step>", or with taken "<step>.<g>-<r>". */
+/* How a job names its checkpoints: "<prefix><step + offset, with leading zeros up to padding>". */
+struct dir_names {
+    char prefix[DIR_PREFIX_MAX + 1]; /* see dir_prefix_ok */
+    int padding;                     /* 0 to DIR_PADDING_MAX */
+    int64_t offset;                  /* added to the step: -1 names it by its index */
+};
+/* Letters, digits, _ and -; it does not end with a digit (14 of "s1" is not 4 of "s11"). "" is good. */
+bool dir_prefix_ok(const char *prefix);
+void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t generation,
+                       uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE]);
+
+/* The plain form: "<step>", or with taken "<step>.<g>-<r>". */
 void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
                     char ret_name[DIR_NAME_SIZE]);
 
@@ -60,6 +74,11 @@ void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_
 enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
                               char ret_path[FS_PATH_MAX], struct muster_error *err);
 
+/* The same with other names; NULL: the plain ones. */
+enum muster_status dir_commit_as(const char *root, const struct dir_names *names,
+                                 const char *manifest_text, size_t manifest_size,
+                                 char ret_path[FS_PATH_MAX], struct muster_error *err);
+
 /* The halves of dir_commit, for tests of a crash between them. */
 enum muster_status dir_commit_manifest(const char *root, const struct manifest *manifest,
                                        const char *text, size_t size, struct muster_error *err);
@@ -71,10 +90,15 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
 
 enum dir_place { DIR_PLACE_NONE, DIR_PLACE_ROUND, DIR_PLACE_FINAL, DIR_PLACE_COUNT };
 
-/* Where the directory of a round is: under its final name, or still in .muster. E_NOT_FOUND. */
+/* Where the directory of a round is: under its final name, whatever that is, or still in .muster.
+ * E_NOT_FOUND. */
 enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
                             int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
                             struct muster_error *err);
+
+/* Looks through the root for the final directory of a round, by its ROUND file. */
+bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t round,
+              char ret_path[FS_PATH_MAX]);
 
 /* Removes the directory of a round whose abort was journaled; also when ranks still write there
  * (they fail), when several ranks call it, and when it is gone already. nonce 0: of whatever life,

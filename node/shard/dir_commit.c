@@ -121,8 +121,9 @@ static enum muster_status sync_names(const char *root, struct muster_error *err)
     return status;
 }
 
-enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
-                                     char ret_path[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status rename_as(const char *root, const struct dir_names *names,
+                                    const struct manifest *manifest, char ret_path[FS_PATH_MAX],
+                                    struct muster_error *err)
 {
     char from[FS_PATH_MAX];
     char to[FS_PATH_MAX];
@@ -134,7 +135,8 @@ enum muster_status dir_commit_rename(const char *root, const struct manifest *ma
         return status;
     status = MUSTER_E_EXISTS;
     for (int i = 0; i < 2 && status == MUSTER_E_EXISTS; i++) {
-        dir_final_name(manifest->step, manifest->generation, manifest->round, i == 1, name);
+        dir_final_name_as(names, manifest->step, manifest->generation, manifest->round, i == 1,
+                          name);
         status = fs_path(to, err, "%s/%s", root, name);
         if (status == MUSTER_OK)
             status = fs_rename_new(from, to, err);
@@ -144,51 +146,87 @@ enum muster_status dir_commit_rename(const char *root, const struct manifest *ma
     return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", to);
 }
 
-/* The final directory of an earlier try, mended where that try did not come to its end. */
-static enum muster_status commit_again(const char *root, const struct manifest *manifest,
-                                       const char *text, size_t size, char ret_path[FS_PATH_MAX],
-                                       struct muster_error *err)
+enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
+                                     char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
-    char path[FS_PATH_MAX];
+    return rename_as(root, NULL, manifest, ret_path, err);
+}
+
+/* The same life may have written shards of these names for another round, and another life of the
+ * job's database the same round: only both together are this checkpoint. */
+static bool is_this(const char *path, const struct manifest *manifest)
+{
+    return dir_is_round(path, manifest->job, manifest->generation, manifest->round) &&
+           holds_shards(path, manifest, false, NULL) == MUSTER_OK;
+}
+
+static bool find_final(const char *root, const struct dir_names *names,
+                       const struct manifest *manifest, char ret_path[FS_PATH_MAX])
+{
     char name[DIR_NAME_SIZE];
-    enum muster_status status;
 
     for (int i = 0; i < 2; i++) {
-        dir_final_name(manifest->step, manifest->generation, manifest->round, i == 1, name);
-        status = fs_path(path, err, "%s/%s", root, name);
-        if (status != MUSTER_OK)
-            return status;
-        /* The same life may have written shards of these names for another round, and another life
-         * of the job's database the same round: only both together are this checkpoint. */
-        if (!dir_is_round(path, manifest->job, manifest->generation, manifest->round) ||
-            holds_shards(path, manifest, false, NULL) != MUSTER_OK)
-            continue;
-        status = put_manifest(root, path, text, size, err);
-        if (status == MUSTER_OK)
-            status = sync_names(root, err);
-        return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", path);
+        dir_final_name_as(names, manifest->step, manifest->generation, manifest->round, i == 1,
+                          name);
+        if (fs_path(ret_path, NULL, "%s/%s", root, name) == MUSTER_OK &&
+            is_this(ret_path, manifest))
+            return true;
     }
-    return MUSTER_E_NOT_FOUND; /* err untouched: the caller goes on with the first try */
+    return false;
+}
+
+struct commit { /* borrowed for one dir_commit */
+    const char *root;
+    const struct dir_names *names;
+    const struct manifest *manifest;
+    const char *text;
+    size_t size;
+};
+
+/* The final directory of an earlier try, mended where that try did not come to its end. `scan`: it may
+ * have been given another name by a job that names otherwise. */
+static enum muster_status commit_again(const struct commit *c, bool scan,
+                                       char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    enum muster_status status;
+
+    if (!find_final(c->root, c->names, c->manifest, path) &&
+        !(scan &&
+          dir_scan(c->root, c->manifest->job, c->manifest->generation, c->manifest->round, path) &&
+          is_this(path, c->manifest)))
+        return MUSTER_E_NOT_FOUND; /* err untouched: the caller goes on with the first try */
+    status = put_manifest(c->root, path, c->text, c->size, err);
+    if (status == MUSTER_OK)
+        status = sync_names(c->root, err);
+    return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", path);
+}
+
+enum muster_status dir_commit_as(const char *root, const struct dir_names *names,
+                                 const char *manifest_text, size_t manifest_size,
+                                 char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    struct manifest *manifest = NULL;
+    enum muster_status status = manifest_parse(manifest_text, manifest_size, &manifest, err);
+    struct commit c = {root, names, manifest, manifest_text, manifest_size};
+
+    if (status != MUSTER_OK)
+        return status;
+    status = commit_again(&c, false, ret_path, err);
+    if (status == MUSTER_E_NOT_FOUND) {
+        status = dir_commit_manifest(root, manifest, manifest_text, manifest_size, err);
+        if (status == MUSTER_OK)
+            status = rename_as(root, names, manifest, ret_path, err);
+        /* Another process that repairs the same round may have renamed it under our hands. */
+        if (status != MUSTER_OK && commit_again(&c, true, ret_path, NULL) == MUSTER_OK)
+            status = MUSTER_OK;
+    }
+    manifest_destroy(&manifest);
+    return status;
 }
 
 enum muster_status dir_commit(const char *root, const char *manifest_text, size_t manifest_size,
                               char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
-    struct manifest *manifest = NULL;
-    enum muster_status status = manifest_parse(manifest_text, manifest_size, &manifest, err);
-
-    if (status != MUSTER_OK)
-        return status;
-    status = commit_again(root, manifest, manifest_text, manifest_size, ret_path, err);
-    if (status == MUSTER_E_NOT_FOUND) {
-        status = dir_commit_manifest(root, manifest, manifest_text, manifest_size, err);
-        if (status == MUSTER_OK)
-            status = dir_commit_rename(root, manifest, ret_path, err);
-        /* Another process that repairs the same round may have renamed it under our hands. */
-        if (status != MUSTER_OK &&
-            commit_again(root, manifest, manifest_text, manifest_size, ret_path, NULL) == MUSTER_OK)
-            status = MUSTER_OK;
-    }
-    manifest_destroy(&manifest);
-    return status;
+    return dir_commit_as(root, NULL, manifest_text, manifest_size, ret_path, err);
 }

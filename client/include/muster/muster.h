@@ -4,7 +4,9 @@
 
 #include <muster/checkpoint.h>
 #include <muster/client.h>
+#include <muster/manager.h>
 #include <muster/node.h>
+#include <muster/policy.h>
 #include <muster/status.h>
 #include <muster/types.h>
 

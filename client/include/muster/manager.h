@@ -1,0 +1,183 @@
+/* manager.h - checkpoints by step, as Orbax' CheckpointManager, with saves that all ranks agree on.
+ *
+ *   muster_manager_open       says where, how checkpoints are called, when to save, what to keep
+ *   muster_manager_restore    joins the job and restores; every rank gets the same checkpoint
+ *   muster_manager_save       after each step: the boundary before the next; saves if a policy, the
+ *                             caller or a notice says so
+ *   muster_manager_close
+ *
+ * Steps are the program's own indexes 0, 1, 2, …: step k is saved when k + 1 steps are done, which is
+ * the count that muster_node_total_run_calls, `muster checkpoints` and the events tell. All ranks call
+ * save with the same steps, each step once, in order. should_save, save and a notice give the same
+ * answer on every rank. A preempted job saves whatever the policies say.
+ *
+ * A manager without a node is read-only: it lists and restores what there is, and takes part in
+ * nothing. It asks a broker, or reads the directory itself.
+ *
+ * Threads: a manager is used by one thread at a time (the training thread); is_saving_in_progress and
+ * reached_preemption may be asked by any. Blocking: each call says how long at most. Strings and rows
+ * are borrowed until the next call of the same manager, unless it says otherwise.
+ * Fork: as in node.h. */
+#ifndef MUSTER_MANAGER_H
+#define MUSTER_MANAGER_H
+
+#include <muster/node.h>
+#include <muster/policy.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_manager muster_manager_t;
+
+#define MUSTER_STEP_LATEST (-1)
+
+struct muster_manager_options {
+    size_t struct_size; /* set by MUSTER_MANAGER_OPTIONS_INIT; do not change */
+    /* The job that saves: as for muster_node_open; save_every_steps and restore_later stay unset. The
+     * strings inside are copied, its state and callbacks are borrowed until close. NULL = read-only. */
+    const struct muster_node_options *node;
+    /* Read-only: where to look. With a broker and a job the broker is asked; with a directory alone
+     * its manifests are read (job NULL: whatever job they are of). Must be NULL if there is a node. */
+    const char *broker;
+    const char *job;
+    const char *checkpoint_dir;
+    muster_state_t *state; /* what restore fills; borrowed until close */
+    muster_restore_fn *restore_fn;
+    void *arg;
+
+    const struct muster_policies *policies; /* NULL = saves are forced or preempted, all is kept */
+    /* Names of the checkpoints' directories: "<prefix><step, with leading zeros>": 23, 0023, step_23.
+     * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none. */
+    const char *name_prefix;
+    int name_digits; /* at least so many, 0 to 18; 0 = as they are */
+    /* If the newest checkpoint is damaged all ranks take the next older valid one, and the log and
+     * struct muster_restored say so. Without it the restore fails. */
+    bool fallback;
+    int64_t save_timeout_ms;  /* 0 = 600,000: a save that is waited for */
+    int64_t query_timeout_ms; /* 0 = 5,000: a question to the broker */
+};
+#define MUSTER_MANAGER_OPTIONS_INIT                          \
+    {                                                        \
+        .struct_size = sizeof(struct muster_manager_options) \
+    }
+
+/* Opens a manager; joins nothing yet. Blocks for the directory only.
+ * MUSTER_E_ARGUMENT: which option is wrong or contradicts which. Statuses of muster_node_open's check
+ * of its options. MUSTER_E_NOT_FOUND: read-only, and there is no such directory. */
+MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_options *options,
+                                                  muster_manager_t **ret_manager,
+                                                  struct muster_error *ret_error);
+
+/* Waits for saves that are under way (save_timeout_ms), leaves the job as muster_node_close does, and
+ * frees the manager in every case; nulls the handle; NULL-safe. code: as muster_node_close. A save that
+ * failed and was told to nobody yet is returned here. */
+MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
+                                                   struct muster_error *ret_error);
+
+/* The node of a manager that has restored, else NULL. Borrowed until close: its steps are the
+ * manager's, so call no boundary of it. */
+MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
+
+/* --- restoring ------------------------------------------------------------------------------------- */
+
+struct muster_restored {
+    int64_t step;        /* index of the restored step; training goes on with step + 1 */
+    uint64_t checkpoint; /* its number, of the round that made it; 0 = by a directory alone */
+    int64_t epoch, step_in_epoch, data_position; /* as told at its save; -1 = not told */
+    bool fell_back; /* a newer one was there and could not be restored by all */
+};
+
+/* A manager with a node: joins the job, restores, and waits until all ranks have (join_timeout_ms).
+ * Once, before the first step. step: MUSTER_STEP_LATEST, or an older one: then the newer ones count no
+ * more (they are superseded), and all ranks have to ask for it.
+ * MUSTER_E_NOT_FOUND: nothing is saved yet; the job has been joined, training begins with step 0. With a step:
+ * there is no such checkpoint, the job is not joined, nothing was changed; if a save of it never came
+ * to its end the text says so.
+ * Else as muster_node_open and muster_node_restore.
+ *
+ * Read-only: fills options.state or calls restore_fn; any time, any step, as often as wanted. The
+ * checkpoint is pinned while it is read.
+ * ret_restored may be NULL. */
+MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
+                                                     struct muster_restored *ret_restored,
+                                                     struct muster_error *ret_error);
+
+/* --- saving ---------------------------------------------------------------------------------------- */
+
+struct muster_save_request {
+    size_t struct_size; /* set by MUSTER_SAVE_REQUEST_INIT; do not change */
+    bool force;         /* whatever the policies say; on all ranks */
+    int64_t epoch, step_in_epoch, data_position; /* as muster_node_set_position; -1 = not told */
+    void *call_arg;                              /* reaches save_fn */
+};
+#define MUSTER_SAVE_REQUEST_INIT                                                             \
+    {                                                                                        \
+        .struct_size = sizeof(struct muster_save_request), .epoch = -1, .step_in_epoch = -1, \
+        .data_position = -1                                                                  \
+    }
+
+/* The boundary behind step `step` (as CheckpointManager.save): saves if should_save says so, force is
+ * given or the job is being preempted, and waits until the save is committed (save_timeout_ms). If
+ * nothing is to be saved it costs no more than muster_node_run's boundary.
+ * request may be NULL. *ret_saved (may be NULL): this step is committed.
+ * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the step
+ * is committed already (also with force): nothing was done, the step stays as it is, go on ·
+ * MUSTER_E_ARGUMENT the step is negative, goes backwards or leaves some out, no restore before ·
+ * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE the save failed, earlier ones are untouched, training may go on ·
+ * MUSTER_E_TIMEOUT it is not known yet how it went · and what muster_node_run returns. */
+MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
+                                                  const struct muster_save_request *request,
+                                                  bool *ret_saved, struct muster_error *ret_error);
+
+/* Will save(step) save? The answer is the same on every rank and binding: with false the step is over,
+ * as if save had been called, and a later save(step) does nothing (unless it is forced). False for a
+ * step at or below the latest. Waits as a boundary does. Errors as save; MUSTER_PREEMPTED too. */
+MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
+                                                         bool *ret_should_save,
+                                                         struct muster_error *ret_error);
+
+/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms). Tells of a save that
+ * failed, once. MUSTER_E_TIMEOUT. */
+MUSTER_API enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
+                                                                 int64_t timeout_ms,
+                                                                 struct muster_error *ret_error);
+/* Did a save fail since this was asked last? Never waits. */
+MUSTER_API enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,
+                                                              struct muster_error *ret_error);
+/* Never waits. */
+MUSTER_API bool muster_manager_is_saving_in_progress(muster_manager_t *manager);
+/* Is the job being terminated, and `step` the step that is saved for it, or behind it? Never waits. */
+MUSTER_API bool muster_manager_reached_preemption(muster_manager_t *manager, int64_t step);
+
+/* --- what there is --------------------------------------------------------------------------------- */
+
+struct muster_checkpoint_info {
+    uint64_t checkpoint; /* number of the round that made it */
+    uint64_t generation;
+    int64_t step; /* index */
+    const char *path;
+    int64_t epoch, step_in_epoch, data_position; /* -1 = not told */
+    int64_t committed_unix_ms;
+    int64_t bytes;
+    bool pinned;
+};
+
+/* All committed checkpoints that are not superseded, by step. Asks the broker (query_timeout_ms), or
+ * reads the directory. *ret_all is borrowed until the next call of the manager. An empty list is
+ * MUSTER_OK. */
+MUSTER_API enum muster_status
+muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
+                         size_t *ret_count, struct muster_error *ret_error);
+/* The newest. MUSTER_E_NOT_FOUND: nothing is saved. Asks as all_steps. */
+MUSTER_API enum muster_status muster_manager_latest_step(muster_manager_t *manager,
+                                                         int64_t *ret_step,
+                                                         struct muster_error *ret_error);
+/* Forgets what was read before, and reads anew. */
+MUSTER_API enum muster_status muster_manager_reload(muster_manager_t *manager,
+                                                    struct muster_error *ret_error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,246 @@
+/* manager_list - see manager_list.h. */
+#include "client/manager_list.h"
+
+#include "client/query_link.h"
+#include "node/shard/shard.h"
+#include "schema/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_BYTES_MAX (1U << 30) /* 10,000 checkpoints take some 4 MiB */
+
+void manager_list_init(struct manager_list *list)
+{
+    memset(list, 0, sizeof *list);
+    arena_init(&list->arena, LIST_BYTES_MAX);
+}
+
+void manager_list_free(struct manager_list *list)
+{
+    arena_free(&list->arena);
+    manager_list_init(list);
+}
+
+void manager_source_close(struct manager_source *source)
+{
+    query_link_close(&source->link);
+}
+
+static enum muster_status no_memory(struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
+}
+
+/* --- of a broker ----------------------------------------------------------------------------------- */
+
+static enum muster_status take_row(struct manager_list *list,
+                                   const struct muster_checkpoint_row *row,
+                                   struct muster_error *err)
+{
+    struct muster_checkpoint_info *info;
+
+    if (strcmp(row->state, "committed") != 0) {
+        const char *state = arena_strdup(&list->arena, row->state);
+
+        if (state == NULL)
+            return no_memory(err);
+        list->unlisted[list->unlisted_count++] =
+            (struct manager_unlisted){row->step - 1, state, (uint64_t)row->checkpoint};
+        return MUSTER_OK;
+    }
+    info = &list->items[list->count];
+    *info = (struct muster_checkpoint_info){.checkpoint = (uint64_t)row->checkpoint,
+                                            .generation = (uint64_t)row->generation,
+                                            .step = row->step - 1,
+                                            .path = arena_strdup(&list->arena, row->path),
+                                            .epoch = row->epoch,
+                                            .step_in_epoch = row->step_in_epoch,
+                                            .data_position = row->data_position,
+                                            .committed_unix_ms = row->committed_unix_ms,
+                                            .bytes = row->bytes,
+                                            .pinned = row->pinned};
+    if (info->path == NULL)
+        return no_memory(err);
+    list->count++;
+    return MUSTER_OK;
+}
+
+static enum muster_status take_rows(struct manager_list *list, const muster_rows_t *rows,
+                                    struct muster_error *err)
+{
+    size_t count = muster_rows_count(rows);
+    const struct muster_checkpoint_row *all = muster_rows_checkpoints(rows);
+    enum muster_status status = MUSTER_OK;
+
+    list->items = arena_alloc(&list->arena, (count + 1) * sizeof *list->items);
+    list->unlisted = arena_alloc(&list->arena, (count + 1) * sizeof *list->unlisted);
+    if (list->items == NULL || list->unlisted == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < count && status == MUSTER_OK; i++)
+        status = take_row(list, &all[i], err);
+    return status;
+}
+
+static enum muster_status ask_broker(struct manager_list *list, struct manager_source *source,
+                                     struct muster_error *err)
+{
+    struct question question = {.query = "checkpoints", .job = source->job, .text_arg = ""};
+    muster_rows_t *rows = rows_create(question.query);
+    enum muster_status status = rows == NULL ? no_memory(err) : MUSTER_OK;
+    bool more = true;
+
+    if (status == MUSTER_OK && source->link == NULL)
+        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    while (status == MUSTER_OK && more) {
+        question.after = (int64_t)muster_rows_count(rows);
+        status = query_link_page(source->link, &question, rows, &more, err);
+    }
+    if (status == MUSTER_OK)
+        status = take_rows(list, rows, err);
+    muster_rows_destroy(&rows);
+    return status;
+}
+
+/* --- of a directory -------------------------------------------------------------------------------- */
+
+struct found { /* while the directory is read: the list grows */
+    struct muster_checkpoint_info *items;
+    size_t count, capacity;
+};
+
+static bool grow(struct found *found)
+{
+    size_t capacity = found->capacity > 0 ? found->capacity * 2 : 64;
+    struct muster_checkpoint_info *items;
+
+    if (found->count < found->capacity)
+        return true;
+    items = realloc(found->items, capacity * sizeof *items);
+    if (items == NULL)
+        return false;
+    found->items = items;
+    found->capacity = capacity;
+    return true;
+}
+
+static int64_t bytes_of(const struct manifest *manifest)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < manifest->shard_count; i++)
+        for (size_t k = 0; k < manifest->shards[i].file_count; k++)
+            bytes += manifest->shards[i].files[k].bytes;
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
+/* What is no checkpoint, or one that cannot be read, is none of the list. */
+static bool look_at(struct manager_list *list, const struct manager_source *source,
+                    const char *name, struct found *found)
+{
+    char path[FS_PATH_MAX];
+    struct manifest *manifest = NULL;
+    struct muster_checkpoint_info *info;
+    bool ok = true;
+
+    if (name[0] == '.' || fs_path(path, NULL, "%s/%s", source->directory, name) != MUSTER_OK ||
+        shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
+        return true;
+    if (source->job == NULL || strcmp(manifest->job, source->job) == 0) {
+        ok = grow(found);
+        info = ok ? &found->items[found->count] : NULL;
+        if (ok)
+            *info = (struct muster_checkpoint_info){
+                .checkpoint = manifest->round,
+                .generation = manifest->generation,
+                .step = manifest->step - 1,
+                .path = arena_strdup(&list->arena, path),
+                .epoch = manifest->epoch,
+                .step_in_epoch = manifest->step_in_epoch,
+                .data_position = manifest->data_position,
+                .committed_unix_ms = manifest->created_unix_ms,
+                .bytes = bytes_of(manifest),
+            };
+        ok = ok && info->path != NULL;
+        found->count += ok;
+    }
+    manifest_destroy(&manifest);
+    return ok;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct muster_checkpoint_info *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
+    return (x->checkpoint > y->checkpoint) - (x->checkpoint < y->checkpoint);
+}
+
+static enum muster_status read_directory(struct manager_list *list,
+                                         const struct manager_source *source,
+                                         struct muster_error *err)
+{
+    DIR *dir = opendir(source->directory);
+    const struct dirent *entry;
+    struct found found = {0};
+    bool ok = true;
+
+    if (dir == NULL)
+        return fs_fail(err, errno == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, errno, "read",
+                       source->directory);
+    while (ok && (entry = readdir(dir)) != NULL)
+        ok = look_at(list, source, entry->d_name, &found);
+    closedir(dir);
+    if (ok)
+        list->items = arena_alloc(&list->arena, (found.count + 1) * sizeof *list->items);
+    if (ok && list->items != NULL && found.count > 0)
+        memcpy(list->items, found.items, found.count * sizeof *list->items);
+    list->count = found.count;
+    free(found.items);
+    return ok && list->items != NULL ? MUSTER_OK : no_memory(err);
+}
+
+/* --- both ------------------------------------------------------------------------------------------ */
+
+enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
+                                     struct muster_error *err)
+{
+    enum muster_status status;
+    size_t kept = 0;
+
+    manager_list_free(list);
+    status =
+        source->broker != NULL ? ask_broker(list, source, err) : read_directory(list, source, err);
+    if (status != MUSTER_OK) {
+        manager_list_free(list);
+        return status;
+    }
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof *list->items, by_age);
+    for (size_t i = 0; i < list->count; i++) { /* of one step the latest made counts */
+        if (kept > 0 && list->items[kept - 1].step == list->items[i].step)
+            kept--;
+        list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+    return MUSTER_OK;
+}
+
+const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,
+                                                       int64_t step)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].step == step)
+            return &list->items[i];
+    return NULL;
+}
+
+const struct muster_checkpoint_info *manager_list_newest(const struct manager_list *list)
+{
+    return list->count > 0 ? &list->items[list->count - 1] : NULL;
+}

@@ -1,0 +1,47 @@
+/* manager_list - which checkpoints there are, as a manager's caller may see them: asked of a broker, or
+ * read from the manifests of a directory.
+ * Owns: the list and its strings, the connection to the broker.
+ * Never: a decision; what is not committed, or superseded, is never among the items. */
+#ifndef CLIENT_MANAGER_LIST_H
+#define CLIENT_MANAGER_LIST_H
+
+#include <muster/manager.h>
+
+#include "schema/arena.h"
+
+struct query_link;
+
+struct manager_source { /* texts are borrowed */
+    const char *broker; /* NULL: the directory's manifests are read */
+    const char *job;    /* NULL, with a directory: of whatever job */
+    const char *directory;
+    int timeout_ms;
+    struct query_link *link; /* opened with the first question */
+};
+
+struct manager_unlisted { /* a checkpoint that does not count */
+    int64_t step;         /* index */
+    const char *state;    /* writing, failed, superseded, deleted */
+    uint64_t checkpoint;
+};
+
+struct manager_list {
+    struct muster_checkpoint_info *items; /* by step, one a step */
+    size_t count;
+    struct manager_unlisted *unlisted; /* of a broker only; in the order of their numbers */
+    size_t unlisted_count;
+    struct arena arena; /* holds all of it */
+};
+
+void manager_list_init(struct manager_list *list);
+void manager_list_free(struct manager_list *list);
+/* Reads anew; on failure the list is empty. Blocks at most the timeout for a broker's answer, or for
+ * the disk. Statuses of muster_client_checkpoints, or E_NOT_FOUND, E_IO of the directory. */
+enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
+                                     struct muster_error *err);
+const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,
+                                                       int64_t step);
+const struct muster_checkpoint_info *manager_list_newest(const struct manager_list *list);
+void manager_source_close(struct manager_source *source);
+
+#endif

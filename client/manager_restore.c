@@ -1,0 +1,194 @@
+/* manager_restore - a manager's restore: the job's, agreed on by all ranks; or a reader's own. */
+#include "client/manager_private.h"
+
+#include "node/shard/shard.h"
+#include "schema/error.h"
+
+#include <string.h>
+
+static enum muster_status not_found(const struct muster_manager *m, int64_t step,
+                                    struct muster_error *err)
+{
+    const char *state = NULL;
+
+    if (step == MUSTER_STEP_LATEST)
+        return error_set(err, MUSTER_E_NOT_FOUND, "nothing is saved yet: there is no latest step");
+    for (size_t i = 0; i < m->list.unlisted_count; i++)
+        if (m->list.unlisted[i].step == step)
+            state = m->list.unlisted[i].state;
+    if (state != NULL && strcmp(state, "writing") == 0)
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "the checkpoint of step %lld is unfinished: its save is under way, or its "
+                         "job died in it; restore another one",
+                         (long long)step);
+    if (state != NULL && strcmp(state, "failed") == 0)
+        return error_set(err, MUSTER_E_NOT_FOUND,
+                         "the checkpoint of step %lld is unfinished: its save failed; `muster "
+                         "rounds` says why; restore another one",
+                         (long long)step);
+    if (state != NULL)
+        return error_set(err, MUSTER_E_NOT_FOUND, "the checkpoint of step %lld is %s",
+                         (long long)step, state);
+    return error_set(
+        err, MUSTER_E_NOT_FOUND,
+        "there is no checkpoint of step %lld; muster_manager_all_steps lists what there "
+        "is",
+        (long long)step);
+}
+
+/* --- the job's --------------------------------------------------------------------------------------- */
+
+/* All ranks have restored, and this one begins its first step. */
+static enum muster_status begin_steps(struct muster_manager *m, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+    struct agent_resume resume;
+    bool started = true;
+
+    if (m->node->agent != NULL) {
+        status = agent_wait_resume(m->node->agent, UINT64_MAX, &resume, err);
+        if (status == MUSTER_OK)
+            status = agent_wait_started(m->node->agent, resume.checkpoint, &started, err);
+    }
+    return status;
+}
+
+static enum muster_status join(struct muster_manager *m, int64_t step, struct muster_error *err)
+{
+    struct node_wish wish = {.names = m->names, .resume_done = -1};
+
+    if (step != MUSTER_STEP_LATEST)
+        wish.resume_done = step + 1;
+    return node_open(&m->node_options, &wish, &m->node, err);
+}
+
+static enum muster_status restore_job(struct muster_manager *m, int64_t step,
+                                      struct muster_restored *ret, struct muster_error *err)
+{
+    const struct muster_checkpoint_info *newest;
+    int64_t newest_step;
+    enum muster_status status = manager_read_list(m, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    newest = manager_list_newest(&m->list);
+    newest_step = newest != NULL ? newest->step : -1;
+    if (step != MUSTER_STEP_LATEST && manager_list_find(&m->list, step) == NULL)
+        return not_found(m, step, err);
+    status = join(m, step, err);
+    if (status == MUSTER_OK)
+        status = begin_steps(m, err);
+    if (status != MUSTER_OK) {
+        muster_node_close(&m->node, 1, NULL);
+        return status;
+    }
+    m->restored = true;
+    m->latest = m->passed = muster_node_resumed_step(m->node) - 1;
+    m->fresh = m->passed < 0;
+    if (m->fresh)
+        return not_found(m, MUSTER_STEP_LATEST, err);
+    if (step == MUSTER_STEP_LATEST && m->latest < newest_step) {
+        ret->fell_back = true;
+        node_log(m->node, 1,
+                 "restored step %lld: the newest checkpoint, of step %lld, could not be restored",
+                 (long long)m->latest, (long long)newest_step);
+    }
+    ret->step = m->latest;
+    muster_node_position(m->node, &ret->epoch, &ret->step_in_epoch, &ret->data_position);
+    return MUSTER_OK;
+}
+
+/* --- a reader's -------------------------------------------------------------------------------------- */
+
+static int call_restore_fn(void *arg, int64_t step, const char *dir)
+{
+    const struct muster_manager *m = arg;
+    const struct muster_restore_context context = {
+        .directory = dir, .step = step, .rank = 0, .world_size = 1, .arg = m->arg};
+
+    return m->restore_fn(&context);
+}
+
+static enum muster_status read_one(struct muster_manager *m,
+                                   const struct muster_checkpoint_info *info,
+                                   struct muster_restored *ret, struct muster_error *err)
+{
+    struct shard_restore request = {.checkpoint_path = info->path,
+                                    .job = m->source.job,
+                                    .layout = LAYOUT_REPLICATED,
+                                    .world_size = 1,
+                                    .step = info->step + 1,
+                                    .round = info->checkpoint,
+                                    .state = m->state,
+                                    .restore_fn = m->restore_fn != NULL ? call_restore_fn : NULL,
+                                    .arg = m};
+    struct manifest *manifest = NULL;
+    enum muster_status status = shard_manifest_read(info->path, &manifest, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (request.job == NULL)
+        request.job = manifest->job;
+    status = shard_restore(&request, NULL, err);
+    if (status == MUSTER_OK) {
+        ret->step = info->step;
+        ret->checkpoint = info->checkpoint;
+        ret->epoch = manifest->epoch;
+        ret->step_in_epoch = manifest->step_in_epoch;
+        ret->data_position = manifest->data_position;
+    }
+    manifest_destroy(&manifest);
+    return status;
+}
+
+static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
+                                         struct muster_restored *ret, struct muster_error *err)
+{
+    size_t at;
+    enum muster_status status = manager_read_list(m, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (m->state == NULL && m->restore_fn == NULL)
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "muster_manager_restore: neither option state nor restore_fn says where to");
+    at = m->list.count;
+    while (at > 0 && step != MUSTER_STEP_LATEST && m->list.items[at - 1].step != step)
+        at--;
+    if (at == 0)
+        return not_found(m, step, err);
+    status = read_one(m, &m->list.items[at - 1], ret, err);
+    while (status != MUSTER_OK && m->fallback && step == MUSTER_STEP_LATEST && at > 1) {
+        at--;
+        ret->fell_back = true;
+        status = read_one(m, &m->list.items[at - 1], ret, err);
+    }
+    return status;
+}
+
+enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
+                                          struct muster_restored *ret_restored,
+                                          struct muster_error *ret_error)
+{
+    struct muster_restored restored = {
+        .step = -1, .epoch = -1, .step_in_epoch = -1, .data_position = -1};
+    enum muster_status status;
+
+    if (manager_is_gone(manager))
+        return manager_refuse(manager, "muster_manager_restore", ret_error);
+    if (step < MUSTER_STEP_LATEST || step > INT64_MAX / 4)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "muster_manager_restore: step is %lld; give MUSTER_STEP_LATEST or 0 and "
+                         "more",
+                         (long long)step);
+    if (manager->restored)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "muster_manager_restore: this job has restored already; open a read-only "
+                         "manager to read another checkpoint, or restart to go back");
+    status = manager->read_only ? restore_reader(manager, step, &restored, ret_error)
+                                : restore_job(manager, step, &restored, ret_error);
+    if (status == MUSTER_OK && ret_restored != NULL)
+        *ret_restored = restored;
+    return status;
+}

@@ -1,0 +1,304 @@
+/* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it went. */
+#include "client/manager_private.h"
+
+#include "schema/error.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* --- which step -------------------------------------------------------------------------------------- */
+
+/* Is it committed? On record, not by what this process remembers. */
+static enum muster_status exists(struct muster_manager *m, int64_t step, bool *ret_exists,
+                                 struct muster_error *err)
+{
+    enum muster_status status = manager_read_list(m, err);
+
+    if (status == MUSTER_OK)
+        *ret_exists = manager_list_find(&m->list, step) != NULL;
+    return status;
+}
+
+static enum muster_status refuse_passed(struct muster_manager *m, const char *call, int64_t step,
+                                        struct muster_error *err)
+{
+    bool there = false;
+    enum muster_status status = exists(m, step, &there, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (there)
+        return error_set(err, MUSTER_E_EXISTS,
+                         "%s: step %lld is saved already; it stays as it is, nothing was written",
+                         call, (long long)step);
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "%s: step %lld goes backwards, step %lld was the last one; steps only go "
+                     "forward, restore to go back",
+                     call, (long long)step, (long long)m->passed);
+}
+
+/* MUSTER_OK: it is the next one, or the last one once more (then *ret_again). */
+static enum muster_status check_step(struct muster_manager *m, const char *call, int64_t step,
+                                     bool *ret_again, struct muster_error *err)
+{
+    if (step < 0 || step > INT64_MAX / 4)
+        return error_set(err, MUSTER_E_ARGUMENT, "%s: step is %lld; steps begin with 0", call,
+                         (long long)step);
+    *ret_again = step == m->passed;
+    if (step == m->passed + 1 || *ret_again || (m->fresh && step > m->passed))
+        return MUSTER_OK;
+    if (step < m->passed)
+        return refuse_passed(m, call, step, err);
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "%s: step %lld comes after %lld, some are left out; call it after every step, "
+                     "with a policy that says which are saved",
+                     call, (long long)step, (long long)m->passed);
+}
+
+/* --- the boundary ------------------------------------------------------------------------------------ */
+
+static enum muster_status end_step(struct muster_manager *m, int64_t step,
+                                   const struct agent_end *end, bool *ret_saves,
+                                   struct muster_error *err)
+{
+    struct agent_ended ended;
+    enum muster_status status = node_end_step(m->node, end, &ended, err);
+
+    *ret_saves = ended.saves;
+    if (status == MUSTER_OK || status == MUSTER_PREEMPTED) {
+        m->fresh = false;
+        m->passed = step;
+        m->asked = end->ask && ended.saves ? step : -1;
+    }
+    if (!end->ask && ended.saves && status == MUSTER_OK)
+        m->round = ended.round;
+    if (!end->ask && ended.saves && (status == MUSTER_PREEMPTED || m->node->local != NULL))
+        m->latest = step;
+    return status;
+}
+
+/* --- how it went ------------------------------------------------------------------------------------- */
+
+static enum muster_status failed_save(const struct member_outcome *outcome,
+                                      struct muster_error *err)
+{
+    enum muster_status status = outcome->code > 0 && outcome->code < MUSTER_STATUS_COUNT
+                                    ? (enum muster_status)outcome->code
+                                    : MUSTER_E_ABORTED;
+
+    error_set(err, status,
+              "step %lld was not saved (round %llu): %.2000s; earlier checkpoints are untouched",
+              (long long)outcome->step - 1, (unsigned long long)outcome->round,
+              outcome->text[0] != '\0' ? outcome->text : muster_status_sentence(status));
+    if (err != NULL)
+        err->rank = outcome->rank;
+    return status;
+}
+
+/* The end of the save that is under way, told once. */
+static enum muster_status tell_outcome(struct muster_manager *m,
+                                       const struct member_outcome *outcome,
+                                       struct muster_error *err)
+{
+    if (outcome->state == OUTCOME_OPEN)
+        return MUSTER_OK;
+    m->round = 0;
+    if (outcome->state == OUTCOME_COMMITTED) {
+        if (outcome->step - 1 > m->latest)
+            m->latest = outcome->step - 1;
+        return MUSTER_OK;
+    }
+    return failed_save(outcome, err);
+}
+
+static enum muster_status await_outcome(struct muster_manager *m, int64_t timeout_ms,
+                                        struct muster_error *err)
+{
+    struct member_outcome outcome;
+    enum muster_status status;
+
+    if (m->round == 0 || m->node->agent == NULL)
+        return MUSTER_OK;
+    status = agent_wait_outcome(m->node->agent, m->round, timeout_ms, &outcome, err);
+    return status != MUSTER_OK ? status : tell_outcome(m, &outcome, err);
+}
+
+/* --- saving ------------------------------------------------------------------------------------------ */
+
+static enum muster_status check_request(const struct muster_save_request *r,
+                                        struct muster_error *err)
+{
+    if (r->struct_size != sizeof *r)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "muster_manager_save: the request is not initialized, or of another "
+                         "version of muster; begin with MUSTER_SAVE_REQUEST_INIT");
+    if (r->epoch < -1 || r->step_in_epoch < -1 || r->data_position < -1)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "muster_manager_save: epoch (%lld), step_in_epoch (%lld) or data_position "
+                         "(%lld) is negative; -1 is not told",
+                         (long long)r->epoch, (long long)r->step_in_epoch,
+                         (long long)r->data_position);
+    return MUSTER_OK;
+}
+
+/* Step `step` has ended before: its boundary may be passed. Only a forced save has work left. */
+static enum muster_status save_again(struct muster_manager *m, int64_t step, bool force,
+                                     struct muster_error *err)
+{
+    bool there = false;
+    enum muster_status status;
+
+    if (m->asked == step)
+        return MUSTER_OK;
+    if (step > m->latest && !force)
+        return MUSTER_OK;
+    status = exists(m, step, &there, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (there)
+        return refuse_passed(m, "muster_manager_save", step, err);
+    if (!force || m->node->agent == NULL || agent_unbegin(m->node->agent))
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_BUSY,
+                     "muster_manager_save: step %lld is over for the job, a later step is being "
+                     "saved; nothing was done",
+                     (long long)step);
+}
+
+static enum muster_status save_here(struct muster_manager *m, int64_t step,
+                                    const struct muster_save_request *r, bool want, bool *ret_saved,
+                                    struct muster_error *err)
+{
+    const struct agent_end end = {.done = step + 1, .want = want, .call_arg = r->call_arg};
+    bool saves = false, was_asked = m->asked == step;
+    enum muster_status status;
+
+    muster_node_set_position(m->node, r->epoch, r->step_in_epoch, r->data_position);
+    status = await_outcome(m, m->save_timeout_ms, err); /* the one before: one at a time */
+    if (status != MUSTER_OK)
+        return status;
+    status = end_step(m, step, &end, &saves, err);
+    *ret_saved = saves && status == MUSTER_PREEMPTED;
+    if (status != MUSTER_OK)
+        return status;
+    if (saves) {
+        status = await_outcome(m, m->save_timeout_ms, err);
+        *ret_saved = status == MUSTER_OK;
+        return status;
+    }
+    if (was_asked || r->force)
+        return error_set(err, MUSTER_E_ABORTED,
+                         "muster_manager_save: step %lld was not saved: the save was not agreed or "
+                         "its round is over; `muster events` says why, training may go on",
+                         (long long)step);
+    return MUSTER_OK;
+}
+
+enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
+                                       const struct muster_save_request *request, bool *ret_saved,
+                                       struct muster_error *ret_error)
+{
+    static const struct muster_save_request none = MUSTER_SAVE_REQUEST_INIT;
+    const struct muster_save_request *r = request != NULL ? request : &none;
+    enum muster_status status = manager_need_node(manager, "muster_manager_save", ret_error);
+    bool again = false, saved = false, want;
+
+    if (status == MUSTER_OK)
+        status = check_request(r, ret_error);
+    if (status == MUSTER_OK)
+        status = check_step(manager, "muster_manager_save", step, &again, ret_error);
+    if (status == MUSTER_OK && again)
+        status = save_again(manager, step, r->force, ret_error);
+    if (status != MUSTER_OK)
+        return status;
+    want = r->force || (!again && step_rules_want(&manager->rules, step, manager->fresh));
+    if (!again || r->force || manager->asked == step)
+        status = save_here(manager, step, r, want || manager->asked == step, &saved, ret_error);
+    if (ret_saved != NULL && (status == MUSTER_OK || status == MUSTER_PREEMPTED))
+        *ret_saved = saved;
+    return status;
+}
+
+enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
+                                              bool *ret_should_save, struct muster_error *ret_error)
+{
+    struct agent_end end = {.done = step + 1, .ask = true};
+    enum muster_status status = manager_need_node(manager, "muster_manager_should_save", ret_error);
+    bool again = false, saves = false;
+
+    if (status != MUSTER_OK)
+        return status;
+    if (step >= 0 && step < manager->passed) { /* at or below the latest, or passed */
+        saves = false;
+    } else {
+        status = check_step(manager, "muster_manager_should_save", step, &again, ret_error);
+        if (status != MUSTER_OK)
+            return status;
+        saves = manager->asked == step;
+        end.want = step_rules_want(&manager->rules, step, manager->fresh);
+        if (!again)
+            status = end_step(manager, step, &end, &saves, ret_error);
+    }
+    if (ret_should_save != NULL && status == MUSTER_OK)
+        *ret_should_save = saves;
+    return status;
+}
+
+/* --- waiting ----------------------------------------------------------------------------------------- */
+
+enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager, int64_t timeout_ms,
+                                                      struct muster_error *ret_error)
+{
+    if (manager_is_gone(manager))
+        return manager_refuse(manager, "muster_manager_wait_until_finished", ret_error);
+    if (timeout_ms < -1)
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "muster_manager_wait_until_finished: timeout_ms is %lld; give 0 or more, or "
+            "-1",
+            (long long)timeout_ms);
+    if (manager->node == NULL)
+        return MUSTER_OK;
+    return await_outcome(manager, timeout_ms < 0 ? manager->save_timeout_ms : timeout_ms,
+                         ret_error);
+}
+
+enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,
+                                                   struct muster_error *ret_error)
+{
+    struct member_outcome outcome;
+
+    if (manager_is_gone(manager))
+        return manager_refuse(manager, "muster_manager_check_for_errors", ret_error);
+    if (manager->node == NULL || manager->node->agent == NULL || manager->round == 0 ||
+        !agent_outcome(manager->node->agent, manager->round, &outcome))
+        return MUSTER_OK;
+    return tell_outcome(manager, &outcome, ret_error);
+}
+
+bool muster_manager_is_saving_in_progress(muster_manager_t *manager)
+{
+    struct member_view view;
+
+    if (manager_is_gone(manager) || manager->node == NULL || manager->node->agent == NULL)
+        return false;
+    agent_view(manager->node->agent, &view);
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (view.outcomes[i].state == OUTCOME_OPEN)
+            return true;
+    return false;
+}
+
+bool muster_manager_reached_preemption(muster_manager_t *manager, int64_t step)
+{
+    struct member_view view;
+
+    if (manager_is_gone(manager) || manager->node == NULL || step < 0)
+        return false;
+    if (manager->node->agent == NULL)
+        return muster_node_reached_preemption(manager->node, step);
+    agent_view(manager->node->agent, &view);
+    if (view.mode == VIEW_END)
+        return view.leave_restart && step + 1 >= view.end.step;
+    return view.termination && view.step >= 0 && step + 1 == view.step;
+}

@@ -1,0 +1,104 @@
+/* agent_manager - what a checkpoint manager asks of its node beside the plain boundary: a step that ends
+ * where the manager says, a save that is wanted here, an answer before the save, and what became of it. */
+#include "node/agent_state.h"
+
+#include "schema/error.h"
+
+/* begun and done of the step that the caller says has ended; a want is remembered for the visit. */
+static void end_here(struct agent *agent, const struct agent_end *end)
+{
+    int64_t begun;
+
+    pthread_mutex_lock(&agent->mutex);
+    begun = gate_begun(agent->gate);
+    if (end->done != gate_done(agent->gate))
+        gate_set(agent->gate, begun > end->done ? begun : end->done, end->done);
+    if (end->want)
+        agent->gate->due = end->done;
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+static bool end_is_saved(const struct agent *agent, int64_t done)
+{
+    const struct member_view *view = &agent->view;
+
+    return view->mode == VIEW_END && view->end.status == MUSTER_PREEMPTED && view->end.code == 0 &&
+           view->end.step == done;
+}
+
+enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
+                                  struct agent_ended *ret_ended, struct muster_error *err)
+{
+    struct visit visit = {.begin = true, .ask = end->ask, .call_arg = end->call_arg};
+    enum muster_status status;
+
+    end_here(agent, end);
+    status = agent_stay(agent, &visit, err);
+    pthread_mutex_lock(&agent->mutex);
+    agent->gate->due = INT64_MAX; /* what was wanted here is over; an answer given stands */
+    ret_ended->saves = status == MUSTER_OK ? visit.save_round != 0 : end_is_saved(agent, end->done);
+    ret_ended->round = visit.save_round;
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
+bool agent_unbegin(struct agent *agent)
+{
+    bool open;
+
+    pthread_mutex_lock(&agent->mutex);
+    open = !gate_is_closed(agent->gate);
+    if (open) {
+        gate_close(agent->gate);
+        gate_take_back(agent->gate);
+        gate_open(agent->gate);
+    }
+    pthread_mutex_unlock(&agent->mutex);
+    return open;
+}
+
+/* Mutex held. A round that is not among the newest is not known any more. */
+static bool look_up(const struct agent *agent, uint64_t round, struct member_outcome *ret_outcome)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
+        if (agent->view.outcomes[i].round != round || round == 0)
+            continue;
+        *ret_outcome = agent->view.outcomes[i];
+        return true;
+    }
+    return false;
+}
+
+bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *ret_outcome)
+{
+    bool found;
+
+    pthread_mutex_lock(&agent->mutex);
+    found = look_up(agent, round, ret_outcome);
+    pthread_mutex_unlock(&agent->mutex);
+    return found;
+}
+
+enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
+                                      struct member_outcome *ret_outcome, struct muster_error *err)
+{
+    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    struct agent_patience patience = {0};
+    enum muster_status status = MUSTER_OK;
+
+    *ret_outcome = (struct member_outcome){.round = round, .step = -1, .state = OUTCOME_UNKNOWN};
+    pthread_mutex_lock(&agent->mutex);
+    while (status == MUSTER_OK && left_ms > 0 && look_up(agent, round, ret_outcome) &&
+           ret_outcome->state == OUTCOME_OPEN) {
+        status = agent_wait(agent, &patience, left_ms, err);
+        left_ms = until_ms - agent_now_mono_ms();
+    }
+    pthread_mutex_unlock(&agent->mutex);
+    if (status != MUSTER_OK || ret_outcome->state != OUTCOME_OPEN)
+        return status;
+    return error_set(err, MUSTER_E_TIMEOUT,
+                     "the save of step %lld (round %llu) is still being written or agreed after "
+                     "%lld ms; `muster rounds` shows whom it waits for",
+                     (long long)ret_outcome->step, (unsigned long long)round,
+                     (long long)timeout_ms);
+}

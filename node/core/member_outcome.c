@@ -1,0 +1,69 @@
+/* member_outcome - what became of the rounds in which this node captured its state: who saved wants to
+ * know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view; an older one that is
+ * still open makes room. */
+#include "node/core/member_state.h"
+
+#include <stdio.h>
+
+static struct member_outcome *outcome_of(struct member *m, uint64_t round)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (m->view.outcomes[i].round == round && m->view.outcomes[i].state == OUTCOME_OPEN)
+            return &m->view.outcomes[i];
+    return NULL;
+}
+
+void outcome_captured(struct member *m, uint64_t round, int64_t step)
+{
+    if (outcome_of(m, round) != NULL)
+        return;
+    m->view.outcomes[m->outcomes_count++ % MEMBER_OUTCOMES_MAX] =
+        (struct member_outcome){.round = round, .step = step, .state = OUTCOME_OPEN, .rank = -1};
+    m->view_changed = true;
+}
+
+static void end(struct member *m, struct member_outcome *outcome, enum member_outcome_state state,
+                int64_t rank, uint64_t code, const char *text)
+{
+    const char *fit = wire_text_fit(&m->out->arena, text, OUTCOME_TEXT_MAX);
+
+    outcome->state = state;
+    outcome->rank = rank >= 0 && rank < WORLD_SIZE_MAX ? (int)rank : -1;
+    outcome->code = (int)code;
+    snprintf(outcome->text, sizeof outcome->text, "%s", fit != NULL ? fit : "");
+    m->view_changed = true;
+}
+
+void outcome_event(struct member *m, const struct wire_event *event)
+{
+    struct member_outcome *outcome = outcome_of(m, event->round);
+
+    if (outcome == NULL)
+        return;
+    if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED)
+        end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
+    else if (event->kind == EVENT_ABORT)
+        end(m, outcome, OUTCOME_ABORTED, event->rank, event->code, event->text);
+}
+
+/* A snapshot stands for events that are heard no more. It tells the end of one round by name, and of
+ * the newest checkpoint; rounds that it does not tell of are open there, or over and forgotten. */
+void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
+        struct member_outcome *outcome = &m->view.outcomes[i];
+        bool named = outcome->round == s->named_round;
+
+        if (outcome->state != OUTCOME_OPEN || outcome->round == s->round)
+            continue;
+        if (outcome->round == s->newest_checkpoint ||
+            (named && (s->named_state == ROUND_COMMITTED || s->named_state == ROUND_UNCHANGED)))
+            end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
+        else if (named && s->named_state == ROUND_ABORTED)
+            end(m, outcome, s->named_cause == CAUSE_NONE ? OUTCOME_UNKNOWN : OUTCOME_ABORTED, -1,
+                MUSTER_E_ABORTED, "it was aborted while this node did not hear the broker");
+        else if (outcome->round < s->newest_checkpoint && outcome->step >= s->newest_step)
+            end(m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
+                "its end was not heard, and it is not the newest checkpoint");
+    }
+}

@@ -1,0 +1,89 @@
+/* dir_names - how checkpoints are called, and where the one of a round is; see dir.h. */
+#include "node/shard/dir.h"
+
+#include "schema/error.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool dir_prefix_ok(const char *prefix)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-";
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-0123456789";
+    size_t length = strlen(prefix);
+
+    return length == 0 || (length <= DIR_PREFIX_MAX && strspn(prefix, all) == length &&
+                           strchr(letters, prefix[length - 1]) != NULL);
+}
+
+void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t generation,
+                       uint64_t round, bool taken, char ret_name[DIR_NAME_SIZE])
+{
+    static const struct dir_names plain = {.padding = 0};
+    size_t used;
+
+    if (names == NULL)
+        names = &plain;
+    snprintf(ret_name, DIR_NAME_SIZE, "%.*s%0*" PRId64, DIR_PREFIX_MAX, names->prefix,
+             names->padding, step + names->offset);
+    used = strlen(ret_name);
+    if (taken)
+        snprintf(ret_name + used, DIR_NAME_SIZE - used, ".%" PRIu64 "-%" PRIu64, generation, round);
+}
+
+void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
+                    char ret_name[DIR_NAME_SIZE])
+{
+    dir_final_name_as(NULL, step, generation, round, taken, ret_name);
+}
+
+bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t round,
+              char ret_path[FS_PATH_MAX])
+{
+    DIR *dir = opendir(root);
+    const struct dirent *entry;
+    bool found = false;
+
+    if (dir == NULL)
+        return false;
+    while (!found && (entry = readdir(dir)) != NULL)
+        found = entry->d_name[0] != '.' &&
+                fs_path(ret_path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK &&
+                dir_is_round(ret_path, job, generation, round);
+    closedir(dir);
+    return found;
+}
+
+enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
+                            int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
+                            struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    char name[DIR_NAME_SIZE];
+    enum muster_status status = MUSTER_OK;
+
+    for (int i = 0; i < 3 && status == MUSTER_OK; i++) {
+        if (i < 2) {
+            dir_final_name(step, generation, round, i == 1, name);
+            status = fs_path(path, err, "%s/%s", root, name);
+        } else {
+            status = dir_round_path(root, generation, round, path, err);
+        }
+        if (status == MUSTER_OK && dir_is_round(path, job, generation, round)) {
+            *ret_place = i < 2 ? DIR_PLACE_FINAL : DIR_PLACE_ROUND;
+            return fs_path(ret_path, err, "%s", path);
+        }
+    }
+    if (status != MUSTER_OK)
+        return status;
+    if (dir_scan(root, job, generation, round, path)) {
+        *ret_place = DIR_PLACE_FINAL;
+        return fs_path(ret_path, err, "%s", path);
+    }
+    return error_set(err, MUSTER_E_NOT_FOUND,
+                     "no directory of generation %" PRIu64 ", round %" PRIu64 " (step %" PRId64
+                     ") is in %.600s",
+                     generation, round, step, root);
+}

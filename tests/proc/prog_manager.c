@@ -1,0 +1,357 @@
+/* prog_manager - one rank of a job that saves through a manager; driven by the scripts of manager_*.sh.
+ * Its state is a number that tells the step, so a wrong restore shows. What it did it says on stdout:
+ *   should STEP 0|1, saved STEP, error STATUS text, and at its end one line `trainer: ...`. */
+#include <muster/manager.h>
+
+#include "client/examples/words_allreduce.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIGNALLED_MS 300 /* a notice is agreed on in this time */
+#define COLLECTIVE_MS 20000
+#define GIVEN_MAX 32
+
+struct program {
+    int rank, world_size;
+    int64_t value; /* the state: 3 x the number of steps done + 1 */
+    muster_state_t *state;
+    muster_manager_t *manager;
+    struct words_allreduce all;
+    enum muster_status status;
+    int64_t resumed, last;
+
+    int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
+    int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
+    int64_t given[GIVEN_MAX];
+    size_t given_count;
+    const char *prefix;
+};
+
+static struct program program = {.steps = 10,
+                                 .force = -1,
+                                 .signal_rank = -1,
+                                 .restore = MUSTER_STEP_LATEST,
+                                 .fail_rank = -1,
+                                 .resumed = -1,
+                                 .last = -1};
+
+static const struct {
+    const char *name;
+    int64_t *value;
+} numbers[] = {
+    {"--steps", &program.steps},
+    {"--every", &program.every},
+    {"--first", &program.first},
+    {"--force", &program.force},
+    {"--signal-rank", &program.signal_rank},
+    {"--signal-step", &program.signal_step},
+    {"--digits", &program.digits},
+    {"--ask", &program.ask}, /* should_save before each save */
+    {"--restore", &program.restore},
+    {"--offline", &program.offline},
+    {"--fallback", &program.fallback},
+    {"--function-every", &program.function_every},
+    {"--sharded", &program.sharded},
+    {"--fail-rank", &program.fail_rank}, /* its save_fn fails ... */
+    {"--fail-step", &program.fail_step}, /* ... at this step */
+    {"--exit-policy", &program.exit_policy},
+};
+
+static bool take_given(const char *text)
+{
+    char *end = NULL;
+
+    for (program.given_count = 0; *text != '\0' && program.given_count < GIVEN_MAX; text = end) {
+        program.given[program.given_count++] = strtoll(text, &end, 10);
+        end += *end == ',';
+    }
+    return *text == '\0';
+}
+
+static bool take(const char *name, const char *value)
+{
+    if (strcmp(name, "--prefix") == 0) {
+        program.prefix = value;
+        return true;
+    }
+    if (strcmp(name, "--given") == 0)
+        return take_given(value);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(name, numbers[i].name) == 0) {
+            *numbers[i].value = strtoll(value, NULL, 10);
+            return true;
+        }
+    fprintf(stderr, "prog_manager: no such option: %s\n", name);
+    return false;
+}
+
+/* --- training ---------------------------------------------------------------------------------------- */
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
+static int train(struct program *p, int64_t step)
+{
+    float mean = (float)step;
+
+    if (p->rank == p->signal_rank && step == p->signal_step) {
+        kill(getpid(), SIGTERM);
+        pause_ms(SIGNALLED_MS);
+    }
+    if (p->world_size > 1 && words_allreduce_mean(&p->all, &mean) != 0)
+        return 1;
+    p->value = 3 * (step + 1) + 1;
+    return 0;
+}
+
+static int write_value(const struct muster_save_context *context)
+{
+    struct program *p = context->arg;
+    char path[4096];
+    FILE *file;
+
+    if (p->rank == p->fail_rank && context->step == p->fail_step + 1)
+        return 5;
+    snprintf(path, sizeof path, "%s/value", context->directory);
+    file = fopen(path, "wbe");
+    if (file == NULL)
+        return 6;
+    fprintf(file, "%" PRId64, p->value);
+    return fclose(file) == 0 ? 0 : 6;
+}
+
+static int read_value(const struct muster_restore_context *context)
+{
+    struct program *p = context->arg;
+    char path[4096];
+    FILE *file;
+    int got;
+
+    snprintf(path, sizeof path, "%s/value", context->directory);
+    file = fopen(path, "rbe");
+    if (file == NULL)
+        return 6;
+    got = fscanf(file, "%" SCNd64, &p->value);
+    fclose(file);
+    return got == 1 ? 0 : 6;
+}
+
+static bool every_so_many(int64_t step, void *arg)
+{
+    printf("function asked of %" PRId64 "\n", step);
+    return step % *(int64_t *)arg == 0;
+}
+
+static void print_log(int level, const char *text, void *arg)
+{
+    (void)arg;
+    printf("log %d: %s\n", level, text);
+}
+
+static void free_collective(const struct muster_error *error, void *arg)
+{
+    (void)error;
+    words_allreduce_abort(&((struct program *)arg)->all);
+}
+
+/* --- the manager ------------------------------------------------------------------------------------- */
+
+static size_t policies_of(struct program *p, struct muster_save_policy out[4])
+{
+    size_t count = 0;
+
+    if (p->every > 0)
+        out[count++] =
+            (struct muster_save_policy){.kind = MUSTER_SAVE_EVERY_STEPS, .number = p->every};
+    if (p->first > 0)
+        out[count++] = (struct muster_save_policy){.kind = MUSTER_SAVE_FIRST};
+    if (p->given_count > 0)
+        out[count++] = (struct muster_save_policy){
+            .kind = MUSTER_SAVE_STEPS, .steps = p->given, .steps_count = p->given_count};
+    if (p->function_every > 0)
+        out[count++] = (struct muster_save_policy){.kind = MUSTER_SAVE_FUNCTION,
+                                                   .should_save_fn = every_so_many,
+                                                   .arg = &p->function_every};
+    return count;
+}
+
+static enum muster_status open_manager(struct program *p, struct muster_error *error)
+{
+    struct muster_node_options node = MUSTER_NODE_OPTIONS_INIT;
+    struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
+    struct muster_policies policies = MUSTER_POLICIES_INIT;
+    struct muster_save_policy save[4];
+
+    policies.save = save;
+    policies.save_count = policies_of(p, save);
+    node.layout = p->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
+    if (p->fail_rank >= 0) {
+        node.termination.save_fn = write_value;
+        node.termination.restore_fn = read_value;
+    } else {
+        node.state = p->state;
+    }
+    node.termination.on_preempted =
+        p->exit_policy ? MUSTER_PREEMPTED_EXIT : MUSTER_PREEMPTED_RETURN;
+    node.offline_ok = p->offline != 0;
+    if (p->offline)
+        node.connect_timeout_ms = 100;
+    node.log = print_log;
+    node.on_error = free_collective;
+    node.arg = p;
+    options.node = &node;
+    options.policies = &policies;
+    options.name_prefix = p->prefix;
+    options.name_digits = (int)p->digits;
+    options.fallback = p->fallback != 0;
+    options.query_timeout_ms = p->offline ? 100 : 0;
+    return muster_manager_open(&options, &p->manager, error);
+}
+
+static enum muster_status restore(struct program *p, struct muster_error *error)
+{
+    struct muster_restored restored;
+    enum muster_status status = muster_manager_restore(p->manager, p->restore, &restored, error);
+
+    if (status == MUSTER_E_NOT_FOUND && p->restore == MUSTER_STEP_LATEST) {
+        printf("restored nothing: %s\n", error->text);
+        return MUSTER_OK;
+    }
+    if (status != MUSTER_OK)
+        return status;
+    printf("restored %" PRId64 " epoch=%" PRId64 " batch=%" PRId64 " data=%" PRId64
+           " fell_back=%d\n",
+           restored.step, restored.epoch, restored.step_in_epoch, restored.data_position,
+           restored.fell_back);
+    p->resumed = p->last = restored.step;
+    if (p->value != 3 * (restored.step + 1) + 1) {
+        printf("WRONG STATE %" PRId64 " of step %" PRId64 "\n", p->value, restored.step);
+        return MUSTER_E_FAULT;
+    }
+    return MUSTER_OK;
+}
+
+static void complain(const struct program *p, const struct muster_error *error)
+{
+    printf("error: rank=%d status=%s peer=%d text=%s\n", p->rank, muster_status_name(error->status),
+           error->rank, error->text);
+}
+
+static enum muster_status one_step(struct program *p, int64_t step, struct muster_error *error)
+{
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+    bool should = false, saved = false;
+    enum muster_status status;
+
+    if (train(p, step) != 0)
+        muster_node_fail(muster_manager_node(p->manager), 9, "the collective broke");
+    request.force = step == p->force;
+    request.epoch = step / 4;
+    request.step_in_epoch = step % 4;
+    request.data_position = step * 100;
+    if (p->ask) {
+        status = muster_manager_should_save(p->manager, step, &should, error);
+        if (status != MUSTER_OK)
+            return status;
+        printf("should %" PRId64 " %d\n", step, should);
+    }
+    status = muster_manager_save(p->manager, step, &request, &saved, error);
+    if (saved)
+        printf("saved %" PRId64 "\n", step);
+    if (p->ask && (status == MUSTER_OK || status == MUSTER_PREEMPTED) && saved != should &&
+        !request.force)
+        printf("WRONG ANSWER %d of step %" PRId64 "\n", should, step);
+    if (status == MUSTER_PREEMPTED && !muster_manager_reached_preemption(p->manager, step))
+        printf("WRONG: preemption was not reached\n");
+    p->last = step;
+    if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE) { /* training goes on */
+        complain(p, error);
+        return MUSTER_OK;
+    }
+    return status;
+}
+
+static int meet(struct program *p)
+{
+    struct words_group group = {.name = getenv("TRAINER_GROUP"),
+                                .nonce = muster_node_generation(muster_manager_node(p->manager)),
+                                .rank = p->rank,
+                                .world_size = p->world_size};
+
+    return p->world_size > 1 ? words_allreduce_open(&p->all, &group, 1, COLLECTIVE_MS) : 0;
+}
+
+static void list(struct program *p)
+{
+    const struct muster_checkpoint_info *all = NULL;
+    struct muster_error error;
+    size_t count = 0;
+
+    if (muster_manager_all_steps(p->manager, &all, &count, &error) != MUSTER_OK) {
+        complain(p, &error);
+        return;
+    }
+    printf("all:");
+    for (size_t i = 0; i < count; i++)
+        printf(" %" PRId64, all[i].step);
+    printf("\n");
+}
+
+static int run(struct program *p)
+{
+    struct muster_error error = {.status = MUSTER_OK};
+    int code = 0, restart_code;
+
+    p->status = open_manager(p, &error);
+    if (p->status == MUSTER_OK)
+        p->status = restore(p, &error);
+    if (p->status == MUSTER_OK && meet(p) != 0)
+        p->status = MUSTER_E_FAULT;
+    while (p->status == MUSTER_OK && p->last + 1 < p->steps)
+        p->status = one_step(p, p->last + 1, &error);
+    if (p->status != MUSTER_OK)
+        complain(p, &error);
+    if (p->status != MUSTER_OK && p->status != MUSTER_PREEMPTED)
+        code = 1;
+    if (p->manager == NULL)
+        return code;
+    list(p);
+    restart_code = muster_node_restart_code(muster_manager_node(p->manager));
+    if (muster_manager_close(&p->manager, code, &error) == MUSTER_PREEMPTED && code == 0)
+        return restart_code;
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *rank = getenv("MUSTER_RANK"), *size = getenv("MUSTER_WORLD_SIZE");
+    int code;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (!take(argv[i], argv[i + 1]))
+            return 2;
+    program.rank = rank != NULL ? atoi(rank) : 0;
+    program.world_size = size != NULL ? atoi(size) : 1;
+    if (muster_state_create(&program.state, NULL) != MUSTER_OK ||
+        muster_state_add_i64(program.state, "value", &program.value, NULL) != MUSTER_OK)
+        return 2;
+    code = run(&program);
+    printf("trainer: rank=%d resumed=%" PRId64 " last=%" PRId64 " status=%s\n", program.rank,
+           program.resumed, program.last, muster_status_name(program.status));
+    muster_state_destroy(&program.state);
+    words_allreduce_close(&program.all);
+    return code;
+}
