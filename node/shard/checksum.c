@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef MUSTER_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h>
+#else
 #include <xxhash.h>
+#endif
 
 struct checksum {
     XXH3_state_t *state;
@@ -55,15 +59,31 @@ void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_S
 {
     static const char digits[] = "0123456789abcdef";
     const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
+    unsigned char bytes[CHECKSUM_RAW_BYTES];
+
+    checksum_bytes(sum, bytes);
+    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        ret_text[prefix + 2 * i] = digits[bytes[i] >> 4];
+        ret_text[prefix + 2 * i + 1] = digits[bytes[i] & 15];
+    }
+    ret_text[prefix + 2 * sizeof bytes] = '\0';
+}
+
+void checksum_bytes(const struct checksum *sum, unsigned char ret_sum[CHECKSUM_RAW_BYTES])
+{
     XXH128_canonical_t bytes;
 
     XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(sum->state));
-    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
-    for (size_t i = 0; i < sizeof bytes.digest; i++) {
-        ret_text[prefix + 2 * i] = digits[bytes.digest[i] >> 4];
-        ret_text[prefix + 2 * i + 1] = digits[bytes.digest[i] & 15];
-    }
-    ret_text[prefix + 2 * sizeof bytes.digest] = '\0';
+    memcpy(ret_sum, bytes.digest, sizeof bytes.digest);
+}
+
+void checksum_raw(const void *data, size_t size, unsigned char ret_sum[CHECKSUM_RAW_BYTES])
+{
+    XXH128_canonical_t bytes;
+
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits(size > 0 ? data : "", size));
+    memcpy(ret_sum, bytes.digest, sizeof bytes.digest);
 }
 
 /* Returns 0 or an errno value. */

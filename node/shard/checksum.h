@@ -21,6 +21,12 @@ void checksum_update(struct checksum *sum, const void *data, size_t size);
 /* The sum of all so far; more may follow. */
 void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_SIZE]);
 
+/* As it is: the canonical bytes without prefix and digits. */
+#define CHECKSUM_RAW_BYTES 16
+void checksum_bytes(const struct checksum *sum, unsigned char ret_sum[CHECKSUM_RAW_BYTES]);
+/* The same of one block of memory. */
+void checksum_raw(const void *data, size_t size, unsigned char ret_sum[CHECKSUM_RAW_BYTES]);
+
 /* Reads a file from its beginning to its end, FS_CHUNK_BYTES at a time. path is for errors only.
  * E_IO, E_NOMEM. */
 enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,

@@ -1,9 +1,12 @@
 /* safetensors_header - see safetensors_header.h. */
 #include "node/shard/safetensors_header.h"
 
+#include "node/shard/sums.h"
 #include "schema/error.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,28 +36,34 @@ static int by_width_then_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static json_t *item_json(const struct state_item *item, uint64_t begin)
+static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t dim_count,
+                          uint64_t begin, uint64_t bytes)
 {
     json_t *shape = json_array();
 
-    for (size_t i = 0; i < item->dim_count; i++)
-        json_array_append_new(shape, json_integer(item->shape[i]));
-    if (json_array_size(shape) != item->dim_count) { /* no memory on the way */
+    for (size_t i = 0; i < dim_count; i++)
+        json_array_append_new(shape, json_integer(dims[i]));
+    if (json_array_size(shape) != dim_count) { /* no memory on the way */
         json_decref(shape);
         return NULL;
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", state_dtype_name(item->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + item->size_bytes));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", state_dtype_name(dtype), "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes));
 }
 
 /* The facts, and the names of the blobs: another reader sees them as U8 tensors. */
-static json_t *metadata_json(const struct state_item *const *order, size_t count,
+static json_t *metadata_json(const struct safetensors_layout *layout, size_t count,
                              const struct safetensors_fact *facts, size_t fact_count)
 {
+    const struct state_item *const *order = layout->order;
     json_t *metadata = json_object();
     json_t *blobs = json_array();
     char *text;
+    char number[24];
     int failed = 0;
+
+    snprintf(number, sizeof number, "%" PRIu64, layout->piece_bytes);
+    failed |= json_object_set_new(metadata, SUMS_FACT, json_string(number));
 
     for (size_t i = 0; i < fact_count; i++)
         failed |= json_object_set_new(metadata, facts[i].key, json_string(facts[i].text));
@@ -73,19 +82,28 @@ static json_t *metadata_json(const struct state_item *const *order, size_t count
     return NULL;
 }
 
-static char *header_json(const struct muster_state *state, const struct state_item *const *order,
+static char *header_json(const struct muster_state *state, const struct safetensors_layout *layout,
                          const struct safetensors_fact *facts, size_t fact_count)
 {
+    const int64_t table_shape[1] = {(int64_t)layout->table_bytes};
     json_t *root = json_object();
     uint64_t begin = 0;
     char *text = NULL;
     int failed = json_object_set_new(root, METADATA_KEY,
-                                     metadata_json(order, state->count, facts, fact_count));
+                                     metadata_json(layout, state->count, facts, fact_count));
 
     for (size_t i = 0; i < state->count && failed == 0; i++) {
-        failed = json_object_set_new(root, order[i]->name, item_json(order[i], begin));
-        begin += order[i]->size_bytes;
+        const struct state_item *item = layout->order[i];
+
+        failed = json_object_set_new(
+            root, item->name,
+            range_json(item->dtype, item->shape, item->dim_count, begin, item->size_bytes));
+        begin += item->size_bytes;
     }
+    if (failed == 0)
+        failed = json_object_set_new(
+            root, SUMS_NAME,
+            range_json(STATE_DTYPE_U8, table_shape, 1, begin, layout->table_bytes));
     if (failed == 0)
         text = json_dumps(root, JSON_COMPACT); /* in the order of insertion */
     json_decref(root);
@@ -108,39 +126,54 @@ static char *frame_header(const char *json, size_t *ret_size)
     return header;
 }
 
-enum muster_status
-safetensors_header_render(const struct muster_state *state, const struct safetensors_fact *facts,
-                          size_t fact_count, const struct state_item ***ret_order,
-                          char **ret_header, size_t *ret_size, struct muster_error *err)
+static void lay_out(const struct muster_state *state, struct safetensors_layout *layout)
 {
-    const struct state_item **order = calloc(state->count + 1, sizeof *order);
-    char *json;
-    char *header;
+    uint64_t sums = 0;
 
-    if (order == NULL)
-        return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
     for (size_t i = 0; i < state->count; i++)
-        order[i] = &state->items[i];
-    qsort(order, state->count, sizeof *order, by_width_then_name);
-    json = header_json(state, order, facts, fact_count);
-    header = json == NULL ? NULL : frame_header(json, ret_size);
+        layout->order[i] = &state->items[i];
+    qsort(layout->order, state->count, sizeof *layout->order, by_width_then_name);
+    layout->piece_bytes = sums_piece_bytes(state->size_bytes);
+    for (size_t i = 0; i < state->count; i++)
+        sums += sums_count(state->items[i].size_bytes, layout->piece_bytes);
+    layout->table_bytes = (size_t)sums * CHECKSUM_RAW_BYTES + SUMS_TAIL_BYTES;
+}
+
+void safetensors_layout_clear(struct safetensors_layout *layout)
+{
+    free(layout->order);
+    free(layout->header);
+    *layout = (struct safetensors_layout){0};
+}
+
+enum muster_status safetensors_layout_make(const struct muster_state *state,
+                                           const struct safetensors_fact *facts, size_t fact_count,
+                                           struct safetensors_layout *ret_layout,
+                                           struct muster_error *err)
+{
+    struct safetensors_layout layout = {.order = calloc(state->count + 1, sizeof *layout.order)};
+    char *json;
+
+    if (layout.order == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
+    lay_out(state, &layout);
+    json = header_json(state, &layout, facts, fact_count);
+    layout.header = json == NULL ? NULL : frame_header(json, &layout.header_size);
     free(json);
-    if (header == NULL) {
-        free(order);
+    if (layout.header == NULL) {
+        safetensors_layout_clear(&layout);
         return error_set(
             err, MUSTER_E_NOMEM,
             "the header of a shard could not be made: no memory, or a fact is not UTF-8");
     }
-    if (*ret_size > SAFETENSORS_HEADER_MAX) {
-        free(order);
-        free(header);
+    if (layout.header_size > SAFETENSORS_HEADER_MAX) {
+        safetensors_layout_clear(&layout);
         return error_set(err, MUSTER_E_ARGUMENT,
                          "the header of a shard would have over %d bytes; use fewer entries or "
                          "shorter names",
                          SAFETENSORS_HEADER_MAX);
     }
-    *ret_order = order;
-    *ret_header = header;
+    *ret_layout = layout;
     return MUSTER_OK;
 }
 

@@ -5,7 +5,8 @@
  *  "data_offsets": [begin, end]}, …}, offsets counted from the end of the header.
  *
  * Written here: widest element type first, then by name, N a multiple of 8, so that every tensor is
- * aligned to its element; read here: any order in the JSON, but the ranges must tile the data. */
+ * aligned to its element, and behind all of them the table of sums (sums.h); read here: any order in
+ * the JSON, but the ranges must tile the data. */
 #ifndef NODE_SHARD_SAFETENSORS_HEADER_H
 #define NODE_SHARD_SAFETENSORS_HEADER_H
 
@@ -30,13 +31,21 @@ struct safetensors_tensor {
 
 struct safetensors_index; /* a parsed header */
 
-/* The entries of a state in the order in which their bytes are written, and the header for that
- * order, length prefix and padding included. Both returned owned, free with free().
+struct safetensors_layout {
+    const struct state_item **order; /* the entries, as their bytes are written */
+    char *header;                    /* for that order, length prefix and padding included */
+    size_t header_size;
+    uint64_t piece_bytes; /* of the table of sums that follows the entries, see sums.h */
+    size_t table_bytes;
+};
+
+/* Where everything goes in a state's file. Returned owned: safetensors_layout_clear.
  * E_NOMEM; E_ARGUMENT: over SAFETENSORS_HEADER_MAX, or a fact is not UTF-8. */
-enum muster_status
-safetensors_header_render(const struct muster_state *state, const struct safetensors_fact *facts,
-                          size_t fact_count, const struct state_item ***ret_order,
-                          char **ret_header, size_t *ret_size, struct muster_error *err);
+enum muster_status safetensors_layout_make(const struct muster_state *state,
+                                           const struct safetensors_fact *facts, size_t fact_count,
+                                           struct safetensors_layout *ret_layout,
+                                           struct muster_error *err);
+void safetensors_layout_clear(struct safetensors_layout *layout); /* idempotent */
 
 /* Parses N bytes of hostile JSON before data_bytes of data. Returned owned.
  * E_CORRUPT: not JSON, a name twice, a bad type, shape or range, ranges that overlap, leave a hole

@@ -115,7 +115,7 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
     fill_facts(facts, texts, list);
     status = fs_path(path, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
-        status = safetensors_save(path, state, list, FACT_COUNT, &bytes, checksum, err);
+        status = safetensors_save(path, state, list, FACT_COUNT, NULL, &bytes, checksum, err);
     if (status != MUSTER_OK)
         return status; /* nothing of ours is there */
     status = fs_sync_dir(round_dir, err);

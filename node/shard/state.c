@@ -1,6 +1,7 @@
 /* state - see state.h. */
 #include "node/shard/state.h"
 
+#include "node/shard/sums.h"
 #include "schema/error.h"
 
 #include <stdio.h>
@@ -105,7 +106,7 @@ const char *state_name_problem(const char *name)
         return "is empty";
     if (strlen(name) > STATE_NAME_MAX)
         return "is longer than 255 bytes";
-    if (strcmp(name, "__metadata__") == 0)
+    if (strcmp(name, "__metadata__") == 0 || strcmp(name, SUMS_NAME) == 0)
         return "is taken by the file format";
     while (*s != '\0') {
         size_t length = utf8_length(s);

@@ -59,7 +59,7 @@ static void save_and_restore(const struct safetensors_index *index, uint64_t dat
 
     fill(memory, (size_t)data_bytes, 3);
     memcpy(wanted, memory, (size_t)data_bytes);
-    must(safetensors_save(path, state, &fact, 1, &bytes, checksum, &err) == MUSTER_OK);
+    must(safetensors_save(path, state, &fact, 1, NULL, &bytes, checksum, &err) == MUSTER_OK);
     memset(memory, 0, (size_t)data_bytes);
     must(safetensors_restore(path, bytes, checksum, state, &err) == MUSTER_OK);
     must(memcmp(memory, wanted, (size_t)data_bytes) == 0);

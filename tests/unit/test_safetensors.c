@@ -131,7 +131,7 @@ static int drop(void **state)
 
 static enum muster_status save(struct fixture *f, struct muster_error *err)
 {
-    return safetensors_save(f->path, f->state, facts, 2, &f->bytes, f->checksum, err);
+    return safetensors_save(f->path, f->state, facts, 2, NULL, &f->bytes, f->checksum, err);
 }
 
 static enum muster_status restore(struct fixture *f, struct muster_error *err)
@@ -153,11 +153,21 @@ static void put_file(struct fixture *f, uint64_t length, const char *json, size_
     assert_int_equal(checksum_file(f->path, &f->bytes, f->checksum, NULL), MUSTER_OK);
 }
 
+static void assert_sum_is(const char *at, const void *data, size_t size)
+{
+    unsigned char sum[CHECKSUM_RAW_BYTES];
+
+    checksum_raw(data, size, sum);
+    assert_memory_equal(at, sum, sizeof sum);
+}
+
 static void bytes_of_a_small_state_are_exactly_these(void **state)
 {
-    static const char header[] = "{\"__metadata__\":{\"job\":\"w\xc3\xb6rds\",\"step\":\"7\"},"
-                                 "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
-                                 "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}";
+    static const char header[] =
+        "{\"__metadata__\":{\"muster_sums\":\"1048576\",\"job\":\"w\xc3\xb6rds\",\"step\":\"7\"},"
+        "\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+        "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]},"
+        "\"muster.sums\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[16,80]}}";
     static const int64_t shape[1] = {2};
     struct fixture *f = *state;
     float w[2] = {1.0f, -2.0f};
@@ -178,9 +188,13 @@ static void bytes_of_a_small_state_are_exactly_these(void **state)
     assert_memory_equal(bytes + 8, header, sizeof header - 1);
     for (size_t i = sizeof header - 1; i < length; i++)
         assert_int_equal(bytes[8 + i], ' ');
-    assert_int_equal(size, 8 + length + 16);
+    assert_int_equal(size, 8 + length + 16 + 64);
     assert_memory_equal(bytes + 8 + length, "\x08\x07\x06\x05\x04\x03\x02\x01", 8);
     assert_memory_equal(bytes + 8 + length + 8, w, 8);
+    assert_sum_is(bytes + 8 + length + 16, &f->count, 8); /* of each tensor in their order ... */
+    assert_sum_is(bytes + 8 + length + 32, w, 8);
+    assert_sum_is(bytes + 8 + length + 48, bytes, 8 + length);           /* ... of the header ... */
+    assert_sum_is(bytes + 8 + length + 64, bytes + 8 + length + 16, 48); /* ... of the sums */
     free(bytes);
 }
 
@@ -234,7 +248,7 @@ static void every_tensor_lies_aligned_and_without_a_hole(void **state)
     memcpy(&length, bytes, 8);
     assert_int_equal(safetensors_index_parse(bytes + 8, length, size - 8 - length, &index, NULL),
                      MUSTER_OK);
-    assert_int_equal(safetensors_index_count(index), muster_state_count(f->state));
+    assert_int_equal(safetensors_index_count(index), muster_state_count(f->state) + 1); /* sums */
     for (size_t i = 0; i < safetensors_index_count(index); i++) {
         const struct safetensors_tensor *tensor = safetensors_index_tensor(index, i);
 
@@ -278,6 +292,51 @@ static void every_flipped_byte_is_found_and_reaches_no_memory(void **state)
     assert_true(is_filled(f, 0xee));
     assert_int_equal(restore(f, NULL), MUSTER_OK);
     assert_false(is_filled(f, 0xee));
+}
+
+/* The place of each class of bytes, and what the error calls it. */
+static void damage_is_named_by_what_it_is_in(void **state)
+{
+    static const int64_t shape[1] = {3};
+    struct fixture *f = *state;
+    float a[3] = {1, 2, 3};
+    float b[3] = {4, 5, 6};
+    char *bytes;
+    uint64_t length;
+    size_t size;
+
+    assert_int_equal(muster_state_add_tensor(f->state, "a", MUSTER_DTYPE_F32, shape, 1, a, NULL),
+                     0);
+    assert_int_equal(muster_state_add_tensor(f->state, "b", MUSTER_DTYPE_F32, shape, 1, b, NULL),
+                     0);
+    assert_int_equal(save(f, NULL), MUSTER_OK);
+    bytes = scratch_read(f->path, &size);
+    memcpy(&length, bytes, 8);
+    free(bytes);
+    const struct {
+        uint64_t byte;
+        const char *words;
+    } rows[] = {
+        {0, "in its header"},
+        {7, "in its header"},
+        {8, "in its header"},
+        {8 + 20, "in its header"},
+        {8 + length, "in tensor \"a\""},
+        {8 + length + 11, "in tensor \"a\""},
+        {8 + length + 12, "in tensor \"b\" (from its byte 0 on)"},
+        {8 + length + 24, "in its table of checksums"},
+        {size - 1, "in its table of checksums"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct muster_error err = {0};
+
+        scratch_flip_bit(f->path, rows[i].byte, 1);
+        assert_int_equal(restore(f, &err), MUSTER_E_CORRUPT);
+        if (strstr(err.text, rows[i].words) == NULL || strstr(err.text, f->path) == NULL)
+            fail_msg("byte %d: %s", (int)rows[i].byte, err.text);
+        scratch_flip_bit(f->path, rows[i].byte, 1);
+    }
+    assert_int_equal(restore(f, NULL), MUSTER_OK);
 }
 
 static void every_cut_is_found_and_reaches_no_memory(void **state)
@@ -584,6 +643,7 @@ int main(void)
         T(every_tensor_lies_aligned_and_without_a_hole),
         T(empty_state_makes_a_file_that_restores),
         T(every_flipped_byte_is_found_and_reaches_no_memory),
+        T(damage_is_named_by_what_it_is_in),
         T(every_cut_is_found_and_reaches_no_memory),
         T(entry_that_differs_is_named_and_nothing_is_restored),
         T(blob_of_another_size_is_refused),

@@ -93,6 +93,7 @@ static void name_must_be_short_plain_utf8(void **state)
         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x9a\x80", true},
         {"", false},
         {"__metadata__", false},
+        {"muster.sums", false},
         {"__metadata", true},
         {"a\nb", false},
         {"a\x7f", false},

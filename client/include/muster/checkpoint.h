@@ -49,7 +49,7 @@ MUSTER_API void muster_state_destroy(muster_state_t **state);
 
 /* Adds one entry. Copies name and shape; borrows the data until the entry is removed or the state
  * destroyed. A name is 1 to 255 bytes of UTF-8 without control characters, used once in a state;
- * "__metadata__" is taken by the file format.
+ * "__metadata__" and "muster.sums" are taken by the file format.
  *
  * A tensor is dense and row-major (C order), native (little-endian) byte order; dim_count 0 is a
  * single element; a dimension may be 0, and then data may be NULL. A blob is opaque bytes. Its size

@@ -1,0 +1,173 @@
+/* hasher - see hasher.h. */
+#include "node/shard/hasher.h"
+
+#include "node/shard/fs.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* The thread is woken for so much at a time: a wake costs as much as some 100 KiB of hashing. */
+#define WAKE_BYTES ((uint64_t)4 * FS_CHUNK_BYTES)
+
+struct hasher {
+    struct checksum *sum;
+    pthread_t thread;
+    bool started;
+    atomic_bool give_up;
+    pthread_mutex_t mutex; /* the rest */
+    pthread_cond_t more, done;
+    bool stop;
+    bool sleeps;             /* the thread, until there is enough to do */
+    bool wanted;             /* somebody waits for what there is, however little */
+    uint64_t behind_bytes;   /* pushed since the last wake */
+    uint64_t pushed, hashed; /* counts; at most HASHER_AHEAD_MAX apart */
+    struct hasher_entry entries[HASHER_AHEAD_MAX];
+};
+
+/* Both sums in one pass over each piece, so that the second finds it in the cache. */
+static void hash(struct hasher *hasher, const struct hasher_entry *entry)
+{
+    const unsigned char *at = entry->data;
+    unsigned char *sum = entry->ret_sums;
+    uint64_t piece = entry->ret_sums != NULL ? entry->piece_bytes : FS_CHUNK_BYTES;
+
+    for (uint64_t left = entry->size; left > 0 && !atomic_load(&hasher->give_up);) {
+        size_t n = left < piece ? (size_t)left : (size_t)piece;
+
+        checksum_update(hasher->sum, at, n);
+        if (sum != NULL) {
+            checksum_raw(at, n, sum);
+            sum += CHECKSUM_RAW_BYTES;
+        }
+        at += n;
+        left -= n;
+    }
+}
+
+/* Under the mutex. */
+static void sleep_until_woken(struct hasher *hasher)
+{
+    hasher->sleeps = true;
+    while (hasher->sleeps && !hasher->stop)
+        pthread_cond_wait(&hasher->more, &hasher->mutex);
+    hasher->sleeps = false;
+}
+
+static void wake(struct hasher *hasher)
+{
+    if (!hasher->sleeps)
+        return;
+    hasher->sleeps = false;
+    pthread_cond_signal(&hasher->more);
+}
+
+/* Waits until at most `behind` entries are not hashed. */
+static void wait_for(struct hasher *hasher, uint64_t behind)
+{
+    hasher->wanted = true;
+    while (hasher->started && hasher->pushed - hasher->hashed > behind) {
+        wake(hasher);
+        pthread_cond_wait(&hasher->done, &hasher->mutex);
+    }
+    hasher->wanted = false;
+}
+
+static void *run(void *arg)
+{
+    struct hasher *hasher = arg;
+
+    pthread_mutex_lock(&hasher->mutex);
+    while (!hasher->stop || hasher->hashed < hasher->pushed) {
+        struct hasher_entry entry;
+
+        if (hasher->hashed == hasher->pushed) {
+            sleep_until_woken(hasher);
+            continue;
+        }
+        entry = hasher->entries[hasher->hashed % HASHER_AHEAD_MAX];
+        pthread_mutex_unlock(&hasher->mutex);
+        hash(hasher, &entry);
+        pthread_mutex_lock(&hasher->mutex);
+        hasher->hashed++;
+        if (hasher->wanted)
+            pthread_cond_signal(&hasher->done);
+    }
+    pthread_mutex_unlock(&hasher->mutex);
+    return NULL;
+}
+
+struct hasher *hasher_create(void)
+{
+    struct hasher *hasher = calloc(1, sizeof *hasher);
+    sigset_t all, before;
+
+    if (hasher == NULL)
+        return NULL;
+    hasher->sum = checksum_create();
+    if (hasher->sum == NULL) {
+        free(hasher);
+        return NULL;
+    }
+    pthread_mutex_init(&hasher->mutex, NULL);
+    pthread_cond_init(&hasher->more, NULL);
+    pthread_cond_init(&hasher->done, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    hasher->started = pthread_create(&hasher->thread, NULL, run, hasher) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return hasher;
+}
+
+void hasher_destroy(struct hasher **hasher)
+{
+    struct hasher *h = hasher != NULL ? *hasher : NULL;
+
+    if (h == NULL)
+        return;
+    *hasher = NULL;
+    atomic_store(&h->give_up, true);
+    pthread_mutex_lock(&h->mutex);
+    h->stop = true;
+    pthread_cond_signal(&h->more);
+    pthread_mutex_unlock(&h->mutex);
+    if (h->started)
+        pthread_join(h->thread, NULL);
+    pthread_cond_destroy(&h->more);
+    pthread_cond_destroy(&h->done);
+    pthread_mutex_destroy(&h->mutex);
+    checksum_destroy(&h->sum);
+    free(h);
+}
+
+void hasher_push(struct hasher *hasher, const struct hasher_entry *entry)
+{
+    if (!hasher->started) {
+        hash(hasher, entry);
+        return;
+    }
+    pthread_mutex_lock(&hasher->mutex);
+    if (hasher->pushed - hasher->hashed >= HASHER_AHEAD_MAX)
+        wait_for(hasher, HASHER_AHEAD_MAX - 1);
+    hasher->entries[hasher->pushed % HASHER_AHEAD_MAX] = *entry;
+    hasher->pushed++;
+    hasher->behind_bytes += entry->size;
+    if (hasher->behind_bytes >= WAKE_BYTES) {
+        hasher->behind_bytes = 0;
+        wake(hasher);
+    }
+    pthread_mutex_unlock(&hasher->mutex);
+}
+
+void hasher_wait(struct hasher *hasher)
+{
+    pthread_mutex_lock(&hasher->mutex);
+    wait_for(hasher, 0);
+    pthread_mutex_unlock(&hasher->mutex);
+}
+
+void hasher_text(struct hasher *hasher, char ret_text[MANIFEST_CHECKSUM_SIZE])
+{
+    checksum_text(hasher->sum, ret_text);
+}

@@ -1,0 +1,249 @@
+/* safetensors_restore - a state read back from one file; see safetensors.h. */
+#include "node/shard/safetensors.h"
+
+#include "node/shard/fs.h"
+#include "node/shard/hasher.h"
+#include "node/shard/safetensors_file.h"
+#include "node/shard/sums.h"
+#include "schema/error.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OVERWRITTEN "the state is partly overwritten: do not train on it, restore again"
+#define UNTOUCHED "nothing was restored"
+
+/* A ring that is used for what the state does not have: as many as may wait to be hashed, and one. */
+#define SKIP_BUFFERS (HASHER_AHEAD_MAX + 1)
+
+/* --- damage -------------------------------------------------------------------------------- */
+
+static enum muster_status damaged(struct safetensors_file *file, const char *found,
+                                  const char *checksum, const char *so, struct muster_error *err)
+{
+    char where[STATE_NAME_MAX + 64];
+
+    safetensors_file_find_damage(file, where, sizeof where);
+    return error_set(err, MUSTER_E_CORRUPT,
+                     "%.500s is damaged%s: its checksum is %s, %s was saved; %s", file->path, where,
+                     found, checksum, so);
+}
+
+static enum muster_status check_size(const struct safetensors_file *file, uint64_t bytes,
+                                     struct muster_error *err)
+{
+    if (file->size == bytes)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_CORRUPT,
+                     "%.600s has %llu bytes, %llu were saved: it was %s; " UNTOUCHED, file->path,
+                     (unsigned long long)file->size, (unsigned long long)bytes,
+                     file->size < bytes ? "cut" : "added to");
+}
+
+/* All of the file against its checksum, before any of it is used. */
+static enum muster_status verify(struct safetensors_file *file, const char *checksum,
+                                 struct muster_error *err)
+{
+    char found[MANIFEST_CHECKSUM_SIZE];
+    uint64_t bytes = 0;
+    enum muster_status status = checksum_fd(file->fd, file->path, &bytes, found, err);
+
+    if (status == MUSTER_OK && strcmp(found, checksum) != 0)
+        return damaged(file, found, checksum, UNTOUCHED, err);
+    return status;
+}
+
+/* --- what goes where ----------------------------------------------------------------------- */
+
+static enum muster_status match_one(const struct state_item *item,
+                                    const struct safetensors_tensor *tensor,
+                                    struct muster_error *err)
+{
+    char wanted[256];
+    char found[256];
+
+    if (item->dtype == tensor->dtype && item->dim_count == tensor->dim_count &&
+        memcmp(item->shape, tensor->shape, item->dim_count * sizeof *item->shape) == 0)
+        return MUSTER_OK;
+    state_shape_text(item->dtype, item->shape, item->dim_count, wanted, sizeof wanted);
+    state_shape_text(tensor->dtype, tensor->shape, tensor->dim_count, found, sizeof found);
+    return error_set(err, MUSTER_E_RESTORE,
+                     "tensor \"%s\" is %s in the file and %s in this program; " UNTOUCHED,
+                     item->name, found, wanted);
+}
+
+/* targets[i]: the entry of the state that the i-th tensor of the file goes to, or NULL. */
+static enum muster_status match(const struct safetensors_index *index,
+                                const struct muster_state *state, const struct state_item **targets,
+                                struct muster_error *err)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < safetensors_index_count(index); i++) {
+        const struct safetensors_tensor *tensor = safetensors_index_tensor(index, i);
+        enum muster_status status;
+
+        targets[i] = state_find(state, tensor->name);
+        if (targets[i] == NULL)
+            continue;
+        status = match_one(targets[i], tensor, err);
+        if (status != MUSTER_OK)
+            return status;
+        found++;
+    }
+    if (found == state->count) /* names are unique on both sides */
+        return MUSTER_OK;
+    for (size_t k = 0; k < state->count; k++) {
+        const struct state_item *item = &state->items[k];
+        bool there = false;
+
+        for (size_t i = 0; i < safetensors_index_count(index) && !there; i++)
+            there = targets[i] != NULL && targets[i] == item;
+        if (!there)
+            return error_set(err, MUSTER_E_RESTORE, "tensor \"%s\" is not in the file; " UNTOUCHED,
+                             item->name);
+    }
+    return MUSTER_OK;
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+struct in {
+    const struct safetensors_file *file;
+    struct hasher *hasher;
+    char *skip; /* SKIP_BUFFERS * FS_CHUNK_BYTES; NULL: the state has all that the file has */
+    size_t skipped;
+};
+
+/* Reads one tensor into the user's memory, or, with to NULL, only past the checksum. */
+static int read_tensor(struct in *in, const struct safetensors_tensor *tensor, char *to)
+{
+    uint64_t offset = in->file->header_size + tensor->begin;
+    uint64_t size = tensor->end - tensor->begin;
+
+    while (size > 0) {
+        size_t n = size < FS_CHUNK_BYTES ? (size_t)size : FS_CHUNK_BYTES;
+        char *into =
+            to != NULL ? to : in->skip + in->skipped++ % SKIP_BUFFERS * (size_t)FS_CHUNK_BYTES;
+        int code = fs_pread_all(in->file->fd, into, n, offset);
+
+        if (code != 0)
+            return code;
+        hasher_push(in->hasher, &(struct hasher_entry){.data = into, .size = n});
+        offset += n;
+        size -= n;
+        if (to != NULL)
+            to += n;
+    }
+    return 0;
+}
+
+static bool skips_anything(const struct safetensors_index *index,
+                           const struct state_item *const *targets)
+{
+    for (size_t i = 0; i < safetensors_index_count(index); i++)
+        if (targets[i] == NULL)
+            return true;
+    return false;
+}
+
+static enum muster_status read_all(struct safetensors_file *file,
+                                   const struct state_item *const *targets, const char *checksum,
+                                   struct muster_error *err)
+{
+    struct in in = {.file = file, .hasher = hasher_create()};
+    char found[MANIFEST_CHECKSUM_SIZE];
+    bool skips = skips_anything(file->index, targets);
+    int code = 0;
+
+    if (skips)
+        in.skip = malloc(SKIP_BUFFERS * (size_t)FS_CHUNK_BYTES);
+    if (in.hasher == NULL || (skips && in.skip == NULL)) {
+        hasher_destroy(&in.hasher);
+        free(in.skip);
+        return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s", file->path);
+    }
+    hasher_push(in.hasher, &(struct hasher_entry){.data = file->header, .size = file->header_size});
+    for (size_t i = 0; i < safetensors_index_count(file->index) && code == 0; i++)
+        code = read_tensor(&in, safetensors_index_tensor(file->index, i),
+                           targets[i] == NULL ? NULL : targets[i]->data);
+    hasher_wait(in.hasher);
+    hasher_text(in.hasher, found);
+    hasher_destroy(&in.hasher);
+    free(in.skip);
+    if (code == 0 && strcmp(found, checksum) == 0)
+        return MUSTER_OK;
+    if (code == 0)
+        return damaged(file, found, checksum, OVERWRITTEN, err);
+    return error_set_code(err, MUSTER_E_CORRUPT, code > 0 ? code : 0,
+                          "%.600s %s while it was restored; " OVERWRITTEN, file->path,
+                          code > 0 ? "could not be read" : "became shorter");
+}
+
+/* The header, and what goes where: all that can be wrong without a look at the data. */
+static enum muster_status prepare(struct safetensors_file *file, const struct muster_state *state,
+                                  const struct state_item ***ret_targets, struct muster_error *err)
+{
+    struct muster_error inner = {.status = MUSTER_OK};
+    const struct state_item **targets;
+    enum muster_status status =
+        file->index != NULL ? MUSTER_OK : safetensors_file_read_header(file, err);
+
+    if (status == MUSTER_OK)
+        status = safetensors_file_read_sums(file, err); /* so the header is known to be whole */
+    if (status != MUSTER_OK)
+        return status;
+    targets = calloc(safetensors_index_count(file->index) + 1, sizeof *targets);
+    if (targets == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s", file->path);
+    status = match(file->index, state, targets, &inner);
+    if (status != MUSTER_OK) {
+        free(targets);
+        return error_set(err, status, "%.500s: %.500s", file->path, inner.text);
+    }
+    *ret_targets = targets;
+    return MUSTER_OK;
+}
+
+static enum muster_status restore_opened(struct safetensors_file *file, const char *checksum,
+                                         const struct muster_state *state, struct muster_error *err)
+{
+    const struct state_item **targets = NULL;
+    bool small = file->size <= SAFETENSORS_VERIFY_FIRST_BYTES;
+    enum muster_status status = small ? verify(file, checksum, err) : MUSTER_OK;
+
+    if (status != MUSTER_OK)
+        return status;
+    status = prepare(file, state, &targets, err);
+    if (status != MUSTER_OK) { /* a name that damage made another's is damage */
+        struct muster_error damage;
+        enum muster_status whole =
+            small || status == MUSTER_E_NOMEM ? MUSTER_OK : verify(file, checksum, &damage);
+
+        if (whole == MUSTER_OK)
+            return status;
+        if (err != NULL)
+            *err = damage;
+        return whole;
+    }
+    posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
+    status = read_all(file, targets, checksum, err);
+    free(targets);
+    return status;
+}
+
+enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
+                                       const struct muster_state *state, struct muster_error *err)
+{
+    struct safetensors_file file;
+    enum muster_status status = safetensors_file_open(path, &file, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    status = check_size(&file, bytes, err);
+    if (status == MUSTER_OK)
+        status = restore_opened(&file, checksum, state, err);
+    safetensors_file_close(&file);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* What a save and a restore of a state cost beside a plain write + fsync and a plain read of as many
+ * bytes, by one process, on the same disk, in the same run: interleaved, medians, and memory over what
+ * the state itself has. One JSON object on stdout. Sizes in MiB may be given; the files go to $TMPDIR,
+ * else to the build's folder. Warm: the file is in the page cache; cold: it was dropped from it. */
+#include "node/shard/fs.h"
+#include "node/shard/safetensors.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS_MAX 9
+#define TENSORS 16
+#define MIB ((uint64_t)1 << 20)
+
+enum what { PLAIN_WRITE, SAVE, READ_WARM, RESTORE_WARM, READ_COLD, RESTORE_COLD, WHAT_COUNT };
+
+struct bench {
+    char plain[FS_PATH_MAX], shard[FS_PATH_MAX];
+    uint64_t size;
+    char *memory;
+    struct muster_state *state;
+    uint64_t bytes; /* of the shard */
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    double seconds[WHAT_COUNT][ROUNDS_MAX];
+    long overhead_kib[WHAT_COUNT]; /* the most */
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench_save: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static long status_kib(const char *key)
+{
+    char line[256];
+    long kib = -1;
+    FILE *file = fopen("/proc/self/status", "re");
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            kib = strtol(line + strlen(key) + 1, NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    return kib;
+}
+
+static void reset_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "we");
+
+    if (file == NULL || fputs("5", file) < 0 || fclose(file) != 0)
+        fail("cannot reset the peak of memory in use");
+}
+
+static void drop_from_cache(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+        fail("cannot drop a file from the cache");
+    close(fd);
+}
+
+static void plain_write(struct bench *b)
+{
+    int fd = open(b->plain, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        fail("cannot create the plain file");
+    for (uint64_t at = 0; at < b->size; at += MIB)
+        if (fs_write_all(fd, b->memory + at, MIB) != 0)
+            fail("cannot write the plain file");
+    if (fsync(fd) != 0 || close(fd) != 0)
+        fail("cannot write the plain file");
+}
+
+static void plain_read(struct bench *b)
+{
+    int fd = open(b->plain, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        fail("cannot open the plain file");
+    for (uint64_t at = 0; at < b->size; at += MIB)
+        if (fs_pread_all(fd, b->memory + at, MIB, at) != 0)
+            fail("cannot read the plain file");
+    close(fd);
+}
+
+static void save(struct bench *b)
+{
+    struct muster_error err;
+
+    if (safetensors_save(b->shard, b->state, NULL, 0, NULL, &b->bytes, b->checksum, &err) !=
+        MUSTER_OK)
+        fail(err.text);
+}
+
+static void restore(struct bench *b)
+{
+    struct muster_error err;
+
+    if (safetensors_restore(b->shard, b->bytes, b->checksum, b->state, &err) != MUSTER_OK)
+        fail(err.text);
+}
+
+static void measure(struct bench *b, enum what what, int round)
+{
+    static void (*const calls[])(struct bench *) = {plain_write, save,       plain_read,
+                                                    restore,     plain_read, restore};
+    double began;
+    long before, over;
+
+    if (what == READ_COLD)
+        drop_from_cache(b->plain);
+    if (what == RESTORE_COLD)
+        drop_from_cache(b->shard);
+    reset_peak();
+    before = status_kib("VmRSS:");
+    began = now_s();
+    calls[what](b);
+    b->seconds[what][round] = now_s() - began;
+    over = status_kib("VmHWM:") - before;
+    if (over > b->overhead_kib[what])
+        b->overhead_kib[what] = over;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static void fill(struct bench *b)
+{
+    uint64_t x = 88172645463325252U;
+
+    for (uint64_t i = 0; i < b->size / sizeof x; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        memcpy(b->memory + i * sizeof x, &x, sizeof x);
+    }
+}
+
+static void make(struct bench *b, uint64_t mib)
+{
+    struct muster_error err;
+    char name[32];
+
+    b->size = mib * MIB;
+    b->memory = aligned_alloc(4096, b->size);
+    if (b->memory == NULL || state_create(&b->state, &err) != MUSTER_OK)
+        fail("no memory for the state");
+    fill(b);
+    for (int i = 0; i < TENSORS; i++) {
+        struct state_item item = {.name = name,
+                                  .kind = STATE_KIND_TENSOR,
+                                  .dtype = STATE_DTYPE_F32,
+                                  .dim_count = 2,
+                                  .shape = {1024, (int64_t)(b->size / TENSORS / 4096)},
+                                  .data = b->memory + b->size / TENSORS * (uint64_t)i};
+
+        snprintf(name, sizeof name, "layer.%d.weight", i);
+        if (state_add(b->state, &item, &err) != MUSTER_OK)
+            fail(err.text);
+    }
+}
+
+static void print_side(struct bench *b, const char *name, enum what plain, enum what ours,
+                       int rounds)
+{
+    double ratios[ROUNDS_MAX], ratio, plain_s, ours_s;
+
+    for (int i = 0; i < rounds; i++) /* each beside its neighbour: the disk's pace changes */
+        ratios[i] = b->seconds[plain][i] / b->seconds[ours][i];
+    ratio = median(ratios, rounds); /* sorts */
+    plain_s = median(b->seconds[plain], rounds);
+    ours_s = median(b->seconds[ours], rounds);
+    printf("\"%s\": {\"plain_mib_s\": %.0f, \"muster_mib_s\": %.0f, \"ratio\": %.3f, "
+           "\"ratio_min\": %.3f, \"overhead_mib\": %.1f}",
+           name, (double)(b->size / MIB) / plain_s, (double)(b->size / MIB) / ours_s, ratio,
+           ratios[0], (double)b->overhead_kib[ours] / 1024);
+}
+
+static void run(const char *dir, uint64_t mib, int rounds, bool last)
+{
+    struct bench *b = calloc(1, sizeof *b);
+
+    if (b == NULL)
+        fail("no memory");
+    snprintf(b->plain, sizeof b->plain, "%s/muster-bench-%d.plain", dir, (int)getpid());
+    snprintf(b->shard, sizeof b->shard, "%s/muster-bench-%d.safetensors", dir, (int)getpid());
+    make(b, mib);
+    for (int round = -1; round < rounds; round++) { /* the first is not counted */
+        for (int what = 0; what < WHAT_COUNT; what++) {
+            int at = round < 0 ? 0 : round;
+            bool swap = round % 2 != 0; /* neither is always the one after the other */
+
+            measure(b, (enum what)(swap ? what ^ 1 : what), at);
+        }
+        unlink(b->plain);
+        unlink(b->shard);
+    }
+    printf("  {\"mib\": %" PRIu64 ", ", mib);
+    print_side(b, "save", PLAIN_WRITE, SAVE, rounds);
+    printf(", ");
+    print_side(b, "restore_warm", READ_WARM, RESTORE_WARM, rounds);
+    printf(", ");
+    print_side(b, "restore_cold", READ_COLD, RESTORE_COLD, rounds);
+    printf("}%s\n", last ? "" : ",");
+    fflush(stdout);
+    state_destroy(&b->state);
+    free(b->memory);
+    free(b);
+}
+
+int main(int argc, char **argv)
+{
+    static const uint64_t usual[] = {64, 1024, 4096};
+    const char *dir = getenv("TMPDIR") != NULL      ? getenv("TMPDIR")
+                      : getenv("BUILD_DIR") != NULL ? getenv("BUILD_DIR")
+                                                    : ".";
+    int count = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof usual[0]);
+
+    printf("{\"bench\": \"save\", \"sizes\": [\n");
+    for (int i = 0; i < count; i++) {
+        uint64_t mib = argc > 1 ? strtoull(argv[i + 1], NULL, 10) : usual[i];
+
+        run(dir, mib, mib < 512 ? 9 : mib < 2048 ? 5 : 3, i + 1 == count);
+    }
+    printf("]}\n");
+    return EXIT_SUCCESS;
+}

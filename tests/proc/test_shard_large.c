@@ -1,0 +1,213 @@
+/* Shards that are too large to be verified before they are restored: read once, found damaged behind. */
+#include "node/shard/checksum.h"
+#include "node/shard/safetensors.h"
+#include "tests/support/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TENSORS 3
+#define COUNT (5 * 1024 * 1024 / 4 + 11) /* a little over five pieces each */
+
+struct fixture {
+    char dir[SCRATCH_PATH_MAX], path[SCRATCH_PATH_MAX];
+    struct muster_state *state;
+    uint32_t *data[TENSORS];
+    uint64_t bytes;
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    uint64_t begin; /* of the data */
+};
+
+static void add(struct fixture *f, const char *name, enum state_dtype dtype, void *data)
+{
+    struct state_item item = {.name = name,
+                              .kind = STATE_KIND_TENSOR,
+                              .dtype = dtype,
+                              .dim_count = 1,
+                              .shape = {COUNT},
+                              .data = data};
+
+    assert_int_equal(state_add(f->state, &item, NULL), MUSTER_OK);
+}
+
+static void fill(struct fixture *f, uint32_t seed)
+{
+    for (size_t i = 0; i < TENSORS; i++)
+        for (uint32_t k = 0; k < COUNT; k++)
+            f->data[i][k] = seed == 0 ? 0xeeeeeeee : k * 2654435761U + seed + (uint32_t)i;
+}
+
+static bool is_untouched(const struct fixture *f)
+{
+    for (size_t i = 0; i < TENSORS; i++)
+        for (size_t k = 0; k < COUNT; k++)
+            if (f->data[i][k] != 0xeeeeeeee)
+                return false;
+    return true;
+}
+
+static int make(void **state)
+{
+    static const char *const names[TENSORS] = {"a", "b", "c"};
+    struct fixture *f = calloc(1, sizeof *f);
+    _Atomic uint64_t progress = 0;
+    struct muster_error err = {0};
+    uint64_t length;
+    char *bytes;
+
+    assert_non_null(f);
+    scratch_make(f->dir);
+    snprintf(f->path, sizeof f->path, "%s", scratch_path(f->dir, "shard"));
+    assert_int_equal(state_create(&f->state, NULL), MUSTER_OK);
+    for (size_t i = 0; i < TENSORS; i++) {
+        f->data[i] = malloc(COUNT * sizeof(uint32_t));
+        assert_non_null(f->data[i]);
+        add(f, names[i], STATE_DTYPE_U32, f->data[i]);
+    }
+    fill(f, 1);
+    if (safetensors_save(f->path, f->state, NULL, 0, &progress, &f->bytes, f->checksum, &err) !=
+        MUSTER_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(progress, f->bytes);
+    assert_true(f->bytes > SAFETENSORS_VERIFY_FIRST_BYTES);
+    bytes = scratch_read(f->path, NULL);
+    memcpy(&length, bytes, sizeof length);
+    free(bytes);
+    f->begin = length + 8;
+    *state = f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+
+    scratch_remove(f->dir);
+    state_destroy(&f->state);
+    for (size_t i = 0; i < TENSORS; i++)
+        free(f->data[i]);
+    free(f);
+    return 0;
+}
+
+static enum muster_status restore(struct fixture *f, struct muster_error *err)
+{
+    return safetensors_restore(f->path, f->bytes, f->checksum, f->state, err);
+}
+
+static void large_state_comes_back_and_its_checksum_is_the_files(void **state)
+{
+    struct fixture *f = *state;
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    uint64_t bytes;
+    struct muster_error err = {0};
+    uint32_t *before = malloc(COUNT * sizeof *before);
+
+    assert_non_null(before);
+    memcpy(before, f->data[1], COUNT * sizeof *before);
+    assert_int_equal(checksum_file(f->path, &bytes, checksum, NULL), MUSTER_OK);
+    assert_string_equal(checksum, f->checksum);
+    assert_int_equal(bytes, f->bytes);
+    fill(f, 0);
+    assert_int_equal(state_remove(f->state, "a", NULL), MUSTER_OK); /* what it has not is skipped */
+    if (restore(f, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    assert_memory_equal(f->data[1], before, COUNT * sizeof *before);
+    assert_int_equal(f->data[0][0], 0xeeeeeeee);
+    free(before);
+}
+
+static void damage_in_the_data_is_named_and_the_state_is_said_to_be_spoilt(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t tensor = (uint64_t)COUNT * 4;
+    const struct {
+        uint64_t byte;
+        const char *words;
+    } rows[] = {
+        {f->begin, "in tensor \"a\" (from its byte 0 on)"},
+        {f->begin + tensor - 1, "in tensor \"a\" (from its byte 5242880 on)"},
+        {f->begin + tensor + 3000000, "in tensor \"b\" (from its byte 2097152 on)"},
+        {f->begin + 3 * tensor - 1, "in tensor \"c\" (from its byte 5242880 on)"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct muster_error err = {0};
+
+        scratch_flip_bit(f->path, rows[i].byte, 5);
+        assert_int_equal(restore(f, &err), MUSTER_E_CORRUPT);
+        if (strstr(err.text, rows[i].words) == NULL || strstr(err.text, "do not train") == NULL)
+            fail_msg("byte %d: %s", (int)rows[i].byte, err.text);
+        scratch_flip_bit(f->path, rows[i].byte, 5);
+    }
+    assert_int_equal(restore(f, NULL), MUSTER_OK);
+}
+
+static void damage_in_the_header_or_the_table_reaches_no_memory(void **state)
+{
+    struct fixture *f = *state;
+    char *bytes = scratch_read(f->path, NULL);
+
+    fill(f, 0);
+    for (uint64_t i = 0; i < f->begin; i += i < 8 ? 1 : 7) {
+        struct muster_error err = {0};
+
+        scratch_flip_bit(f->path, i, (int)(i % 8));
+        if (restore(f, &err) != MUSTER_E_CORRUPT)
+            fail_msg("byte %d: %s", (int)i, err.text);
+        scratch_flip_bit(f->path, i, (int)(i % 8));
+    }
+    /* also a name that is made another valid one */
+    const char *at = strstr(bytes + 8, "\"a\":");
+    assert_non_null(at);
+    scratch_flip_bit(f->path, (uint64_t)(at + 1 - bytes), 4);
+    struct muster_error err = {0};
+    assert_int_equal(restore(f, &err), MUSTER_E_CORRUPT);
+    assert_non_null(strstr(err.text, "in its header"));
+    scratch_flip_bit(f->path, (uint64_t)(at + 1 - bytes), 4);
+    scratch_flip_bit(f->path, f->bytes - 1, 4);
+    assert_int_equal(restore(f, &err), MUSTER_E_CORRUPT);
+    assert_non_null(strstr(err.text, "in its table of checksums"));
+    assert_true(is_untouched(f));
+    free(bytes);
+}
+
+static void what_does_not_fit_reaches_no_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct muster_error err = {0};
+
+    fill(f, 0);
+    assert_int_equal(state_remove(f->state, "b", NULL), MUSTER_OK);
+    add(f, "b", STATE_DTYPE_F32, f->data[1]);
+    assert_int_equal(restore(f, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "\"b\" is U32"));
+    assert_int_equal(state_remove(f->state, "b", NULL), MUSTER_OK);
+    add(f, "other", STATE_DTYPE_F32, f->data[1]);
+    assert_int_equal(restore(f, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "\"other\" is not in the file"));
+    scratch_cut(f->path, f->bytes - 1);
+    assert_int_equal(restore(f, &err), MUSTER_E_CORRUPT);
+    assert_non_null(strstr(err.text, "cut"));
+    assert_true(is_untouched(f));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+    const struct CMUnitTest tests[] = {
+        T(large_state_comes_back_and_its_checksum_is_the_files),
+        T(damage_in_the_data_is_named_and_the_state_is_said_to_be_spoilt),
+        T(damage_in_the_header_or_the_table_reaches_no_memory),
+        T(what_does_not_fit_reaches_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("shard_large", tests, NULL, NULL);
+}
