@@ -170,6 +170,12 @@ static int run(struct program *program)
                "broker epoch %" PRIu64,
                bus_command_endpoint(program->bus), bus_events_endpoint(program->bus),
                program->config.db, core_epoch(program->core));
+    if (store_is_older(program->store))
+        broker_log(LOG_LEVEL_WARNING,
+                   "database %s was put back to a copy that is older than what was done with it; "
+                   "saves that were "
+                   "open in it were given up",
+                   program->config.db);
     status = loop_run(program->loop, &err);
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s; the next start goes on from what was written",

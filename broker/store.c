@@ -209,14 +209,19 @@ static enum muster_status write_rows(struct store *store, const struct actions *
 static enum muster_status write_all(struct store *store, const struct actions *actions,
                                     int64_t now_boot_ms, struct muster_error *err)
 {
+    uint64_t ends = 0;
     enum muster_status status = step_once(store, store->begin, "begin a transaction", err);
 
     if (status == MUSTER_OK)
         status = write_rows(store, actions, err);
     if (status == MUSTER_OK)
+        status = store_mark_count(store, actions, &ends, err);
+    if (status == MUSTER_OK)
         status = step_once(store, store->commit, "commit", err);
     if (status != MUSTER_OK)
         roll_back(store);
+    else if (store_mark_tell(store, ends, err) != MUSTER_OK)
+        status = MUSTER_E_IO; /* it is committed, and must not be told */
     store->held_count = 0;
     arena_reset(&store->held_arena);
     store->held_due_boot_ms = now_boot_ms + PROGRESS_MS;
@@ -400,13 +405,15 @@ static enum muster_status open_checked(struct store *store, const struct store_o
         status = store_connect(store, options, err);
     if (status == MUSTER_OK)
         status = prepare_all(store, err);
+    if (status == MUSTER_OK)
+        status = store_mark_open(store, err);
     return status;
 }
 
 /* What this life created, under the lock: so it is nobody else's. */
 static void remove_created(const struct store *store)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".mark", ".lock"};
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -425,6 +432,8 @@ static void destroy(struct store *store, bool discard)
     while (store->db != NULL && (statement = sqlite3_next_stmt(store->db, NULL)) != NULL)
         sqlite3_finalize(statement);
     sqlite3_close(store->db);
+    if (store->mark_fd >= 0)
+        close(store->mark_fd);
     if (store->lock_fd >= 0) { /* last: until then no other broker may open the file */
         if (discard)
             remove_created(store);
@@ -449,7 +458,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
         return error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path);
     if (options == NULL)
         options = &defaults;
-    store->lock_fd = -1;
+    store->lock_fd = store->mark_fd = -1;
     store->journal_events_max =
         options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
     arena_init(&store->held_arena, 0);

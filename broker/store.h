@@ -1,5 +1,5 @@
 /* store - the broker's database: the only place in broker/ that knows SQLite.
- * Owns: the state lock (<db>.lock), the one read-write connection, the migrations, the transaction of
+ * Owns: the state lock (<db>.lock), the mark that knows an older copy (<db>.mark), the one read-write connection, the migrations, the transaction of
  * a loop pass, the journal's bodies and its pruning, the rendered manifest.
  * Never: decides anything; a second connection; creates or repairs a damaged file; sends.
  *
@@ -37,6 +37,9 @@ void store_close(struct store **store);
 /* As store_close, when the start is refused later on: removes the files that store_open created.
  * Only before anybody was told of what is in them. A store_open that fails does this by itself. */
 void store_discard(struct store **store);
+
+/* Was the file put back to a copy that is older than what was done with it? As RECORD_BROKER tells. */
+bool store_is_older(const struct store *store);
 
 typedef void store_row_fn(void *arg, const struct record *row);
 

@@ -1,6 +1,6 @@
 /* store_internal - what the files of the store share.
  * store.c the connection and its transactions, store_open.c lock, checks and migrations,
- * store_rows.c rows to columns and back, store_read.c journal, manifest and queries. */
+ * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal, manifest and queries. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -16,6 +16,10 @@ struct store {
     int lock_fd;
     bool created;      /* the file is of this life */
     bool created_lock; /* so is its lock file */
+    int mark_fd;
+    uint64_t ends;      /* of checkpoints, as the database counts them ... */
+    uint64_t ends_told; /* ... and as its mark does */
+    bool older;         /* it was put back to a copy */
     char boot_id[BOOT_ID_MAX];
     uint64_t journal_events_max;
 
@@ -71,6 +75,13 @@ enum muster_status store_refuse_network(const char *path, struct muster_error *e
 /* --- store_check.c --- */
 /* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */
 enum muster_status store_check_rows(struct store *store, struct muster_error *err);
+
+/* --- store_mark.c --- */
+enum muster_status store_mark_open(struct store *store, struct muster_error *err);
+/* In the transaction of a batch: what store_mark_tell is to be given after its commit. */
+enum muster_status store_mark_count(struct store *store, const struct actions *actions,
+                                    uint64_t *ret_ends, struct muster_error *err);
+enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct muster_error *err);
 
 /* --- store_rows.c --- */
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);

@@ -551,7 +551,7 @@ static enum muster_status load_rows(struct store *store, enum record_kind kind, 
 static enum muster_status load_broker(struct store *store, store_row_fn *row_fn, void *arg,
                                       struct muster_error *err)
 {
-    struct record row = {.kind = RECORD_BROKER};
+    struct record row = {.kind = RECORD_BROKER, .u.broker.older = store_is_older(store)};
     sqlite3_stmt *statement = NULL;
     enum muster_status status =
         store_prepare(store, "SELECT value FROM meta WHERE key = 'broker_epoch'", &statement, err);

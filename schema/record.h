@@ -29,6 +29,7 @@ enum record_kind {
 
 struct record_broker {
     uint64_t epoch; /* +1 at each start, or a jump above what a node has seen */
+    bool older;     /* read only: the database is a copy from before something that it had told */
 };
 struct record_job {
     const char *job;

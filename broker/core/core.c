@@ -382,85 +382,7 @@ static void on_message(struct core *core, const struct input *in)
         on_question(core, peer, m);
 }
 
-/* --- start, time ---------------------------------------------------------------------------- */
-
-/* Members' times count from the opening. After a reboot that moment is put where the last thing
- * that is known of the round happened just now, so that no time of it becomes negative. */
-static void place_opening(const struct core *core, struct round *round)
-{
-    int64_t last = 0;
-
-    if (round->opened_boot_ms != BOOT_UNKNOWN)
-        return;
-    for (size_t i = 0; i < round->count; i++) {
-        const struct participant *part = &round->parts[i];
-        const int64_t times[] = {part->reported_ms, part->at_step_ms, part->captured_ms,
-                                 part->saved_ms};
-        for (size_t t = 0; t < sizeof times / sizeof times[0]; t++)
-            if (times[t] > last)
-                last = times[t];
-    }
-    round->opened_boot_ms = core->now - last;
-}
-
-/* An undecided round dies with the broker that led it; a decided one goes on with new bounds. */
-static void restart_rounds(struct core *core, struct job *job)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
-        struct round *round = &job->rounds[i];
-        if (!round->used)
-            continue;
-        place_opening(core, round);
-        round->way_until_boot_ms = core->now + round_way_ms(round);
-        for (size_t p = 0; p < round->count; p++)
-            round->parts[p].at_step_boot_ms = core->now;
-        if (round->state == ROUND_FREEZING) {
-            enum wire_cause cause = round->cause;
-            uint64_t attempt = round->attempt;
-            bool broken_off = round->aborted_steps;
-            job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
-            round_abort(core, job, round, -1, MUSTER_E_ABORTED,
-                        "the broker was restarted before a step was decided", ABORT_LATER);
-            if (job->want.cause == CAUSE_TERMINATION && cause != CAUSE_TERMINATION)
-                continue;
-            /* the attempt's number again: it was not the cause's fault */
-            job->want = (struct want){cause, attempt, broken_off};
-        }
-    }
-}
-
-static void on_start(struct core *core)
-{
-    core->epoch++;
-    core->started = true;
-    core->start_boot_ms = core->now;
-    core->last_tick_boot_ms = core->now;
-    persist_broker(core);
-    for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        job->start_seq = job->seq;
-        job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
-        job->gen.ending_boot_ms = core->now;
-        job->gen.join_until_boot_ms = core->now + core->options.join_timeout_ms;
-        for (size_t i = 0; i < job->peers_count; i++) {
-            job->peers[i]->heard_boot_ms = core->now;
-            job->peers[i]->advanced_boot_ms = core->now;
-        }
-        /* whoever failed first is known by the error's row: it takes part in no round */
-        if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
-            job->trainers[job->gen.error_rank] != NULL)
-            job->trainers[job->gen.error_rank]->failed = true;
-        restart_rounds(core, job);
-        bool takes_notices =
-            job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
-        if (!takes_notices)
-            job->want = (struct want){CAUSE_NONE, 0, false};
-        if (round_open_one(job) == NULL)
-            grace_consider(core, job); /* a plan that waited is made anew */
-        persist_want(core, job);
-        generation_await_unknown(core, job);
-        job_timer(job, core->now);
-    }
-}
+/* --- time ----------------------------------------------------------------------------------- */
 
 void job_tick(struct core *core, struct job *job)
 {
@@ -508,7 +430,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
     core->out = out;
     switch (in->kind) {
     case INPUT_START:
-        on_start(core);
+        start_take(core);
         break;
     case INPUT_MESSAGE:
         on_message(core, in);

@@ -238,6 +238,7 @@ void core_load(struct core *core, const struct record *row)
     switch (row->kind) {
     case RECORD_BROKER:
         core->epoch = row->u.broker.epoch;
+        core->older = row->u.broker.older;
         break;
     case RECORD_JOB:
         load_job(core, &row->u.job);

@@ -245,6 +245,7 @@ struct core {
     struct core_options options;
     char events_endpoint[ENDPOINT_MAX + 1];
     uint64_t epoch;
+    bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
     int64_t start_boot_ms;
     int64_t last_tick_boot_ms;
@@ -280,6 +281,9 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
 struct wire_msg *send_to(struct core *core, uint64_t route, const char *job, enum wire_type type);
 void send_ack(struct core *core, uint64_t route, const char *job, uint64_t request, unsigned code,
               const char *text, uint64_t value);
+
+/* start.c */
+void start_take(struct core *core);
 
 /* core.c */
 struct job *job_find(const struct core *core, const char *name);

@@ -92,6 +92,7 @@ enum sim_reason {
     REASON_ALL_LEFT,
     REASON_UNREACHABLE,
     REASON_FORGOTTEN,
+    REASON_OLDER,
     REASON_COUNT
 };
 const char *sim_reason_words(unsigned reason);

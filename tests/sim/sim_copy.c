@@ -20,6 +20,7 @@ static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
         copy_table(&to->tables[i], &from->tables[i]);
     to->held.count = 0;
+    to->ends = from->ends;
 }
 
 void copy_take(struct sim *sim)
@@ -43,28 +44,10 @@ static void forget(struct sim *sim, struct sim_proc *proc)
     proc->lost_history = true;
 }
 
-/* Open (focused seed 5833, and README's Limits): shards are deleted after a journaled abort, so a copy
- * from before the abort commits the round when the last SAVED comes, though the files of others are gone. No node
- * that heard of the abort need be left to tell. */
-static bool copy_misses_an_abort(const struct sim *sim)
-{
-    size_t now = 0, then = 0;
-
-    for (size_t i = 0; i < sim->disk.tables[RECORD_ROUND].count; i++)
-        now += sim->disk.tables[RECORD_ROUND].rows[i].record.u.round.state == ROUND_ABORTED;
-    for (size_t i = 0; i < sim->copy.tables[RECORD_ROUND].count; i++)
-        then += sim->copy.tables[RECORD_ROUND].rows[i].record.u.round.state == ROUND_ABORTED;
-    return now > then;
-}
-
 void copy_put_back(struct sim *sim)
 {
     if (!sim->put_back || !sim->copied)
         return;
-    if (copy_misses_an_abort(sim)) {
-        sim->put_back = sim->copied = false;
-        return;
-    }
     copy_disk(&sim->disk, &sim->copy);
     sim->broker.in_doubt = false;
     sim->broker.unsynced_count = 0;

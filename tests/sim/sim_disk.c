@@ -270,6 +270,27 @@ static void prune_journal(struct sim *sim)
     table->count -= drop;
 }
 
+/* As broker/store_mark.c counts, in the batch's transaction. */
+static bool count_ends(struct sim *sim, const struct actions *batch)
+{
+    bool start = false, more = false;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct record *row = &batch->items[i].record;
+        if (batch->items[i].kind != ACTION_PERSIST)
+            continue;
+        start |= row->kind == RECORD_BROKER;
+        more |= row->kind == RECORD_CHECKPOINT && (row->u.checkpoint.state == CHECKPOINT_FAILED ||
+                                                   row->u.checkpoint.state == CHECKPOINT_DELETED);
+    }
+    if (!start && !more)
+        return false;
+    if (sim->disk.ends < sim->ends_told)
+        sim->disk.ends = sim->ends_told;
+    sim->disk.ends += more || sim->disk.ends == 0;
+    return true;
+}
+
 enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
 {
     enum muster_status status = sim->store != NULL ? sim_store_apply(sim, batch) : MUSTER_OK;
@@ -279,6 +300,8 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
     prune_journal(sim);
     undo_keep(sim);
     disk_apply_some(sim, batch, batch->count);
+    if (count_ends(sim, batch))
+        sim->ends_told = sim->disk.ends; /* before anybody hears of the batch */
     check_batch(sim);
     return MUSTER_OK;
 }
@@ -291,6 +314,7 @@ void disk_apply_doubt(struct sim *sim)
 
     b->boot = b->doubt_boot;
     disk_apply_some(sim, &b->doubt, b->doubt.count);
+    count_ends(sim, &b->doubt);
     b->boot = boot;
     check_batch(sim);
 }
@@ -415,6 +439,7 @@ void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
     sim->disk.held.count = 0;
     if (sim->disk.tables[RECORD_BROKER].count > 0)
         none = sim->disk.tables[RECORD_BROKER].rows[0].record;
+    none.u.broker.older = sim->disk.ends < sim->ends_told;
     fn(arg, &none);
     for (size_t i = 0; i < jobs->count; i++)
         load_row(sim, sink, &jobs->rows[i]);

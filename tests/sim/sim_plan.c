@@ -50,6 +50,9 @@ static const struct sim_focus focuses[] = {
     {"a database that is put back", 25, ANY, -1, 6, 24, 100000, CHANCE, 30, false, 5, false,
      {{FAULT_DATABASE_OLD, 0, 0, 6000, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 1900, 1000, 40000, 0},
       {FAULT_OPERATOR_SAVE, 1000, 2000, 1, 0, SIM_ANY}}},
+    {"a save whose end is forgotten", 25, ANY, -1, 6, 16, 100000, 1500000, 30, false, 0, false,
+     {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_DATABASE_OLD, 300, 500, 9000, 0, SIM_ANY},
+      {FAULT_NODE_CRASH, 850, 600, 1, 0, SIM_RANK_0}}},
 };
 /* clang-format on */
 

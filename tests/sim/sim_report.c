@@ -80,6 +80,7 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_ALL_LEFT] = "all its processes left",
     [REASON_UNREACHABLE] = "stand at different steps",
     [REASON_FORGOTTEN] = "serves a later round",
+    [REASON_OLDER] = "was put back to an older copy",
 };
 
 const char *sim_reason_words(unsigned reason)

@@ -67,7 +67,8 @@ static bool tell_row(const struct record *r, char *text)
 {
     switch (r->kind) {
     case RECORD_BROKER:
-        snprintf(text, TEXT_SIZE, "broker %" PRIu64, r->u.broker.epoch);
+        snprintf(text, TEXT_SIZE, "broker %" PRIu64 " older %d", r->u.broker.epoch,
+                 r->u.broker.older);
         return true;
     case RECORD_JOB:
         snprintf(text, TEXT_SIZE,

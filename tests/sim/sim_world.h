@@ -57,6 +57,7 @@ struct sim_table {
 struct sim_disk {
     struct sim_table tables[RECORD_KIND_COUNT];
     struct sim_table held; /* lazy rows */
+    uint64_t ends;         /* as broker/store_mark counts them */
 };
 
 /* --- processes --------------------------------------------------------------------------------- */
@@ -270,6 +271,7 @@ struct sim {
     struct sim_disk undo; /* MUTANT_LOSES_BATCH: before the last transaction */
     struct sim_disk copy; /* of an operator, to be put back */
     uint64_t copy_boot, copy_epoch;
+    uint64_t ends_told;    /* what the mark beside the database says */
     bool copied, put_back; /* put back at the next start */
     bool lost_history;     /* it was, once */
     struct sim_shard *shards;

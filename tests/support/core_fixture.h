@@ -65,6 +65,7 @@ void core_restart(struct core_fixture *f, bool reboot);
 /* An operator keeps a copy of the database; another start is made from that. */
 void core_copy(struct core_fixture *f);
 void core_restart_from_copy(struct core_fixture *f);
+void core_restart_from_older_copy(struct core_fixture *f); /* the store knows that it is one */
 
 struct wire_msg core_msg(const struct core_fixture *f, int node, enum wire_type type);
 /* Clears the actions and feeds. core_feed leaves all to the caller, core_say numbers a request. */

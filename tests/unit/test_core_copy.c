@@ -17,6 +17,15 @@ static int two_open(void **state)
     return 0;
 }
 
+static int two_sharded(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_open(&f, 2, LAYOUT_SHARDED);
+    *state = &f;
+    return 0;
+}
+
 static int close_core(void **state)
 {
     core_fixture_close(*state);
@@ -141,7 +150,52 @@ static void what_a_member_left_behind_is_not_waited_for(void **state)
     assert_events(f, "freeze r4 operator m0,1"); /* no number is used twice */
 }
 
+/* Both stand at step 4, sharded, and the save is decided; rank 0 has saved when the copy is made. */
+static void copy_a_half_saved_round(struct core_fixture *f)
+{
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    core_save_now(f, "a");
+    for (int n = 0; n < 2; n++) {
+        core_report(f, n, 1, 4, 4);
+        f->nodes[n].begun = f->nodes[n].done = 4;
+    }
+    core_save(f, 0, 1, 4);
+    core_copy(f);
+}
+
+/* Rank 0 heard of the abort and deleted its shard; rank 1 did not. */
+static void a_round_of_an_older_copy_is_not_committed(void **state)
+{
+    struct core_fixture *f = *state;
+
+    copy_a_half_saved_round(f);
+    core_restart_from_older_copy(f);
+    assert_events(f, "abort r1 operator S4 MUSTER_E_ABORTED retry");
+    core_hello(f, 1);
+    core_save(f, 1, 1, 4);
+    assert_events(f, "");
+    core_hello(f, 0);
+    assert_events(f, "freeze r2 operator m0,1"); /* the save is still wanted */
+}
+
+static void a_round_of_the_newest_database_goes_on(void **state)
+{
+    struct core_fixture *f = *state;
+
+    copy_a_half_saved_round(f);
+    core_restart_from_copy(f);
+    assert_events(f, "");
+    core_hello(f, 0);
+    core_hello(f, 1);
+    core_save(f, 1, 1, 4);
+    assert_events(f, "commit r1 operator S4 c1 rank 0");
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
+#define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
 
 int main(void)
 {
@@ -152,6 +206,8 @@ int main(void)
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),
         T(what_a_member_left_behind_is_not_waited_for),
+        S(a_round_of_an_older_copy_is_not_committed),
+        S(a_round_of_the_newest_database_goes_on),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);

@@ -1,0 +1,241 @@
+/* core_fixture_text - what the core did, as lines that a test can read. See core_fixture.h. */
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+struct line {
+    char *text;
+    size_t used, size;
+};
+
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct line *line, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
+    va_end(args);
+    assert_true(n >= 0 && (size_t)n < line->size - line->used);
+    line->used += (size_t)n;
+}
+
+static const char *notice_state(enum record_notice_state state)
+{
+    return state == RECORD_NOTICE_ACTIVE      ? "active"
+           : state == RECORD_NOTICE_CANCELLED ? "cancelled"
+                                              : "served";
+}
+
+static void put_event(struct line *line, const struct wire_event *event)
+{
+    put(line, "%s", wire_event_kind_name((unsigned)event->kind));
+    if (event->round > 0)
+        put(line, " r%llu", (unsigned long long)event->round);
+    if (event->cause != CAUSE_NONE)
+        put(line, " %s", wire_cause_name((unsigned)event->cause));
+    if (event->step >= 0)
+        put(line, " S%lld", (long long)event->step);
+    if (event->checkpoint > 0)
+        put(line, " c%llu", (unsigned long long)event->checkpoint);
+    if (event->rank >= 0)
+        put(line, " rank %lld", (long long)event->rank);
+    if (event->code > 0 && event->kind != EVENT_TERMINATION)
+        put(line, " %s", muster_status_name((enum muster_status)event->code));
+    if (event->flags & EVENT_FLAG_ABORT)
+        put(line, " abort");
+    if (event->flags & EVENT_FLAG_RETRY)
+        put(line, " retry");
+    if (event->flags & EVENT_FLAG_ROUND_FOLLOWS)
+        put(line, " follows");
+    for (size_t i = 0; i < event->members.count; i++)
+        put(line, "%s%llu%s", i ? "," : " m", (unsigned long long)event->members.items[i].rank,
+            event->members.items[i].flags & MEMBER_FLAG_WRITER ? "w" : "");
+}
+
+static void put_row(struct line *line, const struct record *row)
+{
+    switch (row->kind) {
+    case RECORD_BROKER:
+        put(line, "+broker %llu", (unsigned long long)row->u.broker.epoch);
+        break;
+    case RECORD_JOB:
+        put(line, "+job");
+        break;
+    case RECORD_GENERATION:
+        put(line, "+generation %s", wire_generation_state_name(row->u.generation.state));
+        break;
+    case RECORD_NODE:
+        put(line, "+node %llu %s #%llu", (unsigned long long)row->u.node.rank,
+            wire_node_state_name(row->u.node.state), (unsigned long long)row->u.node.last_request);
+        break;
+    case RECORD_PROGRESS:
+        put(line, "+progress");
+        break;
+    case RECORD_NOTICE:
+        put(line, "+notice %s %s", row->u.notice.id, notice_state(row->u.notice.state));
+        break;
+    case RECORD_EVENT:
+        put(line, "+event %llu", (unsigned long long)row->u.event.seq);
+        break;
+    case RECORD_ROUND:
+        put(line, "+round %llu %s", (unsigned long long)row->u.round.round,
+            wire_round_state_name(row->u.round.state));
+        break;
+    case RECORD_PARTICIPANT:
+        put(line, "+part %llu.%llu", (unsigned long long)row->u.participant.round,
+            (unsigned long long)row->u.participant.rank);
+        break;
+    case RECORD_CHECKPOINT:
+        put(line, "+checkpoint %llu %s", (unsigned long long)row->u.checkpoint.round,
+            wire_checkpoint_state_name(row->u.checkpoint.state));
+        break;
+    case RECORD_SUPERSEDE:
+        put(line, "+supersede >%lld", (long long)row->u.supersede.beyond_step);
+        break;
+    case RECORD_SHARD:
+        put(line, "+shard %llu.%llu", (unsigned long long)row->u.shard.round,
+            (unsigned long long)row->u.shard.rank);
+        break;
+    case RECORD_FILE:
+        put(line, "+file %s", row->u.file.path);
+        break;
+    default:
+        fail();
+    }
+}
+
+static void put_sent(struct line *line, const struct action *action)
+{
+    const struct wire_msg *message = &action->message;
+
+    if (action->route >= 100 && action->route < 100 + CORE_NODES)
+        put(line, "%llu:", (unsigned long long)action->route - 100);
+    else
+        put(line, "@%llu:", (unsigned long long)action->route);
+    switch (message->type) {
+    case WIRE_ACK:
+        put(line, "ack #%llu %s", (unsigned long long)message->u.ack.request,
+            muster_status_name((enum muster_status)message->u.ack.code));
+        if (message->u.ack.value > 0)
+            put(line, "=%llu", (unsigned long long)message->u.ack.value);
+        break;
+    case WIRE_REFUSED:
+        put(line, "refused %s%s", muster_status_name((enum muster_status)message->u.refused.code),
+            message->u.refused.retry ? " retry" : "");
+        break;
+    case WIRE_WELCOME:
+        put(line, "welcome g%llu", (unsigned long long)message->u.welcome.generation);
+        break;
+    default:
+        put(line, "%s", wire_type_name(message->type));
+    }
+}
+
+static void put_action(struct line *line, const struct action *action, bool numbers)
+{
+    switch (action->kind) {
+    case ACTION_PERSIST:
+        put_row(line, &action->record);
+        break;
+    case ACTION_PUBLISH:
+        if (action->message.type != WIRE_EVENT) {
+            put(line, "!probe");
+            break;
+        }
+        if (numbers)
+            put(line, "!%llu ", (unsigned long long)action->message.u.event.seq);
+        put_event(line, &action->message.u.event);
+        break;
+    case ACTION_HINT:
+        put(line, "hint %s", action->message.u.hint.id);
+        break;
+    case ACTION_SEND:
+        put_sent(line, action);
+        break;
+    case ACTION_SEND_EVENTS:
+        put(line, "%llu:events %llu", (unsigned long long)action->route - 100,
+            (unsigned long long)action->number);
+        break;
+    case ACTION_SEND_MANIFEST:
+        put(line, "%llu:manifest %llu+%llu", (unsigned long long)action->route - 100,
+            (unsigned long long)action->number, (unsigned long long)action->count);
+        break;
+    case ACTION_SEND_ROWS:
+        put(line, "@%llu:rows", (unsigned long long)action->route);
+        break;
+    default:
+        fail();
+    }
+}
+
+enum which { ALL, EVENTS, ANSWERS };
+
+static const char *text_of(struct core_fixture *f, enum which which)
+{
+    struct line line = {f->text, 0, sizeof f->text};
+
+    f->text[0] = '\0';
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct action *action = &f->out.items[i];
+        bool event = action->kind == ACTION_PUBLISH && action->message.type == WIRE_EVENT;
+        bool answer = action->kind != ACTION_PERSIST && action->kind != ACTION_PUBLISH &&
+                      action->kind != ACTION_HINT;
+        if ((which == EVENTS && !event) || (which == ANSWERS && !answer))
+            continue;
+        if (line.used > 0)
+            put(&line, "; ");
+        put_action(&line, action, which == ALL);
+    }
+    return f->text;
+}
+
+const char *core_text(struct core_fixture *f)
+{
+    return text_of(f, ALL);
+}
+
+const char *core_events(struct core_fixture *f)
+{
+    return text_of(f, EVENTS);
+}
+
+const char *core_answers(struct core_fixture *f)
+{
+    return text_of(f, ANSWERS);
+}
+
+const struct wire_msg *core_sent(const struct core_fixture *f, uint64_t route, enum wire_type type)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_SEND && f->out.items[i].route == route &&
+            f->out.items[i].message.type == type)
+            return &f->out.items[i].message;
+    return NULL;
+}
+
+const struct wire_event *core_event(const struct core_fixture *f, enum wire_event_kind kind)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PUBLISH && f->out.items[i].message.type == WIRE_EVENT &&
+            f->out.items[i].message.u.event.kind == kind)
+            return &f->out.items[i].message.u.event;
+    return NULL;
+}
+
+const struct record *core_row(const struct core_fixture *f, enum record_kind kind)
+{
+    const struct record *last = NULL;
+
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_PERSIST && f->out.items[i].record.kind == kind)
+            last = &f->out.items[i].record;
+    return last;
+}
