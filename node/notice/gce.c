@@ -1,6 +1,9 @@
 /* gce - see gce.h. Facts: Google's documentation of the metadata server and of host maintenance. */
 #include "node/notice/gce.h"
 
+#include "node/notice/json.h"
+#include "node/notice/times.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +12,7 @@
 #define PREEMPTED_LEAD_MS 30000     /* then the machine is switched off, best effort */
 #define MAINTENANCE_LEAD_MS 60000   /* of most machines */
 #define ACCELERATED_LEAD_MS 3600000 /* of those with accelerators */
+#define UPCOMING_LEAD_MAX_MS (60 * 86400000LL)
 
 /* The server may hold an answer for a minute and more. A connection that dies in silence is a time
  * without sight: less than half of the 30 s that a preemption leaves is what may be lost that way. */
@@ -106,6 +110,41 @@ enum parse_result gce_parse_machine_type(const struct http_reply *reply,
     return PARSE_OK;
 }
 
+/* The documentation of the API has camelCase, machines have been seen to say it in snake_case. */
+static bool either(const json_t *root, const char *camel, const char *snake, char *ret_text,
+                   size_t size)
+{
+    return json_text(root, camel, ret_text, size) || json_text(root, snake, ret_text, size);
+}
+
+/* {"type":"SCHEDULED","windowStartTime":"2026-04-24T17:00:00Z",...}; nothing planned: 404, an empty object or NONE.
+ * Days ahead, and it may be moved: told for people, as what does not end the machine. */
+enum parse_result gce_parse_upcoming(const struct http_reply *reply,
+                                     const struct provider_context *context, struct notice_set *set)
+{
+    struct notice_item item = {.kind = NOTICE_FREEZE, .cancellable = true, .key = "upcoming"};
+    char start[64], end[64] = "?", type[32] = "?", status[32] = "?", text[400];
+    json_t *root = json_read(reply);
+    bool none = json_is_object(root) && json_object_size(root) == 0;
+    bool read = either(root, "windowStartTime", "window_start_time", start, sizeof start);
+    int64_t unix_ms;
+
+    (void)json_text(root, "type", type, sizeof type);
+    (void)either(root, "windowEndTime", "window_end_time", end, sizeof end);
+    (void)either(root, "maintenanceStatus", "maintenance_status", status, sizeof status);
+    json_decref(root);
+    notice_text(item.text, reply->body, reply->size);
+    if (none || item.text[0] == '\0' || strcmp(item.text, "NONE") == 0)
+        return PARSE_OK;
+    if (!read || !times_rfc3339(start, &unix_ms))
+        return provider_garbage(context, "instance/upcoming-maintenance: no windowStartTime");
+    item.deadline_boot_ms = times_deadline(&context->now, unix_ms, UPCOMING_LEAD_MAX_MS);
+    snprintf(text, sizeof text, "maintenance %s (%s) between %s and %s", type, status, start, end);
+    notice_text(item.text, text, strlen(text));
+    notice_set_add(set, &item);
+    return PARSE_OK;
+}
+
 static bool is_google(const struct http_reply *reply)
 {
     char flavor[32];
@@ -134,6 +173,11 @@ static const struct provider_path paths[GCE_PATH_COUNT] = {
                           .missing_is_absent = true,
                           .hint = true,
                           .parse = gce_parse_machine_type},
+    [GCE_UPCOMING] = {.path = INSTANCE "upcoming-maintenance?alt=json",
+                      .interval_ms = 60000,
+                      .timeout_ms = 2000,
+                      .hint = true,
+                      .parse = gce_parse_upcoming},
 };
 
 const struct provider provider_gce = {

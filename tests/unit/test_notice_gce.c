@@ -99,6 +99,37 @@ static void an_hour_is_left_where_accelerators_are_and_the_beginning_was_seen(vo
     }
 }
 
+static void planned_maintenance_is_told_and_ends_nothing(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"type\":\"SCHEDULED\",\"canReschedule\":true,\"windowStartTime\":\"2020-04-25T17:11:"
+        "44Z\","
+        "\"windowEndTime\":\"2020-04-25T21:11:44Z\",\"maintenanceStatus\":\"PENDING\"}",
+        "{\"type\":\"SCHEDULED\",\"can_reschedule\":\"TRUE\",\"window_start_time\":"
+        "\"2020-04-25T17:11:44Z\",\"window_end_time\":\"2020-04-25T21:11:44Z\","
+        "\"maintenance_status\":\"PENDING\"}\n"};
+    static const char *const none[] = {"", "NONE", "{}", "{}\n"};
+    struct provider_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        assert_int_equal(fixture_parse(f, gce_parse_upcoming, bodies[i]), PARSE_OK);
+        assert_int_equal(f->set.count, 1);
+        assert_int_equal(ITEM.kind, NOTICE_FREEZE);
+        assert_false(wire_notice_ends(ITEM.kind));
+        assert_true(ITEM.cancellable);
+        assert_true(ITEM.deadline_boot_ms > FIXTURE_BOOT);
+        assert_string_equal(ITEM.text, "maintenance SCHEDULED (PENDING) between "
+                                       "2020-04-25T17:11:44Z and 2020-04-25T21:11:44Z");
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(fixture_parse(f, gce_parse_upcoming, none[i]), PARSE_OK);
+        assert_int_equal(f->set.count, 0);
+    }
+    assert_int_equal(fixture_parse(f, gce_parse_upcoming, "<html>"), PARSE_GARBAGE);
+    assert_int_equal(fixture_parse(f, gce_parse_upcoming, "{\"type\":\"SCHEDULED\"}"),
+                     PARSE_GARBAGE);
+}
+
 static void what_was_remembered_first_stays(void **state)
 {
     struct provider_fixture *f = *state;
@@ -245,7 +276,7 @@ static void what_does_not_say_that_it_is_google_is_another(void **state)
     }
 }
 
-static void a_503_without_a_name_is_no_other_cloud(void **state)
+static void a_503_without_a_name_is_no_other_cloud_and_is_asked_each_second(void **state)
 {
     struct provider_fixture *f = *state;
 
@@ -255,7 +286,8 @@ static void a_503_without_a_name_is_no_other_cloud(void **state)
         while (fixture_next(f))
             assert_false(fixture_give(f, 503, "unavailable"));
         assert_int_equal(f->status.state, SOURCE_DEGRADED);
-        fixture_due_between(f, GCE_PREEMPTED, 800, 36000);
+        fixture_due_between(f, GCE_PREEMPTED, 800,
+                            1200); /* somebody is there, and has 30 s to tell */
     }
 }
 
@@ -361,6 +393,8 @@ int main(void)
         CASE(a_termination_for_maintenance_can_be_withdrawn),
         CASE(a_live_migration_is_no_end_and_has_a_key_of_its_own),
         CASE(an_hour_is_left_where_accelerators_are_and_the_beginning_was_seen),
+        CASE(planned_maintenance_is_told_and_ends_nothing),
+        CASE(garbage_is_no_notice),
         CASE(what_was_remembered_first_stays),
         CASE(garbage_is_no_notice),
         CASE(the_first_question_waits_for_nothing_and_the_next_for_a_change),
@@ -370,7 +404,7 @@ int main(void)
         CASE(after_a_failure_nothing_is_waited_for),
         CASE(waiting_in_vain_is_asked_anew_within_a_preemptions_time),
         CASE(what_does_not_say_that_it_is_google_is_another),
-        CASE(a_503_without_a_name_is_no_other_cloud),
+        CASE(a_503_without_a_name_is_no_other_cloud_and_is_asked_each_second),
         CASE(a_key_that_is_filtered_from_the_beginning_is_absent),
         CASE(what_has_worked_is_never_given_up_for_ten_minutes),
         CASE(the_machine_type_is_asked_once_and_its_lack_troubles_nobody),
