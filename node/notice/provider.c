@@ -262,9 +262,9 @@ static void next_by_interval(struct provider_asked *asked, int64_t interval_ms, 
 
 static void back_off(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms)
 {
-    int64_t most = asked->well_once && run->provider->backoff_max_ms > 0
-                       ? run->provider->backoff_max_ms
-                       : PROVIDER_BACKOFF_MAX_MS;
+    bool there = asked->well_once || asked->state == SOURCE_DEGRADED;
+    int64_t most = there && run->provider->backoff_max_ms > 0 ? run->provider->backoff_max_ms
+                                                              : PROVIDER_BACKOFF_MAX_MS;
     int64_t delay = PROVIDER_BACKOFF_MS;
 
     for (unsigned i = 1; i < asked->failures && delay < most; i++)

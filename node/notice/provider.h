@@ -85,7 +85,7 @@ struct provider {
             *reply); /* of each 404 where none was ever given: any server answers so */
     int64_t connect_ms;
     int64_t
-        backoff_max_ms; /* once it has worked; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
+        backoff_max_ms; /* once somebody answered; 1000 where a notice gives 30 s. 0 = PROVIDER_BACKOFF_MAX_MS */
     bool (*is_ours)(
         const struct http_reply *reply); /* of each 200 and 404; NULL = not to be told */
     const struct provider_path *paths;
