@@ -9,6 +9,8 @@ broker_start
 mpi=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_oob_tcp_if_include=lo
     OMPI_MCA_rmaps_base_oversubscribe=1 TMPDIR=/tmp)
 
+supervisor=() # of each rank, or nobody
+
 # mpi_start NAME OPTIONS... - two ranks; mpirun's number inside is in $dir/NAME.pid
 mpi_start() {
     job=$1 checkpoints=$dir/checkpoints-$1
@@ -16,7 +18,7 @@ mpi_start() {
     inside env "${mpi[@]}" MUSTER_JOB="$job" MUSTER_BROKER="$broker" MUSTER_CHECKPOINT_DIR="$checkpoints" \
         TRAINER_GROUP="mpi-$job-$RANDOM" MUSTER_RUNTIME_DIR=/run/muster \
         sh -c 'echo $$ >"$1.pid"; shift; exec "$@"' sh "$dir/$job" \
-        "$mpirun" -np 2 "$trainer" --step-ms 20 --barrier 1 --say-every 10 "$@" </dev/null >>"$dir/$job.log" 2>&1 &
+        "$mpirun" -np 2 ${supervisor[@]+"${supervisor[@]}"} "$trainer" --step-ms 20 --barrier 1 --say-every 10 "$@" </dev/null >>"$dir/$job.log" 2>&1 &
     mpirun_pid=$!
     started+=("$mpirun_pid")
 }
@@ -28,7 +30,7 @@ mpirun_ends() { # leaves its exit code in $code
     code=0
     wait "$mpirun_pid" || code=$?
 }
-line_of() { grep "^trainer: rank=$1 " "$dir/$job.log" | tail -n 1; }
+line_of() { grep -E "^(\[$1\] )?trainer: rank=$1 " "$dir/$job.log" | tail -n 1; }
 
 # Identity by the launcher, a checkpoint of both at one step, the restart code, and the rest of it in a second life.
 saves_and_resumes() {
@@ -36,7 +38,7 @@ saves_and_resumes() {
 
     mpirun_ends
     same "exit code of $job" "$code" 42
-    saved=$(sed -n 's/^trainer: rank=0 .* done=\([0-9]*\) .*/\1/p' "$dir/$job.log")
+    saved=$(sed -n 's/^\(\[0\] \)\{0,1\}trainer: rank=0 .* done=\([0-9]*\) .*/\2/p' "$dir/$job.log")
     for rank in 0 1; do
         says "$(line_of $rank)" 'world=2 resumed=0 ' weights=right status=MUSTER_PREEMPTED
     done
@@ -55,6 +57,19 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     signal USR1 # forwarded as it is; mpirun itself stays
     saves_and_resumes
 done
+
+# `muster run` between mpirun and each rank: identity from mpirun, the signal passed on once
+supervisor=("$muster" run --)
+for mpirun in mpirun.openmpi mpirun.mpich; do
+    mpi_start "run-$mpirun" --steps 1000000 --usr1 1
+    await "training under $mpirun and muster run" trains 20
+    signal USR1
+    saves_and_resumes
+    same "ranks to which muster run passed it on" "$(grep -c 'signal 10 .* forwarded to 1 rank' "$dir/$job.log")" 2
+    same "notices of each rank" "$(query "SELECT max(n) FROM (SELECT count(*) n FROM notice WHERE job = '$job'
+        GROUP BY incarnation)")" 1
+done
+supervisor=()
 
 # SIGTERM to MPICH's mpirun is forwarded once, and nothing follows
 mpirun=mpirun.mpich
@@ -81,5 +96,5 @@ else
     says "$story" 'aborted|lost|no checkpoint|deadline'
     outcome="killed by mpirun before the save was whole, and muster why says so"
 fi
-finish "Open MPI and MPICH: SIGUSR1 to mpirun saves and resumes; identity from each" \
+finish "Open MPI and MPICH: SIGUSR1 to mpirun saves and resumes, also with muster run between; identity from each" \
     "SIGTERM to MPICH's mpirun is one notice; to Open MPI's: $outcome"

@@ -1,6 +1,6 @@
 /* Metadata services on their real addresses, in a network namespace of the test's own: nothing that is sent here leaves
  * the machine, and what is sent without being asked for is counted. Exit code 77, with the reason, where none can be made. */
-#include "tests/support/notice_fixture.h"
+#include "tests/support/notice_services.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -84,20 +85,75 @@ static int64_t packets(void)
     return all;
 }
 
+/* Nothing but the machine's own word says where: auto, its DMI, and the address that the vendor documents. */
+static void is_asked_there(const struct notice_service *service, const char *address,
+                           const char *dmi_file, const char *dmi)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "addr add %s/32 dev lo", address);
+    ip(command);
+    f.server = http_server_start_at(address, 80);
+    f.service = service;
+    f.pace.waits = NOTICE_PACE;
+    service->ready(&f);
+    notice_says_nothing(&f);
+    snprintf(command, sizeof command,
+             "mkdir -p '%s/sys/class/dmi/id' && echo '%s' >'%s/sys/class/dmi/id/%s'", f.directory,
+             dmi, f.directory, dmi_file);
+    assert_int_equal(system(command), 0);
+    notice_fixture_watch(&f, "auto");
+    notice_state(&f, "auto", SOURCE_HEALTHY, service->name, LIMIT_MS);
+    notice_state(&f, service->name, SOURCE_HEALTHY, "", LIMIT_MS);
+    notice_announces(&f, 100);
+    assert_int_equal(notice_await(&f, LIMIT_MS).item.kind, service->kind);
+    notice_state(&f, service->name, SOURCE_HEALTHY, "", LIMIT_MS);
+}
+
+static void gce_is_asked_on_its_own_address(void **state)
+{
+    (void)state;
+    is_asked_there(&notice_service_gce, ADDRESS, "product_name", "Google Compute Engine");
+}
+
 static void ec2_is_asked_on_its_own_address(void **state)
 {
-    char body[128];
+    (void)state;
+    is_asked_there(&notice_service_ec2, ADDRESS, "sys_vendor", "Amazon EC2");
+}
+
+static void azure_is_asked_on_its_own_address(void **state)
+{
+    (void)state;
+    is_asked_there(&notice_service_azure, ADDRESS, "chassis_asset_tag",
+                   "7783-7084-3265-9085-8269-3286-77");
+}
+
+static void alibaba_is_asked_on_its_own_address(void **state)
+{
+    (void)state;
+    is_asked_there(&notice_service_alibaba, "100.100.100.200", "product_name", "Alibaba Cloud ECS");
+}
+
+/* By its name: this process has /etc/hosts for itself, as it has the network. */
+static void tencent_is_asked_by_its_own_name(void **state)
+{
+    char path[96];
+    FILE *hosts;
 
     (void)state;
-    serve();
-    http_server_on(f.server, "PUT", TOKEN,
-                   (struct http_script){.headers = TTL "21600\r\n", .body = "T"});
-    snprintf(body, sizeof body, "{\"action\":\"terminate\",\"time\":\"%s\"}", notice_rfc3339(100));
-    http_server_on(f.server, "GET", SPOT,
-                   (struct http_script){.body = body, .needs = "X-aws-ec2-metadata-token: T"});
-    notice_fixture_watch(&f, "ec2");
-    assert_int_equal(notice_await(&f, LIMIT_MS).item.kind, NOTICE_PREEMPT);
-    notice_state(&f, "ec2", SOURCE_HEALTHY, "", LIMIT_MS);
+    snprintf(path, sizeof path, "%s/hosts", f.directory);
+    hosts = fopen(path, "w");
+    assert_non_null(hosts);
+    fprintf(hosts, "127.0.0.1 localhost\n169.254.0.23 metadata.tencentyun.com\n");
+    fclose(hosts);
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(path, "/etc/hosts", NULL, MS_BIND, NULL) != 0) {
+        printf("skipped: no mount namespace can be made: %s\n", strerror(errno));
+        skip();
+    }
+    is_asked_there(&notice_service_tencent, "169.254.0.23", "sys_vendor", "Tencent Cloud");
+    umount2("/etc/hosts", MNT_DETACH);
 }
 
 static void with_nobody_there_it_is_absent(void **state)
@@ -207,7 +263,11 @@ static void packets_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(gce_is_asked_on_its_own_address),
         CASE(ec2_is_asked_on_its_own_address),
+        CASE(azure_is_asked_on_its_own_address),
+        CASE(alibaba_is_asked_on_its_own_address),
+        CASE(tencent_is_asked_by_its_own_name),
         CASE(with_nobody_there_it_is_absent),
         CASE(auto_finds_ec2_by_its_answer),
         CASE(auto_is_not_deceived_by_another_service),
