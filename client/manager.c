@@ -188,6 +188,9 @@ static enum muster_status take_options(struct muster_manager *manager,
                                    : take_reader(manager, options, err);
     manager->source.timeout_ms =
         options->query_timeout_ms > 0 ? (int)options->query_timeout_ms : MANAGER_QUERY_TIMEOUT_MS;
+    if (options->node != NULL && manager->node_options.connect_timeout_ms > 0 &&
+        manager->node_options.connect_timeout_ms < manager->source.timeout_ms)
+        manager->source.timeout_ms = (int)manager->node_options.connect_timeout_ms;
     return status;
 }
 

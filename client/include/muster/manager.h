@@ -54,8 +54,9 @@ struct muster_manager_options {
     /* If the newest checkpoint is damaged all ranks take the next older valid one, and the log and
      * struct muster_restored say so. Without it the restore fails. */
     bool fallback;
-    int64_t save_timeout_ms;  /* 0 = 600,000: a save that is waited for */
-    int64_t query_timeout_ms; /* 0 = 5,000: a question to the broker */
+    int64_t save_timeout_ms; /* 0 = 600,000: a save that is waited for */
+    int64_t
+        query_timeout_ms; /* 0 = 5,000: a question to the broker; no more than connect_timeout_ms */
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
     {                                                        \

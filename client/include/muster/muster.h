@@ -8,6 +8,7 @@
 #include <muster/node.h>
 #include <muster/policy.h>
 #include <muster/status.h>
+#include <muster/training.h>
 #include <muster/types.h>
 
 #endif

@@ -1,0 +1,59 @@
+#!/bin/bash
+# A training in epochs and batches: after a kill, and after a preemption, every rank goes on at the same batch with
+# the same data, also with the frequencies that save seldom or never.
+. "$(dirname "$0")/lib.sh"
+trainer=$TESTS_DIR/proc/prog_training
+
+# begin_at POSITION DATA EPOCH - every rank was told to begin there.
+begin_at() {
+    local rank
+
+    for rank in "${!pids[@]}"; do
+        same "where rank $rank of job $job begins" "$(sed -n 's/^begins at //p' "$(log "$rank")")" "$1 data $2 epoch $3"
+        if grep WRONG "$(log "$rank")"; then fail "rank $rank of job $job, see above"; fi
+    done
+}
+
+broker_start
+job=epochs # a rank dies in the second batch of epoch 2
+options=(--files 1)
+ranks_start 3 --kill-rank 1 --kill-at 10
+rank_ends 1 137
+ranks_end 1 0 2
+begin_at 0.0 -1 0
+says "$(error_of 0)" MUSTER_E_PEER peer=1
+ranks_start 3
+ranks_end 0
+begin_at 2.0 80 2
+each_has value 12
+same "steps committed" "$(committed)" '4 8 12'
+for rank in 1 2; do # written by every batch, removed with every back-up and at the end
+    rank_said "$rank" "^wrote .*/workertemp_$rank 1" || fail "rank $rank wrote nothing beside the back-up"
+    [ ! -e "$dir/checkpoints-$job/workertemp_$rank" ] || fail "workertemp_$rank is still there"
+done
+[ -e "$dir/checkpoints-$job/chief/notes-0" ] || fail "the chief's own file is gone"
+
+job=never # and preempted in the sixth batch
+options=(--every -1)
+ranks_start 3 --signal-rank 2 --signal-at 6
+ranks_end 42
+each_has value 6
+ranks_start 3
+ranks_end 0
+begin_at 1.2 60 1
+each_has value 12
+same "steps committed" "$(committed)" 6
+
+job=batches # every three of them, and a kill
+options=(--every 3)
+ranks_start 2 --kill-rank 0 --kill-at 9
+rank_ends 0 137
+ranks_end 1 1
+ranks_start 2 --epochs 2
+ranks_end 0
+begin_at 1.2 60 1
+each_has value 8
+
+finish "after a kill and after a preemption every rank goes on at the same epoch, batch and data" \
+    "frequencies epoch, N batches and never; the preemption saves with all of them" \
+    "directories of the other ranks are gone after each back-up"
