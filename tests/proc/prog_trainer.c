@@ -1,8 +1,6 @@
 /* prog_trainer - a training program whose result can be computed: what the scripts beside it run.
  *
- * Its state is a vector of integers; step n adds a number that depends on n and on the rank to one
- * cell. So the sum after n steps is known without training, and a step that is lost, repeated or
- * taken twice changes it. `replicated`: every rank adds what all ranks contribute. `sharded`: its own.
+ * What it trains is model.h: a step that is lost, repeated or taken twice shows.
  * With --barrier the ranks meet in every step in a shared-memory collective, which also proves that
  * all are at the same step.
  *
@@ -10,6 +8,7 @@
  * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
  *   trainer: rank= world= resumed= computed= done= sum= expected= weights= handler= errors= status= */
 #include "client/examples/words_allreduce.h"
+#include "tests/proc/model.h"
 
 #include <muster/node.h>
 
@@ -25,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CELLS_MAX 65536
 #define NOBODY (-1)
 #define EVERYBODY (-2)
 #define COLLECTIVE_MS 60000
@@ -34,7 +32,7 @@ enum mode { MODE_RUN, MODE_CHECK, MODE_SCOPE };
 
 struct trainer {
     /* options */
-    int64_t steps, step_ms, slow_rank, slow_step, slow_ms, barrier, mode, sharded, cells;
+    int64_t steps, step_ms, slow_rank, slow_step, slow_ms, barrier, mode, sharded;
     int64_t save_fn, save_every, save_fails_rank, save_late_rank, save_late_ms;
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
@@ -50,9 +48,7 @@ struct trainer {
     bool signalled; /* its steps are long from here: the signal is heard before the job is over */
     enum muster_status status;
     _Atomic int errors; /* calls of on_error */
-    /* the state */
-    int64_t step;
-    int64_t vector[CELLS_MAX];
+    struct model model;
 };
 
 #define SIGNALLED_MS 40
@@ -60,7 +56,7 @@ struct trainer {
 static struct trainer trainer = {
     .steps = 100,
     .step_ms = 5,
-    .cells = 64,
+    .model.cells = 64,
     .slow_rank = NOBODY,
     .save_fails_rank = NOBODY,
     .save_late_rank = NOBODY,
@@ -87,7 +83,7 @@ static const struct {
     {"--barrier", &trainer.barrier},
     {"--mode", &trainer.mode}, /* 0 run, 1 check, 2 scope */
     {"--sharded", &trainer.sharded},
-    {"--cells", &trainer.cells},
+    {"--cells", &trainer.model.cells},
     {"--save-fn", &trainer.save_fn},
     {"--save-every", &trainer.save_every},
     {"--save-fails-rank", &trainer.save_fails_rank},
@@ -148,55 +144,10 @@ static bool parse(int argc, char **argv)
             return false;
         }
     }
-    return trainer.cells >= 1 && trainer.cells <= CELLS_MAX;
+    return trainer.model.cells >= 1 && trainer.model.cells <= MODEL_CELLS_MAX;
 }
 
-/* --- the training that can be computed ----------------------------------------------------------- */
-
-static int64_t contribution(int64_t rank, int64_t step)
-{
-    return (step * 7919 + rank * 104729 + step % (rank + 3)) % 1009;
-}
-
-static int64_t addition(const struct trainer *t, int64_t step)
-{
-    int64_t sum = 0;
-
-    if (t->sharded)
-        return contribution(t->rank, step);
-    for (int rank = 0; rank < t->world_size; rank++)
-        sum += contribution(rank, step);
-    return sum;
-}
-
-static int64_t expected_sum(const struct trainer *t)
-{
-    int64_t sum = 0;
-
-    for (int64_t step = 1; step <= t->step; step++)
-        sum += addition(t, step);
-    return sum;
-}
-
-static int64_t actual_sum(const struct trainer *t)
-{
-    int64_t sum = 0;
-
-    for (int64_t i = 0; i < t->cells; i++)
-        sum += t->vector[i];
-    return sum;
-}
-
-/* The cells of an uninterrupted run of as many steps, bit for bit. */
-static bool weights_are_right(const struct trainer *t)
-{
-    static int64_t cells[CELLS_MAX];
-
-    memset(cells, 0, sizeof cells);
-    for (int64_t step = 1; step <= t->step; step++)
-        cells[step % t->cells] += addition(t, step);
-    return memcmp(cells, t->vector, sizeof cells) == 0;
-}
+/* --- the training -------------------------------------------------------------------------------- */
 
 static void pause_ms(int64_t ms)
 {
@@ -230,7 +181,7 @@ static int meet(struct trainer *t, int64_t next)
 static int train_step(void *arg)
 {
     struct trainer *t = arg;
-    int64_t next = t->step + 1;
+    int64_t next = t->model.step + 1;
     bool slow = concerns(t->slow_rank, t) && (t->slow_step == 0 || t->slow_step == next);
     int code;
 
@@ -246,8 +197,7 @@ static int train_step(void *arg)
     code = t->barrier ? meet(t, next) : 0;
     if (code != 0)
         return code;
-    t->vector[next % t->cells] += addition(t, next);
-    t->step = next;
+    model_step(&t->model);
     t->computed++;
     muster_node_set_position(t->node, next / 1000, next % 1000, next);
     if (t->say_every > 0 && next % t->say_every == 0)
@@ -257,43 +207,14 @@ static int train_step(void *arg)
 
 /* --- the user's own way to save ------------------------------------------------------------------ */
 
-static int write_file(const char *directory, const char *name, const void *bytes, size_t size)
-{
-    char path[4096];
-    FILE *file;
-    size_t written;
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "wbe");
-    if (file == NULL)
-        return errno;
-    written = fwrite(bytes, 1, size, file);
-    return fclose(file) != 0 || written != size ? EIO : 0;
-}
-
-static int read_bytes(const char *directory, const char *name, void *bytes, size_t size)
-{
-    char path[4096];
-    FILE *file;
-    size_t count;
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "rbe");
-    if (file == NULL)
-        return errno;
-    count = fread(bytes, 1, size, file);
-    fclose(file);
-    return count == size ? 0 : EIO;
-}
-
 static int save(const struct muster_save_context *context)
 {
     struct trainer *t = context->arg;
     int code;
 
-    if (context->step != t->step) {
+    if (context->step != t->model.step) {
         fprintf(stderr, "trainer: save_fn is told step %" PRId64 ", the state is of %" PRId64 "\n",
-                context->step, t->step);
+                context->step, t->model.step);
         return EPROTO;
     }
     if (concerns(t->save_late_rank, t))
@@ -301,23 +222,21 @@ static int save(const struct muster_save_context *context)
     if (concerns(t->save_fails_rank, t))
         return 5;
     if (t->save_gate != NULL) {
-        code = write_file(context->directory, "vector", t->vector, (size_t)t->cells * 4);
+        code = model_write_half(&t->model, context->directory);
         printf("in the save of step %" PRId64 "\n", context->step);
         while (code == 0 && access(t->save_gate, F_OK) == 0)
             pause_ms(5);
         if (code != 0)
             return code;
     }
-    code = write_file(context->directory, "vector", t->vector, (size_t)t->cells * 8);
-    return code != 0 ? code : write_file(context->directory, "step", &t->step, sizeof t->step);
+    return model_write(&t->model, context->directory);
 }
 
 static int restore(const struct muster_restore_context *context)
 {
     struct trainer *t = context->arg;
-    int code = read_bytes(context->directory, "vector", t->vector, (size_t)t->cells * 8);
 
-    return code != 0 ? code : read_bytes(context->directory, "step", &t->step, sizeof t->step);
+    return model_read(&t->model, context->directory);
 }
 
 /* --- joining ------------------------------------------------------------------------------------- */
@@ -346,14 +265,14 @@ static bool watch(void *arg)
 
 static enum muster_status register_state(struct trainer *t, struct muster_error *error)
 {
-    int64_t cells = t->cells;
+    int64_t cells = t->model.cells;
     enum muster_status status = muster_state_create(&t->state, error);
 
     if (status == MUSTER_OK)
-        status = muster_state_add_i64(t->state, "step", &t->step, error);
+        status = muster_state_add_i64(t->state, "step", &t->model.step, error);
     if (status == MUSTER_OK)
-        status = muster_state_add_tensor(t->state, "vector", MUSTER_DTYPE_I64, &cells, 1, t->vector,
-                                         error);
+        status = muster_state_add_tensor(t->state, "vector", MUSTER_DTYPE_I64, &cells, 1,
+                                         t->model.vector, error);
     return status;
 }
 
@@ -366,6 +285,7 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
         return status;
     if (t->rank == t->evaluator_rank)
         options.role = MUSTER_ROLE_EVALUATOR;
+    t->model.sharded = t->sharded != 0;
     options.layout = t->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
     options.state = t->save_fn ? NULL : t->state;
     options.termination.save_fn = t->save_fn ? save : NULL;
@@ -393,8 +313,8 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
     status = muster_node_open(&options, &t->node, error);
     if (status != MUSTER_OK)
         return status;
-    t->rank = muster_node_rank(t->node);
-    t->world_size = muster_node_world_size(t->node);
+    t->rank = t->model.rank = muster_node_rank(t->node);
+    t->world_size = t->model.world_size = muster_node_world_size(t->node);
     t->resumed = muster_node_total_run_calls(t->node);
     printf("opened at step %" PRId64 "\n", t->resumed);
     return status;
@@ -403,10 +323,10 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
 /* The state must be that of the step at which muster says that it resumes. */
 static int check_restored(const struct trainer *t)
 {
-    if (t->step == t->resumed && weights_are_right(t))
+    if (t->model.step == t->resumed && model_is_right(&t->model))
         return 0;
     fprintf(stderr, "trainer: rank %d was restored to step %" PRId64 ", muster says %" PRId64 "\n",
-            t->rank, t->step, t->resumed);
+            t->rank, t->model.step, t->resumed);
     return EXIT_FAILURE;
 }
 
@@ -465,7 +385,7 @@ static int complain(const struct trainer *t, const struct muster_error *error)
 
 static bool is_over(const struct trainer *t, int64_t limit)
 {
-    return t->step >= limit || (t->until_file != NULL && access(t->until_file, F_OK) == 0);
+    return t->model.step >= limit || (t->until_file != NULL && access(t->until_file, F_OK) == 0);
 }
 
 static int train(struct trainer *t)
@@ -502,9 +422,9 @@ static void conclude(void)
 
     printf("trainer: rank=%d world=%d resumed=%" PRId64 " computed=%" PRId64 " done=%" PRId64
            " sum=%" PRId64 " expected=%" PRId64 " weights=%s handler=%d errors=%d status=%s\n",
-           t->rank, t->world_size, t->resumed, t->computed, t->step, actual_sum(t), expected_sum(t),
-           weights_are_right(t) ? "right" : "WRONG", (int)handler_calls, (int)t->errors,
-           muster_status_name(t->status));
+           t->rank, t->world_size, t->resumed, t->computed, t->model.step, model_sum(&t->model),
+           model_expected_sum(&t->model), model_is_right(&t->model) ? "right" : "WRONG",
+           (int)handler_calls, (int)t->errors, muster_status_name(t->status));
     fflush(stdout);
 }
 
