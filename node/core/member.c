@@ -132,10 +132,7 @@ enum wire_phase member_phase(const struct member *m)
 
 static void step_measured(struct member *m, int64_t steps)
 {
-    uint64_t each = (uint64_t)((m->now - m->step_from_at + steps - 1) / steps);
-
-    m->step_times[m->step_times_count % STEP_TIMES_MAX] = each;
-    m->step_counts[m->step_times_count++ % STEP_TIMES_MAX] = (uint64_t)steps;
+    pace_add(&m->pace, steps, m->now - m->step_from_at);
 }
 
 /* What the thread waited at a closed gate is no step's time: the next step begins with the opening, and the
@@ -241,8 +238,6 @@ static void set_phase(struct member *m)
     m->phase_since = m->now;
 }
 
-/* Step times from the gate's own count: no clock on the hot path. A look sees several steps or a
- * part of one; the mean between two looks is what it can know. */
 static void watch_steps(struct member *m)
 {
     int64_t steps = m->begun - m->last_begun;

@@ -14,27 +14,9 @@ struct wire_msg message_make(enum wire_type type)
     return message;
 }
 
-/* Nearest rank over the steps, not over the looks: a look that saw twenty short ones counts twenty times,
- * and one step that waited for a peer's save is one of hundreds. */
 uint64_t link_step_p95(const struct member *m)
 {
-    size_t count = m->step_times_count < STEP_TIMES_MAX ? m->step_times_count : STEP_TIMES_MAX;
-    uint64_t all = 0, p95 = UINT64_MAX;
-
-    for (size_t i = 0; i < count; i++)
-        all += m->step_counts[i];
-    for (size_t pass = 0; pass < count; pass++) { /* the longest, the next, ... */
-        uint64_t next = 0, beyond = 0;
-        for (size_t i = 0; i < count; i++)
-            if (m->step_times[i] < p95 && m->step_times[i] > next)
-                next = m->step_times[i];
-        for (size_t i = 0; i < count; i++)
-            beyond += m->step_times[i] >= next ? m->step_counts[i] : 0;
-        p95 = next;
-        if (beyond > all / 20)
-            break;
-    }
-    return count > 0 ? p95 : 0;
+    return pace_p95(&m->pace);
 }
 
 static int64_t left_ms(const struct member *m, const struct own_notice *notice)

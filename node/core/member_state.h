@@ -8,12 +8,12 @@
 #define NODE_CORE_MEMBER_STATE_H
 
 #include "node/core/member.h"
+#include "node/core/pace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NEVER INT64_MAX
-#define STEP_TIMES_MAX 32
 #define GAP_PATIENCE_MS 20 /* what was announced may be on its way by the faster path */
 #define GAP_REPEAT_MS 200
 #define PENDING_POLICY_MAX 16 /* beyond: no policy save. What follows is for notices */
@@ -158,9 +158,7 @@ struct member {
     int64_t last_begun;
     int64_t last_begun_at;
     int64_t step_from_at; /* when the running step was seen to begin with the gate open, else 0 */
-    uint64_t step_times[STEP_TIMES_MAX];  /* mean of the steps that a look saw ... */
-    uint64_t step_counts[STEP_TIMES_MAX]; /* ... and how many they were */
-    size_t step_times_count;
+    struct pace pace;
     bool stepped; /* began a step with the gate open */
     enum wire_phase phase;
     int64_t phase_since;
