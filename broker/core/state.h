@@ -15,8 +15,8 @@
 #define BROKER_CORE_STATE_H
 
 #include "broker/core/core.h"
-#include "broker/core/plan.h"
 #include "schema/error.h"
+#include "schema/plan.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* plan: when a round is frozen for a notice. */
-#include "broker/core/plan.h"
 #include "schema/limits.h"
+#include "schema/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,6 +50,18 @@ static void short_saves_leave_time_for_a_broker_that_starts_again(void **state)
     assert_int_equal(plan_make(&facts).reserve_ms, 3620 + 1000);
     facts.grace_ms = 3620;
     assert_int_equal(plan_make(&facts).reserve_ms, 3620);
+}
+
+static void alone_there_is_no_freeze_to_wait_for(void **state)
+{
+    struct plan_facts facts = measured(60000);
+
+    (void)state;
+    facts.alone = true;
+    assert_int_equal(plan_make(&facts).reserve_ms, 10000 + 2000 + 1000 + 500);
+    facts.save_p95_ms = 40; /* and no broker that may start again */
+    facts.step_p95_ms = 10;
+    assert_int_equal(plan_make(&facts).reserve_ms, 100 + 20 + 1000 + 500);
 }
 
 static void what_is_not_known_freezes_at_once(void **state)
@@ -159,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_freeze_leaves_time_for_the_reserve),
         cmocka_unit_test(short_saves_leave_time_for_a_broker_that_starts_again),
+        cmocka_unit_test(alone_there_is_no_freeze_to_wait_for),
         cmocka_unit_test(what_is_not_known_freezes_at_once),
         cmocka_unit_test(a_grace_of_less_than_three_saves_freezes_at_once),
         cmocka_unit_test(a_moment_that_has_passed_is_now),

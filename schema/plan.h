@@ -9,8 +9,8 @@
  * Owns: the arithmetic, and a job's save times (a ring of the newest PLAN_SAVES_MAX, so that saves that
  * grow are believed soon; one a round: the slowest writer's).
  * Never: clock, state of a job, allocation. Numbers come in, a moment goes out. */
-#ifndef BROKER_CORE_PLAN_H
-#define BROKER_CORE_PLAN_H
+#ifndef SCHEMA_PLAN_H
+#define SCHEMA_PLAN_H
 
 #include "schema/limits.h"
 
@@ -40,7 +40,8 @@ struct plan_facts {
     bool at_once;             /* it asks for no more steps, or its time left is a guess */
     int64_t step_p95_ms;      /* 0 = not measured */
     int64_t save_p95_ms;      /* 0 = not measured */
-    int64_t lag;              /* steps between the first and the last rank */
+    bool alone;  /* without a broker: no freeze to wait for, none that may start again */
+    int64_t lag; /* steps between the first and the last rank */
 };
 
 enum plan_why {

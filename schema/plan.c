@@ -1,4 +1,4 @@
-#include "broker/core/plan.h"
+#include "schema/plan.h"
 
 #include "schema/limits.h"
 
@@ -86,6 +86,8 @@ static int64_t reserve_ms(const struct plan_facts *facts, int64_t save)
 {
     int64_t reserve =
         (5 * save + 1) / 2 + steps_ms(facts, 2) + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS;
+    if (facts->alone)
+        return reserve - FREEZE_MS;
     int64_t restart = save + steps_ms(facts, 1) + PLAN_RESTART_MS + PLAN_FREEZE_MS + MARGIN_MS;
     int64_t share = (facts->grace_ms - reserve) / PLAN_RESTART_SHARE;
 
