@@ -407,7 +407,7 @@ enum muster_status muster_node_notify(muster_node_t *node, enum muster_notice_ki
         text = "the program said so";
     if (node->agent != NULL)
         return agent_notify(node->agent, kinds[kind], left_ms, text, NULL);
-    local_notify(node->local, text);
+    local_notify(node->local, kinds[kind], left_ms, text);
     return MUSTER_OK;
 }
 

@@ -340,7 +340,9 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
                                           .signals = node->signals,
                                           .signal_count = node->signal_count,
                                           .sources = &node->sources,
-                                          .save_every_steps = o->save_every_steps};
+                                          .save_every_steps = o->save_every_steps,
+                                          .grace_period_ms = o->termination.grace_period_ms,
+                                          .save_on_notice = o->termination.save_on_notice};
     enum muster_status status;
 
     if (node->world_size > 1)

@@ -1,11 +1,9 @@
 /* local - see local.h. */
-#include "node/local.h"
+#include "node/local_state.h"
 
 #include "node/notice/callback.h"
-#include "node/notice/watch.h"
 #include "schema/error.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,30 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUND_TRIES_MAX 100 /* round directories that former lives left behind */
+#define SAVE_TRIES_MAX 3 /* of a termination's save, as with a broker; a full disk does not loop */
 #define POLL_MS 1000
 
-struct local {
-    struct gate *gate;
-    struct local_options options;
-    uint64_t generation;
-    uint64_t round;
-    int64_t saved_step; /* restored from or saved: there is nothing newer to save at it */
-    int64_t epoch, step_in_epoch, data_position;
-
-    pthread_mutex_t mutex;
-    struct muster_error end; /* status != OK: what every boundary returns */
-    bool noticed;
-    char notice[TEXT_MAX + 1];
-    bool stop;
-
-    struct watch *watch;
-    int wake_fd;
-    pthread_t thread;
-    bool thread_started;
-};
-
-static int64_t clock_ms(clockid_t clock)
+int64_t local_clock_ms(clockid_t clock)
 {
     struct timespec now;
 
@@ -47,7 +25,7 @@ static int64_t clock_ms(clockid_t clock)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void say(const struct local *local, int level, const char *text)
+void local_say(const struct local *local, int level, const char *text)
 {
     if (local->options.log != NULL)
         local->options.log(level, text, local->options.arg);
@@ -55,14 +33,64 @@ static void say(const struct local *local, int level, const char *text)
 
 /* --- notices ------------------------------------------------------------------------------------- */
 
-void local_notify(struct local *local, const char *text)
+static void wake(struct local *local)
+{
+    const uint64_t one = 1;
+
+    while (write(local->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Mutex held. Now or later? Returns when to ask again. */
+static int64_t consider(struct local *local)
+{
+    int64_t wakeup = INT64_MAX;
+
+    if (local->frozen || !local_plan_due(&local->plan, local_clock_ms(CLOCK_BOOTTIME), &wakeup))
+        return wakeup;
+    local->frozen = true;
+    gate_close(local->gate);
+    return INT64_MAX;
+}
+
+/* Mutex held. */
+static void take_notice(struct local *local, uint64_t number, enum wire_notice_kind kind,
+                        int64_t left_ms, const char *text)
+{
+    if (local->frozen) /* the first boundary is what it leads to already */
+        return;
+    local_plan_notice(&local->plan, local_clock_ms(CLOCK_BOOTTIME), number, kind, left_ms, text);
+    consider(local);
+    if (!local->options.save_on_notice || local->frozen)
+        return;
+    local->save_now = true;
+    gate_close(local->gate);
+}
+
+void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_ms,
+                  const char *text)
 {
     pthread_mutex_lock(&local->mutex);
-    if (!local->noticed)
-        snprintf(local->notice, sizeof local->notice, "%s", text);
-    local->noticed = true;
-    gate_close(local->gate);
+    take_notice(local, 0, kind, left_ms, text);
     pthread_mutex_unlock(&local->mutex);
+    wake(local);
+}
+
+/* Mutex held. */
+static void take_record(struct local *local, const struct notice_record *record)
+{
+    int64_t deadline = record->item.deadline_boot_ms, now = local_clock_ms(CLOCK_BOOTTIME);
+
+    if (record->number == 0 || !wire_notice_ends(record->item.kind))
+        return;
+    if (record->withdrawn)
+        local_plan_withdraw(&local->plan, record->number);
+    else
+        take_notice(local, record->number, record->item.kind,
+                    deadline < 0     ? -1
+                    : deadline > now ? deadline - now
+                                     : 0,
+                    record->item.text);
 }
 
 static void say_state(const struct local *local, const struct source_status *status)
@@ -71,100 +99,60 @@ static void say_state(const struct local *local, const struct source_status *sta
 
     snprintf(text, sizeof text, "notice source %s: %s%s%s", status->name,
              source_state_name(status->state), status->text[0] != '\0' ? ": " : "", status->text);
-    say(local, status->state == SOURCE_DEGRADED ? 1 : 2, text);
+    local_say(local, status->state == SOURCE_DEGRADED ? 1 : 2, text);
+}
+
+/* What people should know of the plan: when it comes, changes its notice, and goes. */
+static void say_plan(struct local *local, const char *text)
+{
+    size_t same = strcspn(text, ":"); /* the numbers behind it change all the time */
+
+    if (strncmp(text, local->said, same) == 0 && (text[0] != '\0') == (local->said[0] != '\0'))
+        return;
+    memcpy(local->said, text, strlen(text) + 1);
+    local_say(local, 2, text[0] != '\0' ? text : "the notice is withdrawn; training goes on");
+}
+
+/* One pass. Returns how long to sleep; -1: for ever, the node is closed. */
+static int64_t look_around(struct local *local)
+{
+    struct notice_record record;
+    struct source_status status;
+    char text[LOCAL_PLAN_TEXT];
+    int64_t sleep;
+    bool stop;
+
+    pthread_mutex_lock(&local->mutex);
+    local_plan_look(&local->plan, local_clock_ms(CLOCK_BOOTTIME), gate_begun(local->gate),
+                    !gate_is_closed(local->gate));
+    while (watch_take(local->watch, &record))
+        take_record(local, &record);
+    sleep = consider(local) - local_clock_ms(CLOCK_BOOTTIME);
+    memcpy(text, local->plan.text, sizeof text);
+    stop = local->stop;
+    pthread_mutex_unlock(&local->mutex);
+    say_plan(local, text);
+    while (watch_take_change(local->watch, &status))
+        say_state(local, &status);
+    return stop ? -1 : sleep > POLL_MS ? POLL_MS : sleep > 0 ? sleep : 0;
 }
 
 static void *watch(void *arg)
 {
     struct local *local = arg;
     struct pollfd item = {.fd = local->wake_fd, .events = POLLIN};
-    struct notice_record record;
-    struct source_status status;
     uint64_t wakes;
-    bool stop = false;
+    int64_t sleep;
 
-    while (!stop) {
-        poll(&item, 1, POLL_MS);
+    while ((sleep = look_around(local)) >= 0) {
+        poll(&item, 1, (int)sleep);
         if (read(local->wake_fd, &wakes, sizeof wakes) < 0)
             wakes = 0; /* nobody woke us */
-        while (watch_take(local->watch,
-                          &record)) /* alone it is acted upon at once: nothing to withdraw */
-            if (record.number != 0 && !record.withdrawn && wire_notice_ends(record.item.kind))
-                local_notify(local, record.item.text);
-        while (watch_take_change(local->watch, &status))
-            say_state(local, &status);
-        pthread_mutex_lock(&local->mutex);
-        stop = local->stop;
-        pthread_mutex_unlock(&local->mutex);
     }
     return NULL;
 }
 
 /* --- opening ------------------------------------------------------------------------------------- */
-
-struct scan { /* the best of what was looked at */
-    int64_t below;
-    uint64_t generation_max;
-    int64_t step;
-    uint64_t generation; /* among equal steps the later generation and round wins */
-    uint64_t round;
-    char path[FS_PATH_MAX];
-};
-
-static void look_at(const struct local *local, const char *name, struct scan *scan)
-{
-    char path[FS_PATH_MAX];
-    struct manifest *manifest = NULL;
-    bool newer;
-
-    if (name[0] == '.' ||
-        fs_path(path, NULL, "%s/%s", local->options.save.root, name) != MUSTER_OK ||
-        shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
-        return;
-    if (strcmp(manifest->job, local->options.save.job) == 0) {
-        if (manifest->generation > scan->generation_max)
-            scan->generation_max = manifest->generation;
-        newer = manifest->step > scan->step ||
-                (manifest->step == scan->step &&
-                 (manifest->generation > scan->generation ||
-                  (manifest->generation == scan->generation && manifest->round > scan->round)));
-        if (manifest->step < scan->below && newer) {
-            scan->step = manifest->step;
-            scan->generation = manifest->generation;
-            scan->round = manifest->round;
-            memcpy(scan->path, path, sizeof path);
-        }
-    }
-    manifest_destroy(&manifest);
-}
-
-static enum muster_status scan_root(const struct local *local, int64_t below, struct scan *ret_scan,
-                                    struct muster_error *err)
-{
-    DIR *dir = opendir(local->options.save.root);
-    const struct dirent *entry;
-
-    if (dir == NULL)
-        return fs_fail(err, MUSTER_E_IO, errno, "read", local->options.save.root);
-    *ret_scan = (struct scan){.below = below};
-    while ((entry = readdir(dir)) != NULL)
-        look_at(local, entry->d_name, ret_scan);
-    closedir(dir);
-    return MUSTER_OK;
-}
-
-enum muster_status local_find_resume(struct local *local, int64_t below,
-                                     struct local_resume *ret_resume, struct muster_error *err)
-{
-    struct scan scan;
-    enum muster_status status = scan_root(local, below, &scan, err);
-
-    if (status != MUSTER_OK)
-        return status;
-    ret_resume->step = scan.step;
-    memcpy(ret_resume->path, scan.path, sizeof scan.path);
-    return MUSTER_OK;
-}
 
 static enum muster_status start(struct local *local, struct muster_error *err)
 {
@@ -180,6 +168,7 @@ static enum muster_status start(struct local *local, struct muster_error *err)
                                                 .signal_count = local->options.signal_count,
                                                 .ask = local->options.watch,
                                                 .arg = local->options.arg,
+                                                .usual_grace = local->options.grace_period_ms < 0,
                                                 .ask_period_ms = local->options.watch_period_ms,
                                                 .sources = local->options.sources,
                                                 .seed = (uint64_t)getpid(),
@@ -203,21 +192,19 @@ enum muster_status local_open(const struct local_options *options, struct local 
 {
     struct local *local = calloc(1, sizeof *local);
     enum muster_status status;
-    struct scan scan = {0};
 
     if (local == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     local->options = *options;
     local->wake_fd = -1;
     local->epoch = local->step_in_epoch = local->data_position = -1;
+    local_plan_init(&local->plan, options->grace_period_ms);
     pthread_mutex_init(&local->mutex, NULL);
     status = gate_create(&local->gate, err);
     if (status == MUSTER_OK)
-        status = scan_root(local, INT64_MAX, &scan, err);
-    if (status == MUSTER_OK) {
-        local->generation = scan.generation_max + 1;
+        status = local_look_at_root(local, err);
+    if (status == MUSTER_OK)
         status = start(local, err);
-    }
     if (status == MUSTER_OK)
         *ret_local = local;
     else
@@ -228,7 +215,6 @@ enum muster_status local_open(const struct local_options *options, struct local 
 void local_destroy(struct local **local)
 {
     struct local *l = *local;
-    const uint64_t one = 1;
 
     if (l == NULL)
         return;
@@ -237,8 +223,7 @@ void local_destroy(struct local **local)
         pthread_mutex_lock(&l->mutex);
         l->stop = true;
         pthread_mutex_unlock(&l->mutex);
-        while (write(l->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-            continue;
+        wake(l);
         pthread_join(l->thread, NULL);
     }
     watch_close(&l->watch, LEAVE_MS + 500); /* a callback that does not return is left behind */
@@ -252,71 +237,6 @@ void local_destroy(struct local **local)
 struct gate *local_gate(struct local *local)
 {
     return local->gate;
-}
-
-/* --- saving -------------------------------------------------------------------------------------- */
-
-static enum muster_status commit(struct local *local, const struct save_order *order,
-                                 const struct shard_files *files, const char *cause,
-                                 char ret_path[FS_PATH_MAX], struct muster_error *err)
-{
-    const struct save_target *target = &local->options.save;
-    const struct manifest_shard shard = {.rank = target->rank,
-                                         .incarnation = target->incarnation,
-                                         .files = files->files,
-                                         .file_count = files->count};
-    const struct manifest manifest = {.job = target->job,
-                                      .generation = order->generation,
-                                      .round = order->round,
-                                      .step = order->step,
-                                      .layout = target->layout,
-                                      .world_size = target->world_size,
-                                      .epoch = order->epoch,
-                                      .step_in_epoch = order->step_in_epoch,
-                                      .data_position = order->data_position,
-                                      .total_run_calls = order->step,
-                                      .created_unix_ms = clock_ms(CLOCK_REALTIME),
-                                      .cause = cause,
-                                      .shards = &shard,
-                                      .shard_count = 1};
-    enum muster_status status;
-    char *text = NULL;
-    size_t size = 0;
-
-    status = manifest_render(&manifest, &text, &size, err);
-    if (status == MUSTER_OK)
-        status = dir_commit_as(target->root, &target->names, text, size, ret_path, err);
-    free(text);
-    return status;
-}
-
-static enum muster_status save(struct local *local, void *call_arg, const char *cause,
-                               char ret_path[FS_PATH_MAX], struct muster_error *err)
-{
-    const struct save_target *target = &local->options.save;
-    struct save_order order = {.generation = local->generation,
-                               .nonce = target->incarnation,
-                               .step = gate_done(local->gate),
-                               .epoch = local->epoch,
-                               .step_in_epoch = local->step_in_epoch,
-                               .data_position = local->data_position,
-                               .call_arg = call_arg};
-    struct shard_files files = {0};
-    enum muster_status status = MUSTER_E_EXISTS;
-
-    for (int i = 0; i < ROUND_TRIES_MAX && status == MUSTER_E_EXISTS; i++) {
-        order.round = ++local->round;
-        status = save_shard(target, &order, &files, err);
-    }
-    if (status == MUSTER_OK)
-        status = commit(local, &order, &files, cause, ret_path, err);
-    if (status != MUSTER_OK) /* nothing refers to it: no other process takes part */
-        dir_remove_round(target->root, target->job, order.generation, order.round, order.nonce,
-                         NULL);
-    shard_files_clear(&files);
-    if (status == MUSTER_OK)
-        local->saved_step = order.step;
-    return status;
 }
 
 /* --- boundaries ---------------------------------------------------------------------------------- */
@@ -334,73 +254,115 @@ void local_restored(struct local *local, int64_t step)
     gate_set(local->gate, step, step);
     local->saved_step = step;
     plan_next_save(local);
-    if (!local->noticed && local->end.status == MUSTER_OK)
+    local_plan_restart_looks(&local->plan, step);
+    if (!local->frozen && local->end.status == MUSTER_OK)
         gate_open(local->gate);
     pthread_mutex_unlock(&local->mutex);
+}
+
+static bool disk_is_full(const struct muster_error *why)
+{
+    return why->code == ENOSPC || why->code == EDQUOT;
+}
+
+static enum muster_status save_to_leave(struct local *local, void *call_arg, int64_t deadline,
+                                        char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    enum muster_status status = MUSTER_E_SAVE;
+
+    for (int i = 0; i < SAVE_TRIES_MAX && status != MUSTER_OK; i++) {
+        if (i > 0 && (disk_is_full(err) || local_clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
+            break;
+        status = local_save(local, call_arg, "termination", ret_path, err);
+    }
+    return status;
 }
 
 static void preempt(struct local *local, void *call_arg)
 {
     char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
+    struct local_notice notice;
     struct muster_error why;
     long long step = gate_done(local->gate);
+    int64_t left;
 
+    pthread_mutex_lock(&local->mutex);
+    notice = local->plan.chosen;
+    pthread_mutex_unlock(&local->mutex);
     if (step == local->saved_step)
         snprintf(text, sizeof text, "notice (%.200s): leaving at step %lld, which needs no save",
-                 local->notice, step);
-    else if (save(local, call_arg, "termination", path, &why) == MUSTER_OK)
-        snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s", local->notice,
-                 step, path);
-    else
+                 notice.text, step);
+    else if (save_to_leave(local, call_arg, notice.deadline_boot_ms, path, &why) == MUSTER_OK) {
+        left = notice.deadline_boot_ms - local_clock_ms(CLOCK_BOOTTIME);
+        snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
+                 notice.text, step, path, (long long)(left < 0 ? -left : left),
+                 left < 0 ? "after its deadline" : "before its deadline");
+    } else
         snprintf(text, sizeof text,
                  "notice (%.200s): step %lld was not saved: %.600s; a restart goes on from the "
                  "newest checkpoint",
-                 local->notice, step, why.text);
-    say(local, 2, text);
+                 notice.text, step, why.text);
+    local_say(local, 2, text);
     pthread_mutex_lock(&local->mutex);
     error_set(&local->end, MUSTER_PREEMPTED, "%s", text);
     local->end.step = step;
     pthread_mutex_unlock(&local->mutex);
 }
 
-static void save_by_policy(struct local *local, void *call_arg)
+static void save_and_go_on(struct local *local, void *call_arg, const char *cause)
 {
     char path[FS_PATH_MAX];
     struct muster_error why;
 
     plan_next_save(local);
     if (gate_done(local->gate) != local->saved_step &&
-        save(local, call_arg, "policy", path, &why) != MUSTER_OK)
-        say(local, 0, why.text);
+        local_save(local, call_arg, cause, path, &why) != MUSTER_OK)
+        local_say(local, 0, why.text);
+}
+
+/* Mutex held: what this boundary has to do first. */
+enum errand { ERRAND_NONE, ERRAND_END, ERRAND_LEAVE, ERRAND_SAVE_NOW, ERRAND_SAVE };
+
+static enum errand next_errand(struct local *local)
+{
+    if (local->end.status != MUSTER_OK)
+        return ERRAND_END;
+    if (local->frozen)
+        return ERRAND_LEAVE;
+    if (local->save_now) {
+        local->save_now = false;
+        return ERRAND_SAVE_NOW;
+    }
+    return gate_done(local->gate) < local->gate->due ? ERRAND_NONE : ERRAND_SAVE;
 }
 
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err)
 {
     struct muster_error end;
-    bool noticed;
+    enum errand errand;
 
     for (;;) {
         pthread_mutex_lock(&local->mutex);
         end = local->end;
-        noticed = local->noticed;
-        if (end.status == MUSTER_OK && !noticed && gate_done(local->gate) < local->gate->due) {
+        errand = next_errand(local);
+        if (errand == ERRAND_NONE) {
             gate_open(local->gate);
             if (begin)
                 gate_begin(local->gate);
-            pthread_mutex_unlock(&local->mutex);
-            return MUSTER_OK;
         }
         pthread_mutex_unlock(&local->mutex);
-        if (end.status != MUSTER_OK) {
+        if (errand == ERRAND_NONE)
+            return MUSTER_OK;
+        if (errand == ERRAND_LEAVE)
+            preempt(local, call_arg);
+        else if (errand != ERRAND_END)
+            save_and_go_on(local, call_arg, errand == ERRAND_SAVE ? "policy" : "notice");
+        else {
             if (err != NULL)
                 *err = end;
             return end.status;
         }
-        if (noticed)
-            preempt(local, call_arg);
-        else
-            save_by_policy(local, call_arg);
     }
 }
 
@@ -410,20 +372,20 @@ enum muster_status local_end_step(struct local *local, const struct local_end *e
     enum muster_status status = MUSTER_OK, boundary;
     char path[FS_PATH_MAX];
     int64_t begun;
-    bool saves, wanted;
+    bool saves, wanted, told;
 
     pthread_mutex_lock(&local->mutex);
     begun = gate_begun(local->gate);
     gate_set(local->gate, begun > end->done ? begun : end->done, end->done);
-    wanted = end->want && local->end.status == MUSTER_OK && !local->noticed;
-    saves = (wanted || (local->noticed && local->end.status == MUSTER_OK)) &&
-            end->done != local->saved_step;
+    told = local->frozen || local->save_now; /* the boundary below saves for it */
+    wanted = end->want && local->end.status == MUSTER_OK && !told;
+    saves = (wanted || (told && local->end.status == MUSTER_OK)) && end->done != local->saved_step;
     pthread_mutex_unlock(&local->mutex);
     *ret_saves = saves;
     if (saves && end->ask)
         return MUSTER_OK;
     if (saves && wanted)
-        status = save(local, end->call_arg, "policy", path, err);
+        status = local_save(local, end->call_arg, "policy", path, err);
     boundary = local_boundary(local, true, end->call_arg, status == MUSTER_OK ? err : NULL);
     *ret_saves = saves && local->saved_step == end->done;
     return boundary != MUSTER_OK ? boundary : status;

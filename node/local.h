@@ -1,5 +1,6 @@
 /* local - one process alone, without a broker (option offline_ok, world size 1).
- * Owns: a notice's way to the next boundary, the save there, the choice of what to resume from.
+ * Owns: a notice's way to the boundary that the plan (local_plan.h) chooses, the save there, the choice of
+ * what to resume from, and <root>/.muster/LOCAL, in which the measured times outlive the process.
  * Never: more than one rank; a broker, once it has begun without one.
  * A checkpoint that it writes is a directory with a manifest like any other, so a later life with a
  * broker can import it. Threads as in agent.h. */
@@ -22,6 +23,8 @@ struct local_options {
     size_t signal_count;
     const struct source_list *sources; /* borrowed for open; NULL = none */
     int64_t save_every_steps;
+    int64_t grace_period_ms; /* -1 = as the notice says */
+    bool save_on_notice;
 };
 
 /* Reads what checkpoints there are and starts to watch for notices. E_NOMEM, E_BUSY, E_IO,
@@ -60,7 +63,9 @@ void local_set_position(struct local *local, int64_t epoch, int64_t step_in_epoc
 
 /* Any thread. */
 void local_fail(struct local *local, int code, const char *text);
-void local_notify(struct local *local, const char *text);
-int64_t local_save_step(struct local *local); /* once a notice came: the step in flight; else -1 */
+void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_ms,
+                  const char *text); /* left_ms -1: unknown */
+int64_t
+local_save_step(struct local *local); /* once it is time to save: the step in flight; else -1 */
 
 #endif
