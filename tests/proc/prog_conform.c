@@ -3,7 +3,8 @@
  * however often the job was preempted.
  *
  * usage: prog_conform [--form run|check|scope] [--notice signal|callback|notify] [--fail]
- *        [--notices N] [--offline] [--grace-ms N] [--children N [--mortal]]
+ *        [--notices N] [--offline] [--grace-ms N] [--two-saves] [--step-ms N]
+ *        [--children N [--mortal]]
  * A random rank is told to end at a random step of each of the first N lives (or fails, with --fail): both
  * are drawn alike by all ranks from CONFORM_SEED and MUSTER_RESTART_COUNT. Epoch and step come from
  * muster_node_total_run_calls alone. CONFORM_GROUP names the collective. Each life ends with one line:
@@ -26,7 +27,6 @@
 
 #define EPOCHS 8
 #define STEPS 15
-#define STEP_MS 4
 #define COLLECTIVE_MS 60000
 #define CHILDREN_MAX 16
 
@@ -36,9 +36,9 @@ enum notice { BY_SIGNAL, BY_CALLBACK, BY_NOTIFY };
 struct conform {
     enum form form;
     enum notice notice;
-    bool fail, offline, mortal;
+    bool fail, offline, mortal, two_saves;
     int notices, children;
-    int64_t grace_ms;
+    int64_t grace_ms, step_ms;
     int rank, world_size, life;
     int64_t event_step; /* of this life; -1: none */
     int event_rank;
@@ -50,7 +50,7 @@ struct conform {
     int64_t sum;
 };
 
-static struct conform conform = {.notices = 1, .grace_ms = -1, .event_step = -1};
+static struct conform conform = {.notices = 1, .grace_ms = -1, .step_ms = 4, .event_step = -1};
 static volatile sig_atomic_t handler_calls;
 
 static void count_call(int signo)
@@ -169,7 +169,7 @@ static void children_stop(const struct conform *c)
 static int train_step(void *arg)
 {
     struct conform *c = arg;
-    struct timespec nap = {.tv_nsec = STEP_MS * 1000000L};
+    struct timespec nap = {.tv_nsec = c->step_ms * 1000000L};
     float one = 1;
     int code = 0;
 
@@ -225,6 +225,12 @@ static void free_collective(const struct muster_error *error, void *arg)
     words_allreduce_abort(&c->all);
 }
 
+static void print_log(int level, const char *text, void *arg)
+{
+    (void)arg;
+    printf("log %d: %s\n", level, text);
+}
+
 static enum muster_status join_job(struct conform *c, muster_state_t **state,
                                    struct muster_error *error)
 {
@@ -236,6 +242,7 @@ static enum muster_status join_job(struct conform *c, muster_state_t **state,
     options.state = *state;
     options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
     options.termination.grace_period_ms = c->grace_ms;
+    options.termination.save_on_notice = c->two_saves;
     if (c->notice == BY_CALLBACK) {
         options.termination.termination_watcher_fn = watch;
         options.termination.watcher_period_ms = 10;
@@ -243,6 +250,7 @@ static enum muster_status join_job(struct conform *c, muster_state_t **state,
     options.offline_ok = c->offline;
     options.connect_timeout_ms = c->offline ? 100 : 0;
     options.on_error = free_collective;
+    options.log = print_log;
     options.arg = c;
     return status == MUSTER_OK ? muster_node_open(&options, &c->node, error) : status;
 }
@@ -299,6 +307,8 @@ static bool parse(struct conform *c, int argc, char **argv)
             c->offline = true;
         else if (strcmp(argv[i], "--mortal") == 0)
             c->mortal = true;
+        else if (strcmp(argv[i], "--two-saves") == 0)
+            c->two_saves = true;
         else if (strcmp(argv[i], "--form") == 0 || strcmp(argv[i], "--notice") == 0) {
             const char *const *words = argv[i][2] == 'f' ? forms : notices;
             int which = 0;
@@ -315,12 +325,14 @@ static bool parse(struct conform *c, int argc, char **argv)
             c->notices = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--grace-ms") == 0)
             c->grace_ms = strtoll(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--step-ms") == 0)
+            c->step_ms = strtoll(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--children") == 0)
             c->children = (int)strtol(argv[++i], NULL, 10);
         else
             return false;
     }
-    return c->children <= CHILDREN_MAX && c->world_size > 0;
+    return c->children <= CHILDREN_MAX && c->step_ms < 1000 && c->world_size > 0;
 }
 
 static int number_of(const char *name, int otherwise)

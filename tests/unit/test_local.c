@@ -23,7 +23,7 @@ struct fixture {
     muster_state_t *state;
     int64_t weight;
     struct muster_node_options options;
-    int exit_calls, exit_code, fail_at;
+    int exit_calls, exit_code, fail_at, save_calls;
     bool notice;
     int64_t call_arg_seen;
 };
@@ -449,6 +449,101 @@ static void wrong_options_are_named(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* --- with grace ---------------------------------------------------------------------------------- */
+
+/* What a life before has measured. */
+static void measured(void)
+{
+    static const char times[] = "step_p95_ms 1\nsaves_ms 1 2\n"; /* reserve: 5 + 2 + 1500 ms */
+    const char *muster = scratch_path(f.directory, ".muster");
+
+    assert_int_equal(mkdir(muster, 0700), 0);
+    scratch_write(scratch_path(f.directory, ".muster/LOCAL"), times, sizeof times - 1);
+}
+
+static void a_notice_with_time_left_is_trained_through_until_one_asks_for_a_save_now(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    measured();
+    node = open_node();
+    run_to(node, 3);
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, 60000, "spot"), MUSTER_OK);
+    assert_false(muster_node_reached_preemption(node, 2));
+    run_to(node, 100);
+    assert_false(there_is("3"));
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, 1000, "earlier"), MUSTER_OK);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "earlier"));
+    assert_non_null(strstr(err.text, "its deadline"));
+    assert_true(there_is("100/manifest.json"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static void who_finishes_before_the_planned_moment_leaves_nothing_to_save(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    measured();
+    node = open_node();
+    run_to(node, 3);
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, 60000, "spot"), MUSTER_OK);
+    run_to(node, 5);
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
+    assert_false(there_is("5"));
+}
+
+static void save_on_notice_saves_at_once_and_goes_on(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    measured();
+    f.options.termination.save_on_notice = true;
+    node = open_node();
+    run_to(node, 3);
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, 60000, "spot"), MUSTER_OK);
+    run_to(node, 6);
+    assert_true(there_is("3/manifest.json"));
+    assert_int_equal(muster_node_notify(node, MUSTER_NOTICE_USER, -1, "now"), MUSTER_OK);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    assert_true(there_is("6/manifest.json"));
+    muster_node_close(&node, 0, NULL);
+}
+
+static int failing_save(const struct muster_save_context *context)
+{
+    (void)context;
+    return ++f.save_calls < 3 ? 5 : 0;
+}
+
+static int no_restore(const struct muster_restore_context *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void a_save_that_fails_is_tried_again_while_there_is_time(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    f.options.state = NULL;
+    f.options.termination.save_fn = failing_save;
+    f.options.termination.restore_fn = no_restore;
+    node = open_node();
+    run_to(node, 3);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
+    assert_non_null(strstr(err.text, "saved step 3"));
+    assert_int_equal(f.save_calls, 3);
+    muster_node_close(&node, 0, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +561,10 @@ int main(void)
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(with_restore_later_the_first_step_waits_for_restore),
         TEST(wrong_options_are_named),
+        TEST(a_notice_with_time_left_is_trained_through_until_one_asks_for_a_save_now),
+        TEST(who_finishes_before_the_planned_moment_leaves_nothing_to_save),
+        TEST(save_on_notice_saves_at_once_and_goes_on),
+        TEST(a_save_that_fails_is_tried_again_while_there_is_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
