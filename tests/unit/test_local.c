@@ -23,7 +23,7 @@ struct fixture {
     muster_state_t *state;
     int64_t weight;
     struct muster_node_options options;
-    int exit_calls, exit_code, fail_at, save_calls;
+    int exit_calls, exit_code, fail_at, save_calls, save_from;
     bool notice;
     int64_t call_arg_seen;
 };
@@ -447,8 +447,6 @@ static void wrong_options_are_named(void **state)
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* --- with grace ---------------------------------------------------------------------------------- */
 
 /* What a life before has measured. */
@@ -517,7 +515,7 @@ static void save_on_notice_saves_at_once_and_goes_on(void **state)
 static int failing_save(const struct muster_save_context *context)
 {
     (void)context;
-    return ++f.save_calls < 3 ? 5 : 0;
+    return ++f.save_calls < f.save_from ? 5 : 0;
 }
 
 static int no_restore(const struct muster_restore_context *context)
@@ -535,6 +533,7 @@ static void a_save_that_fails_is_tried_again_while_there_is_time(void **state)
     f.options.state = NULL;
     f.options.termination.save_fn = failing_save;
     f.options.termination.restore_fn = no_restore;
+    f.save_from = 3;
     node = open_node();
     run_to(node, 3);
     notify(node);
@@ -543,6 +542,29 @@ static void a_save_that_fails_is_tried_again_while_there_is_time(void **state)
     assert_int_equal(f.save_calls, 3);
     muster_node_close(&node, 0, NULL);
 }
+
+static void who_has_finished_is_not_begun_again_for_a_save_that_failed(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    f.options.state = NULL;
+    f.options.termination.save_fn = failing_save;
+    f.options.termination.restore_fn = no_restore;
+    f.save_from = 100;
+    node = open_node();
+    run_to(node, 3);
+    notify(node);
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
+    assert_int_equal(f.save_calls, 3);
+    node = open_node();
+    run_to(node, 3);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED); /* it was told */
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
@@ -565,6 +587,7 @@ int main(void)
         TEST(who_finishes_before_the_planned_moment_leaves_nothing_to_save),
         TEST(save_on_notice_saves_at_once_and_goes_on),
         TEST(a_save_that_fails_is_tried_again_while_there_is_time),
+        TEST(who_has_finished_is_not_begun_again_for_a_save_that_failed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,9 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * code to be (0 = finished). Blocks for an open round (bounded), own writes, and at most 1 s for
  * LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
  * and sets *node to NULL in every case; NULL-safe. Returns MUSTER_PREEMPTED if the job is being
- * terminated: exit with the restart code. */
+ * terminated: exit with the restart code. MUSTER_OK: exit with yours; also with code 0 when nothing could
+ * be saved for the termination and no boundary had told of it: a program that has done all its steps is
+ * not begun again from an older checkpoint. */
 MUSTER_API enum muster_status muster_node_close(muster_node_t **node, int code,
                                                 struct muster_error *ret_error);
 
