@@ -13,7 +13,7 @@ steps_measured() { [ "$(query "SELECT MIN(step_p95_ms) > 0 FROM progress WHERE j
 
 noticed_and_frozen() { # of the newest termination: time trained after the notice, margin at the commit
     query "SELECT r.opened_unix_ms - (SELECT MIN(n.received_unix_ms) FROM notice n
-            WHERE n.job = r.job AND n.generation = r.generation AND n.state = 'served'), r.margin_ms FROM round r
+            WHERE n.job = r.job AND n.generation = r.generation AND n.state = 'served' AND n.source = 'signal'), r.margin_ms FROM round r
         WHERE r.job = '$job' AND r.cause = 'termination' AND r.state = 'committed' ORDER BY r.round DESC LIMIT 1"
 }
 
@@ -37,6 +37,10 @@ await "a step after the withdrawal" rank_said 1 'at step [1-9][0-9]*00$'
 for rank in 0 1; do not rank_is_gone "$rank" || fail "rank $rank left after a notice that was withdrawn"; done
 
 for life in first second; do
+    if [ "$life" = second ]; then # a plan waits already: the earlier notice moves it forward
+        "$muster" notify 0 --grace 60 --broker "$broker" --job "$job" >>"$dir/answers.log"
+        await "the plan" plan_waits
+    fi
     kill -TERM "${pids[1]}"
     all_preempted
     committed_whole "$saved"
@@ -44,9 +48,12 @@ for life in first second; do
     holds "trained after the notice of the $life life, of $grace_ms ms" "$trained" -ge $(((grace_ms - reserve_ms) * 8 / 10))
     holds "margin at the commit of the $life life" "$margin" -gt 0
     same_why
-    says "$story" 'The freeze was to come .* before the deadline of notice signal' 'before the deadline: '
+    says "$story" 'The freeze was to come .* before the deadline of notice signal[^,]*, which gave 9\.0 s' \
+        '\(step p95 [1-9][0-9]* ms, save p95 [1-9][0-9]* ms, ranks [0-9]+ steps? apart\)' \
+        "was committed after [0-9.]+ m?s, $((margin / 1000))\.[0-9] s before the deadline: "
     [ "$life" = second ] || { ranks_start 2 && await "some steps" rank_said 1 'at step'; }
 done
-finish "a notice of $grace_ms ms: trained on for at least 80 % of what the reserve leaves, saved before the deadline, told by why" \
+finish "a notice of $grace_ms ms: trained on for at least 80 % of what the reserve leaves, saved before the deadline, told by why: notice, its time, step and save times, margin" \
+    "an earlier notice moves a waiting plan forward" \
     "the first notice of the next launch is planned with the times of the one before" \
     "a notice that is withdrawn before its freeze ends nobody; status and why showed its plan"
