@@ -165,18 +165,21 @@ after_close() {
     all_finished $steps
 }
 
-# one_is_behind - a policy save of which rank 1 still writes its shard while rank 0 trains on: the notice makes it the termination's.
+# one_is_behind LAYOUT - a policy save that one rank still writes while the other trains on: the notice makes it the
+# termination's.
 one_is_behind() {
-    options=(--gates "$gates" --mode 0 --sharded 1)
+    local writer=$1 other=$((1 - $1)) # sharded: rank 1 is the slow one of both; replicated: rank 0 writes alone
+
+    options=(--gates "$gates" --mode 0 --sharded "$1")
     launch=0
     say "--- $job"
-    : >"$gates/step-13.0"
-    launch_to save-12.1 2 --save-every 12
-    await "rank 0 in the step after the save" rank_said 0 '^at step-13$'
+    : >"$gates/step-13.$other"
+    launch_to "save-12.$writer" 2 --save-every 12
+    await "rank $other in the step after the save" rank_said "$other" '^at step-13$'
     tell_end 2
     await "the termination of the round" round_is "termination|12|decided"
-    go_on save-12.1
-    go_on step-13.0
+    go_on "save-12.$writer"
+    go_on "step-13.$other"
     leaves_at 12
     ranks_start 2 --steps $steps
     all_finished $steps

@@ -12,8 +12,10 @@ job=close-replicated
 after_close 0
 job=close-sharded
 after_close 1
-job=behind
-one_is_behind
+job=behind-replicated
+one_is_behind 0
+job=behind-sharded
+one_is_behind 1
 job=after-the-end
 after_the_end
 finish "a notice in every phase of four forms of a loop: each save at the agreed step, resumed there, the model bit for bit" \
