@@ -33,13 +33,24 @@ fail() {
     exit 1
 }
 
+# is_ours PID - a live child of this shell. The number of one that ended may by now be another's, on a host that starts
+# many processes: it is not to be killed, nor waited for.
+is_ours() {
+    local stat
+
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+    set -- ${stat##*) } # state, parent
+    [ "$1" != Z ] && { [ "$2" = $$ ] || [ "$2" = "$BASHPID" ]; }
+}
+
 clean_up() {
     local status=$? pid path
 
     trap - EXIT
-    for pid in ${started[@]+"${started[@]}"} $(cat "$dir/broker.pid" 2>/dev/null); do
-        kill -KILL "$pid" 2>/dev/null || true
+    for pid in ${started[@]+"${started[@]}"}; do
+        if is_ours "$pid"; then kill -KILL "$pid" 2>/dev/null || true; fi
     done
+    for pid in $(cat "$dir/broker.pid" 2>/dev/null); do kill -KILL "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     if [ "$status" != 0 ] && [ "$status" != 77 ]; then
         say "--- what was said (kept in '$dir')"
@@ -128,7 +139,7 @@ broker_said_where() {
     [ "$(wc -l <"$dir/port")" -ge 2 ]
 }
 
-broker_is_gone() { not kill -0 "$broker_pid"; }
+broker_is_gone() { not is_ours "$broker_pid"; }
 
 broker_kill() {
     kill -KILL "$broker_pid"
@@ -191,7 +202,7 @@ recall() { job=$1 launch=${kept_launch[$1]} && read -ra pids <<<"${kept_pids[$1]
 
 log() { printf '%s\n' "$dir/$job-$launch-rank$1.log"; } # of the newest launch
 
-rank_is_gone() { not kill -0 "${pids[$1]}"; }
+rank_is_gone() { not is_ours "${pids[$1]}"; }
 
 # rank_ends RANK CODE
 rank_ends() {
