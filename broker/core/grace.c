@@ -137,7 +137,8 @@ static void show(const struct core *core, struct job *job, const struct plan *pl
         moved > -SHOWN_MS)
         return;
     if (same && plan->why == PLAN_DUE && grace->why == PLAN_MEASURED && moved < 2 * SHOWN_MS) {
-        grace->why = PLAN_DUE; /* as it was planned */
+        describe(grace, plan, facts, id); /* it may have moved by less since, as by a save */
+        grace->why = PLAN_DUE;
         grace->freeze_unix_ms = 0;
         return;
     }

@@ -64,6 +64,20 @@ static void assert_freezes_after(struct core_fixture *f, int64_t ms, const char 
     assert_events(f, events);
 }
 
+static void what_a_plan_moved_by_since_it_was_shown_is_told_with_its_freeze(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    assert_events(f, "termination rank 1");
+    plan_saves_add(&core_job(f)->saves,
+                   240); /* 200 ms more than the longest: nothing is shown anew */
+    assert_freezes_after(f, 60000 - RESERVE_MS - 200, "freeze r2 termination m0,1,2");
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "6.8 s before the deadline of notice n1, which gave 60.0 s (step p95 100 "
+                        "ms, save p95 240 ms, ranks 0 steps apart)");
+}
+
 static void a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment(void **state)
 {
     struct core_fixture *f = *state;
@@ -347,6 +361,7 @@ static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(what_a_plan_moved_by_since_it_was_shown_is_told_with_its_freeze),
         TEST(a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment),
         TEST(a_guess_a_wish_and_a_short_grace_are_frozen_at_once),
         TEST(what_was_not_measured_is_named),
