@@ -16,6 +16,7 @@
 
 #define SAVE_TRIES_MAX 3 /* of a termination's save, as with a broker; a full disk does not loop */
 #define POLL_MS 1000
+#define POLL_FIRST_MS 100 /* until a step was measured: the first notice is to be planned */
 
 int64_t local_clock_ms(clockid_t clock)
 {
@@ -120,6 +121,7 @@ static int64_t look_around(struct local *local)
     struct source_status status;
     char text[LOCAL_PLAN_TEXT];
     int64_t sleep;
+    int64_t poll_ms;
     bool stop;
 
     pthread_mutex_lock(&local->mutex);
@@ -129,12 +131,13 @@ static int64_t look_around(struct local *local)
         take_record(local, &record);
     sleep = consider(local) - local_clock_ms(CLOCK_BOOTTIME);
     memcpy(text, local->plan.text, sizeof text);
+    poll_ms = pace_p95(&local->plan.pace) > 0 ? POLL_MS : POLL_FIRST_MS;
     stop = local->stop;
     pthread_mutex_unlock(&local->mutex);
     say_plan(local, text);
     while (watch_take_change(local->watch, &status))
         say_state(local, &status);
-    return stop ? -1 : sleep > POLL_MS ? POLL_MS : sleep > 0 ? sleep : 0;
+    return stop ? -1 : sleep > poll_ms ? poll_ms : sleep > 0 ? sleep : 0;
 }
 
 static void *watch(void *arg)

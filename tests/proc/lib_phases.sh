@@ -138,9 +138,9 @@ explicit_will_save() {
 }
 
 mode_of() {
-    local mode=${options[*]#*--mode }
+    local mode="${options[*]}"
 
-    mode=${mode%% *}
+    mode=${mode#*--mode } mode=${mode%% *}
     [ "$mode" -ge 0 ] || mode=$(($1 % 4))
     say "$mode"
 }
@@ -187,8 +187,10 @@ one_is_behind() {
 }
 
 # after_the_end - between the last call and close. Who checks after its steps seems to be in another one, which nobody
-# will do: nothing is saved, and no rank that has done all its steps is to begin again.
+# will do. Each rank has finished, or is the one that could still save the last step; then the restart finds nothing to do.
 after_the_end() {
+    local codes=() rank code
+
     options=(--gates "$gates" --mode 1)
     launch=0
     say "--- $job"
@@ -196,8 +198,22 @@ after_the_end() {
     tell_end 3
     await "the decision" decided $((steps + 1))
     go_on eval-$steps
-    saved=0
-    all_finished $steps
+    for rank in 0 1 2; do
+        await "the end of rank $rank" rank_is_gone "$rank"
+        code=0
+        wait "${pids[rank]}" || code=$?
+        codes+=("$code")
+    done
+    each_has "done" $steps
     nothing_wrong
-    same "checkpoints of $job" "$(committed)" ''
+    sums_right
+    if [ -z "$(committed)" ]; then
+        same "exit codes of $job, of which nothing was saved" "${codes[*]}" '0 0 0'
+        return
+    fi
+    same "checkpoints of $job" "$(committed)" $steps
+    for code in "${codes[@]}"; do [ "$code" = 0 ] || same "an exit code of $job" "$code" 42; done
+    saved=$steps
+    ranks_start 3 --steps $steps
+    all_finished $steps
 }

@@ -22,4 +22,4 @@ finish "a notice in every phase of four forms of a loop: each save at the agreed
     "a call of several steps counts as one; no save and no exit code but 42 when there is nothing newer to save" \
     "a notice while close() saves: the save becomes the termination's, the restart has nothing left to do" \
     "a notice while one shard of a save is still being written: that save is the termination's, at its step" \
-    "a notice after the last check call, which nothing can be saved for: all ranks have finished, exit code 0"
+    "a notice after the last check call: nobody begins again from an older checkpoint"
