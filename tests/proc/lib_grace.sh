@@ -1,13 +1,13 @@
 # lib_grace.sh - sourced after lib.sh: what is recorded of a termination's plan, and what must hold of it.
 
-# plans - of each termination of the job that was planned ahead: id of its round, ms trained after the notice, its grace, the
+# plans - of each termination of the job that was planned ahead: its round, ms trained after the notice, its grace, the
 # reserve of the plan, the margin at the commit, the step.
 plans() {
     query "SELECT r.round, r.opened_unix_ms - n.received_unix_ms, n.left_ms,
             CAST(1000 * CAST(substr(r.plan, 1, instr(r.plan, ' ')) AS REAL) AS INTEGER), r.margin_ms, r.step
-        FROM round r JOIN notice n ON n.job = r.job AND n.generation = r.generation AND n.state = 'served'
+        FROM round r JOIN notice n ON n.job = r.job AND n.generation = r.generation AND instr(r.plan, n.id || ',') > 0
         WHERE r.job = '$job' AND r.cause = 'termination' AND r.state = 'committed' AND r.plan LIKE '%before the deadline%'
-        GROUP BY r.round HAVING n.received_unix_ms = MIN(n.received_unix_ms) ORDER BY r.round"
+        ORDER BY r.round"
 }
 
 # planned_well COUNT - so many were planned; each saved before its deadline, and at least 80 % of what the reserve
