@@ -103,7 +103,7 @@ static void write_times(const struct local *local, const char *text)
 
 enum muster_status local_look_at_root(struct local *local, struct muster_error *err)
 {
-    struct scan scan;
+    struct scan scan = {0};
     enum muster_status status = scan_root(local, INT64_MAX, &scan, err);
 
     if (status != MUSTER_OK)
