@@ -35,8 +35,8 @@ static json_t *sources_of(const char *text)
     return sources != NULL ? sources : json_array();
 }
 
-/* "signal, ec2 degraded": those that are asked, and what is wrong with which. */
-static void say_sources(const char *text, char *ret_line, size_t size)
+/* "signal, ec2 degraded (well 40 s ago)": those that are asked, and what is wrong with which. */
+static void say_sources(const char *text, int64_t now_unix_ms, char *ret_line, size_t size)
 {
     json_t *sources = sources_of(text), *source;
     size_t index, used = 0;
@@ -46,12 +46,16 @@ static void say_sources(const char *text, char *ret_line, size_t size)
     {
         const char *name = json_string_value(json_object_get(source, "name"));
         const char *state = json_string_value(json_object_get(source, "state"));
+        json_int_t ok_unix_ms = json_integer_value(json_object_get(source, "ok_unix_ms"));
         bool well = state != NULL && strcmp(state, "healthy") == 0;
 
         if (name == NULL || state == NULL || strcmp(state, "off") == 0 || used >= size)
             continue;
         used += (size_t)snprintf(ret_line + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
                                  name, well ? "" : " ", well ? "" : state);
+        if (!well && ok_unix_ms > 0 && used < size)
+            used += (size_t)snprintf(ret_line + used, size - used, " (well %s)",
+                                     render_age(ok_unix_ms, now_unix_ms).text);
     }
     json_decref(sources);
 }
@@ -84,7 +88,7 @@ static void print_nodes(struct tool *tool, const muster_rows_t *rows)
         const char *why = strcmp(node->leave_why, "none") == 0 ? "" : node->leave_why;
         char state[96], sources[512];
 
-        say_sources(node->sources, sources, sizeof sources);
+        say_sources(node->sources, tool->now_unix_ms, sources, sizeof sources);
         snprintf(state, sizeof state, "%s%s%s", node->state, why[0] == '\0' ? "" : ": ", why);
         table_add(&table, render_number(node->rank).text);
         table_add(&table, node->role);

@@ -54,6 +54,7 @@ answers $gce/preempted 503 maintenance
 await "gce's state" is 1 'gce=degraded azure=healthy tencent=absent alibaba=absent'
 await "gce's reason" text_has gce 503
 holds "gce's next try" "$(of gce retry_ms)" -le 1200
+says "$("$muster" nodes --broker "$broker" --job "$job")" 'gce degraded \(well [0-9]+ s ago\)' 'tencent absent,'
 answers $gce/preempted 200 FALSE
 await "gce again" is 1 'gce=healthy azure=healthy tencent=absent alibaba=absent'
 
