@@ -13,7 +13,7 @@
 
 #define IN_S STAGE_END_IN_S
 #define LEFT_MS (IN_S * 1000LL)
-#define LATE_MS 80000 /* two phases of the stage */
+#define LATE_MS 130000 /* two phases of the stage */
 #define TOKENS (CLOUD(CLOUD_EC2) | CLOUD(CLOUD_ALIBABA))
 #define TIMED (CLOUDS_ALL & ~CLOUD(CLOUD_GCE))
 
