@@ -371,6 +371,25 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
     return MUSTER_OK;
 }
 
+bool muster_node_is_saving_in_progress(const muster_node_t *node)
+{
+    return !gone(node) && node->agent != NULL && agent_is_saving(node->agent);
+}
+
+enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t timeout_ms,
+                                                   struct muster_error *ret_error)
+{
+    const char *call = "muster_node_wait_until_finished";
+
+    if (node == NULL)
+        return null_node(call, ret_error);
+    if (gate_forked(node->gate))
+        return forked(call, ret_error);
+    if (timeout_ms < 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "%s: timeout_ms is negative", call);
+    return node->agent != NULL ? agent_wait_saved(node->agent, timeout_ms, ret_error) : MUSTER_OK;
+}
+
 void muster_node_hold(muster_node_t *node)
 {
     if (gone(node))

@@ -49,19 +49,41 @@ void node_tell_error(struct muster_node *node, const struct muster_error *error)
 
 /* --- callbacks: from the node's form to the user's ----------------------------------------------- */
 
+static struct muster_save_context save_context(const struct muster_node *node,
+                                               const struct save_order *order, const char *dir)
+{
+    return (struct muster_save_context){.directory = dir,
+                                        .step = order->step,
+                                        .generation = order->generation,
+                                        .round = order->round,
+                                        .rank = node->rank,
+                                        .world_size = node->world_size,
+                                        .call_arg = order->call_arg,
+                                        .arg = node->options.arg,
+                                        .snapshot = order->snapshot};
+}
+
 static int call_save_fn(const struct save_order *order, const char *dir, void *arg)
 {
     const struct muster_node *node = arg;
-    const struct muster_save_context context = {.directory = dir,
-                                                .step = order->step,
-                                                .generation = order->generation,
-                                                .round = order->round,
-                                                .rank = node->rank,
-                                                .world_size = node->world_size,
-                                                .call_arg = order->call_arg,
-                                                .arg = node->options.arg};
+    const struct muster_save_context context = save_context(node, order, dir);
 
     return node->options.termination.save_fn(&context);
+}
+
+static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot, void *arg)
+{
+    const struct muster_node *node = arg;
+    const struct muster_save_context context = save_context(node, order, NULL);
+
+    return node->options.snapshot_fn(&context, ret_snapshot);
+}
+
+static void call_release_fn(void *snapshot, void *arg)
+{
+    const struct muster_node *node = arg;
+
+    node->options.snapshot_release_fn(snapshot, node->options.arg);
 }
 
 static int call_restore_fn(void *arg, int64_t step, const char *dir)
@@ -78,17 +100,19 @@ static int call_restore_fn(void *arg, int64_t step, const char *dir)
 
 static struct save_target save_target(struct muster_node *node)
 {
-    return (struct save_target){.root = node->checkpoint_dir,
-                                .job = node->job,
-                                .layout = node->layout,
-                                .rank = (uint64_t)node->rank,
-                                .world_size = (uint64_t)node->world_size,
-                                .incarnation = node->incarnation,
-                                .names = node->wish.names,
-                                .state = node->options.state,
-                                .hook =
-                                    node->options.termination.save_fn != NULL ? call_save_fn : NULL,
-                                .hook_arg = node};
+    return (struct save_target){
+        .root = node->checkpoint_dir,
+        .job = node->job,
+        .layout = node->layout,
+        .rank = (uint64_t)node->rank,
+        .world_size = (uint64_t)node->world_size,
+        .incarnation = node->incarnation,
+        .names = node->wish.names,
+        .state = node->options.state,
+        .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
+        .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
+        .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,
+        .hook_arg = node};
 }
 
 /* --- restoring ----------------------------------------------------------------------------------- */
@@ -305,6 +329,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .signal_count = node->signal_count,
         .sources = &node->sources,
         .save_every_steps = o->save_every_steps,
+        .save_behind = o->save_behind,
         .ending = tell_ending,
         .ending_arg = node,
     };

@@ -188,10 +188,28 @@ static enum muster_status take_sources(struct muster_node *node, struct muster_e
     return status;
 }
 
+static enum muster_status check_snapshot(const struct muster_node *node, struct muster_error *err)
+{
+    const struct muster_node_options *o = &node->options;
+
+    if (o->save_behind && o->termination.save_fn != NULL && o->snapshot_fn == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "save_behind with termination.save_fn needs a snapshot_fn: save_fn writes "
+                         "while training changes the state");
+    if (o->snapshot_release_fn != NULL && o->snapshot_fn == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "snapshot_release_fn is set without snapshot_fn; set both, or that alone");
+    return MUSTER_OK;
+}
+
 static enum muster_status take_termination(struct muster_node *node, struct muster_error *err)
 {
     struct muster_termination_config *t = &node->options.termination;
 
+    enum muster_status status = check_snapshot(node, err);
+
+    if (status != MUSTER_OK)
+        return status;
     if ((t->save_fn != NULL) != (t->restore_fn != NULL))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "termination.save_fn and restore_fn belong together; set both or neither");

@@ -234,6 +234,8 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
         status = writer_create(options->save.root, options->save.job, agent_writer_done, agent,
                                &agent->writer, err);
     }
+    if (status == MUSTER_OK && options->save_behind)
+        status = behind_create(&agent->options.save, agent_behind_done, agent, &agent->behind, err);
     if (status == MUSTER_OK)
         writer_set_names(agent->writer, &options->save.names);
     if (status == MUSTER_OK)
@@ -301,6 +303,7 @@ void agent_destroy(struct agent **agent)
     if (a == NULL)
         return;
     *agent = NULL;
+    behind_destroy(&a->behind); /* it posts until its end */
     if (a->writer != NULL)
         await_writer(a);
     if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */

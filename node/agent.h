@@ -35,6 +35,7 @@ struct agent_options {
     const struct source_list
         *sources;             /* borrowed for open; NULL = signals and the callback alone */
     int64_t save_every_steps; /* 0 = none */
+    bool save_behind; /* a save that is no termination's is written while training goes on */
     /* agent thread, mutex free: what MEMBER_EXIT_PROCESS ends the process for, just before. NULL = nobody */
     void (*ending)(const struct muster_error *error, void *ending_arg);
     void *ending_arg;
@@ -111,6 +112,14 @@ bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *r
 /* ... waited for. E_TIMEOUT: it is still open. */
 enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
                                       struct member_outcome *ret_outcome, struct muster_error *err);
+
+/* --- saves written behind (agent_capture.c) ------------------------------------------------------- */
+/* Any thread: has this node captured for a save that is neither committed nor aborted yet? */
+bool agent_is_saving(struct agent *agent);
+/* Waits until it has not. Then tells of a save that failed, each once: E_ABORTED, E_SAVE, E_STORAGE, …
+ * with step and rank. E_TIMEOUT. timeout_ms 0: does not wait. */
+enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
+                                    struct muster_error *err);
 
 /* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for LEAVE_MS.
  * A step that was begun and not done is taken back. May be called again; then it only waits. */

@@ -3,7 +3,6 @@
 
 #include "schema/error.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,99 +36,6 @@ static void plan_next_save(struct agent *agent)
 static bool save_is_due(const struct agent *agent)
 {
     return gate_done(agent->gate) >= agent->gate->due;
-}
-
-/* --- saving -------------------------------------------------------------------------------------- */
-
-static void remember_round(struct agent *agent, const struct member_view *view)
-{
-    agent->opened[agent->opened_count++ % AGENT_ROUNDS_MAX] = (struct opened_round){
-        .generation = view->generation, .round = view->round, .nonce = view->round_nonce};
-}
-
-static struct post *saved_post(const struct agent *agent, const struct save_order *order,
-                               const struct shard_files *files, int64_t took_ms)
-{
-    struct post *post = post_new(MEMBER_SAVED);
-    struct wire_file *copies;
-
-    if (post == NULL)
-        return NULL;
-    copies = arena_alloc(&post->arena, (files->count + 1) * sizeof *copies);
-    for (size_t i = 0; copies != NULL && i < files->count; i++) {
-        copies[i].path = arena_strdup(&post->arena, files->files[i].path);
-        copies[i].bytes = files->files[i].bytes;
-        copies[i].checksum = arena_strdup(&post->arena, files->files[i].checksum);
-        if (copies[i].path == NULL || copies[i].checksum == NULL)
-            copies = NULL;
-    }
-    if (copies == NULL) {
-        post_free(post);
-        return NULL;
-    }
-    post->input.files = copies;
-    post->input.files_count = files->count;
-    post->input.bytes = files->bytes;
-    post->input.save_ms = post->input.blocked_ms = took_ms > 0 ? (uint64_t)took_ms : 0;
-    post->input.epoch = agent->epoch;
-    post->input.step_in_epoch = agent->step_in_epoch;
-    post->input.data_position = agent->data_position;
-    post->input.round = order->round;
-    post->input.step = order->step;
-    return post;
-}
-
-static struct post *failed_post(const struct save_order *order, const struct muster_error *why)
-{
-    struct post *post = post_new(MEMBER_SAVE_FAILED);
-
-    if (post == NULL)
-        return NULL;
-    post->input.round = order->round;
-    post->input.step = order->step;
-    /* a full disk is told apart: another round would fill it again */
-    post->input.code = why->code == ENOSPC || why->code == EDQUOT ? MUSTER_E_STORAGE : why->status;
-    post->input.text = arena_strdup(&post->arena, why->text);
-    return post;
-}
-
-/* Mutex held; it is free while the shard is written. A save that comes too late is told all the
- * same: the core drops it. */
-static enum muster_status capture(struct agent *agent, void *call_arg, struct muster_error *err)
-{
-    struct save_order order = {.generation = agent->view.generation,
-                               .round = agent->view.round,
-                               .nonce = agent->view.round_nonce,
-                               .step = agent->view.step,
-                               .epoch = agent->epoch,
-                               .step_in_epoch = agent->step_in_epoch,
-                               .data_position = agent->data_position,
-                               .call_arg = call_arg};
-    struct shard_files files = {0};
-    struct muster_error why;
-    enum muster_status status;
-    struct post *post;
-    int64_t began_ms;
-
-    agent->captured_round = order.round;
-    if (!agent->view.writer)
-        return MUSTER_OK;
-    agent->saving_round = order.round;
-    remember_round(agent, &agent->view);
-    pthread_mutex_unlock(&agent->mutex);
-    began_ms = agent_now_mono_ms();
-    status = save_shard(&agent->options.save, &order, &files, &why);
-    post = status == MUSTER_OK ? saved_post(agent, &order, &files, agent_now_mono_ms() - began_ms)
-                               : failed_post(&order, &why);
-    shard_files_clear(&files);
-    pthread_mutex_lock(&agent->mutex);
-    agent->saving_round = 0;
-    if (agent->discard_waits) {
-        agent->discard_waits = false;
-        agent_discard(agent, order.generation, order.round);
-    }
-    status = post_put(agent, post, err);
-    return status == MUSTER_OK ? agent_wait_fed(agent, err) : status;
 }
 
 /* --- the slow path ------------------------------------------------------------------------------- */
@@ -189,7 +95,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     if (must_arrive(visit, view))
         return put_simple(agent, MEMBER_ARRIVED, err);
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return capture(agent, visit->call_arg, err);
+        return agent_capture(agent, visit, err);
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
@@ -302,7 +208,7 @@ static bool serve_leaving(struct agent *agent, struct visit *visit)
     if (at_step && must_arrive(visit, view))
         return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return capture(agent, NULL, NULL) == MUSTER_OK;
+        return agent_capture(agent, visit, NULL) == MUSTER_OK;
     return agent_wait(agent, &visit->patience, LEAVE_MS, NULL) == MUSTER_OK;
 }
 
@@ -336,12 +242,14 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     while (go_on && !agent->view.left) {
         int64_t now_ms = agent_now_mono_ms();
 
-        if (round_is_open(&agent->view) || writer_is_busy(agent->writer))
+        if (round_is_open(&agent->view) || writer_is_busy(agent->writer) ||
+            (agent->behind != NULL && behind_is_busy(agent->behind)))
             quiet_since_ms = now_ms; /* the core bounds a round, the disk a manifest */
         if (now_ms - quiet_since_ms > LEAVE_MS + 500)
             break;
         go_on = serve_leaving(agent, &visit);
     }
+    agent_end_behind(agent);
     pthread_mutex_unlock(&agent->mutex);
 }
 

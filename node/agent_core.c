@@ -72,6 +72,8 @@ void agent_discard(struct agent *agent, uint64_t generation, uint64_t round)
 {
     if (agent->saving_round == round && round != 0) {
         agent->discard_waits = true;
+        if (agent->behind != NULL)
+            behind_stop(agent->behind);
         return;
     }
     for (size_t i = 0; i < AGENT_ROUNDS_MAX; i++) {

@@ -1,6 +1,6 @@
 /* agent_save - one rank's save, from round directory to durable, summed-up files.
- * Owns: nothing between calls. Runs on the training thread, with no lock held; blocks for the disk
- * and for the user's own save function.
+ * Owns: nothing between calls. Runs on the training thread, or for what is written behind it on that
+ * thread's (behind.h), with no lock held; blocks for the disk and for the user's own save function.
  * Never: decides that a checkpoint is good; touches another rank's files. */
 #ifndef NODE_AGENT_SAVE_H
 #define NODE_AGENT_SAVE_H
@@ -17,10 +17,19 @@ struct save_order { /* one save */
     int64_t step_in_epoch;
     int64_t data_position;
     void *call_arg; /* of the boundary call that saves */
+    /* Of a snapshot, else NULL: what was taken by the user's hook, or the state's copy. */
+    void *snapshot;
+    const struct muster_state *state;
+    struct safetensors_watch *watch; /* NULL: nobody watches */
 };
 
 /* The user's own save into directory `dir`; 0 or a code of its own. */
 typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
+
+/* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread; release
+ * also on the thread that wrote it. Without a save hook the snapshot is a struct muster_state. */
+typedef int snapshot_hook_fn(const struct save_order *order, void **ret_snapshot, void *arg);
+typedef void snapshot_release_fn(void *snapshot, void *arg);
 
 struct save_target { /* the same for all saves of a node; all borrowed */
     const char *root;
@@ -32,12 +41,20 @@ struct save_target { /* the same for all saves of a node; all borrowed */
     struct dir_names names;           /* of committed checkpoints */
     const struct muster_state *state; /* NULL: nothing of the library's own to save */
     save_hook_fn *hook;               /* NULL: the state is saved */
-    void *hook_arg;
+    snapshot_hook_fn *take;       /* NULL: the state is copied when it is to be written behind */
+    snapshot_release_fn *release; /* may be NULL */
+    void *hook_arg;               /* of all three */
 };
 
-/* On success *ret_files is the caller's: shard_files_clear. On failure what was written is gone.
+/* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back. */
+enum muster_status save_take(const struct save_target *target, struct save_order *order,
+                             struct muster_error *err);
+void save_release(const struct save_target *target, struct save_order *order);
+
+/* Takes a snapshot and releases it if there is a hook for that and the order has none.
+ * On success *ret_files is the caller's: shard_files_clear. On failure what was written is gone.
  * E_SAVE: the disk, or the hook (err->code is its code). E_EXISTS, E_JOB: see dir_round_open. */
-enum muster_status save_shard(const struct save_target *target, const struct save_order *order,
+enum muster_status save_shard(const struct save_target *target, struct save_order *order,
                               struct shard_files *ret_files, struct muster_error *err);
 
 #endif

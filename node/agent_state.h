@@ -4,6 +4,7 @@
 
 #include "node/agent.h"
 #include "node/agent_tell.h"
+#include "node/behind.h"
 #include "node/link.h"
 #include "node/notice/watch.h"
 #include "node/writer.h"
@@ -44,7 +45,9 @@ struct agent {
     struct muster_error misfit; /* status != OK: the broker speaks another version */
     struct post *first_post, *last_post;
     uint64_t posted, consumed; /* counts; at most AGENT_POSTS_MAX apart */
-    uint64_t saving_round; /* the training thread writes into this round's directory; 0 = none */
+    uint64_t saving_round; /* the training thread, or the one behind it, writes into this round's
+                              directory; 0 = none */
+    uint64_t told_round;   /* failures of saves up to this round were told to the user */
     bool discard_waits;    /* ... which is to be removed once it has ended */
     uint64_t captured_round;
     struct opened_round opened[AGENT_ROUNDS_MAX];
@@ -70,7 +73,8 @@ struct agent {
     uint64_t bad_frames;
 
     struct writer *writer;
-    struct tell *tell; /* any thread: no lock of ours is needed */
+    struct behind *behind; /* NULL: saves are not written behind */
+    struct tell *tell;     /* any thread: no lock of ours is needed */
     int wake_fd;
     _Atomic int64_t save_step;
     _Atomic int hold_depth;
@@ -112,6 +116,15 @@ struct visit {
 };
 /* Stays at the boundary until the view lets it go. Mutex free. */
 enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err);
+
+/* --- agent_capture.c: training thread, mutex held ------------------------------------------------- */
+/* The state at S: saved, or taken and written behind. */
+enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
+                                 struct muster_error *err);
+/* What is still written is of no use any more: breaks it off, and waits for its end. */
+void agent_end_behind(struct agent *agent);
+void agent_behind_done(const struct behind_result *result,
+                       void *arg); /* behind's thread, mutex free */
 
 /* --- agent_post.c: any thread, mutex held -------------------------------------------------------- */
 struct post *post_new(enum member_input_kind kind);

@@ -298,6 +298,9 @@ static void dispatch(struct member *m, const struct member_input *in)
     case MEMBER_ARRIVED:
         round_arrived(m);
         break;
+    case MEMBER_CAPTURED:
+        round_captured(m, in);
+        break;
     case MEMBER_SAVED:
         round_saved(m, in);
         break;

@@ -16,7 +16,9 @@
  *   VIEW_STEP_TO  admit a step while begun < step. At begun == done == step feed MEMBER_ARRIVED once a
  *                 round and wait for another view. (begun > step never happens here.)
  *   VIEW_CAPTURE  begun == done == step: if writer, save into round's directory, then feed
- *                 MEMBER_SAVED or MEMBER_SAVE_FAILED, once a round; wait for another view.
+ *                 MEMBER_SAVED or MEMBER_SAVE_FAILED, once a round; wait for another view. Or take
+ *                 a snapshot, feed MEMBER_CAPTURED, and one of the two when it is written: one
+ *                 round at a time, so that the next capture waits for the one that is being written.
  *   VIEW_END      return end_error's status from every boundary, for ever.
  * A thread that comes to a boundary with the gate closed feeds MEMBER_ARRIVED (with begun == done) and
  * then obeys. With the gate open a boundary tells nobody anything. */
@@ -66,6 +68,7 @@ enum member_input_kind {
     MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
     MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
     MEMBER_CLOSE,            /* close() or the exit policy: why, code. A boundary: begun == done */
+    MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from behind */
 };
 
 struct member_input {

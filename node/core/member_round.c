@@ -182,7 +182,7 @@ void round_gate_closed(struct member *m)
 }
 
 /* In abort mode the report waits until no step is in flight. */
-static void report_if_quiet(struct member *m)
+void report_if_quiet(struct member *m)
 {
     if (m->part == PART_FROZEN && m->abort_mode && !m->reported && m->begun == m->done &&
         m->gate_use == GATE_NO_USE && !m->unfit)
@@ -224,7 +224,7 @@ bool no_round_holds(const struct member *m)
            (m->part == PART_CAPTURED && m->give_up_at == NEVER);
 }
 
-static void hold_or_go(struct member *m)
+void hold_or_go(struct member *m)
 {
     if (m->cause == CAUSE_TERMINATION || m->closing) {
         m->give_up_at = m->now + GIVE_UP_MS;
@@ -252,70 +252,6 @@ void round_arrived(struct member *m)
         view_set(m, VIEW_CAPTURE);
         return;
     }
-    m->part = PART_CAPTURED;
-    hold_or_go(m);
-}
-
-static void send_files(struct member *m, const struct member_input *in)
-{
-    for (size_t first = 0; first < in->files_count; first += FILES_FRAME_MAX) {
-        struct wire_msg message = message_make(WIRE_FILES);
-        size_t count = in->files_count - first;
-        message.u.files.round = in->round;
-        message.u.files.step = m->step;
-        message.u.files.files.items = in->files + first;
-        message.u.files.files.count = count < FILES_FRAME_MAX ? count : FILES_FRAME_MAX;
-        request_put(m, &message);
-    }
-}
-
-static bool save_counts(const struct member *m, const struct member_input *in)
-{
-    return m->part == PART_CAPTURING && in->round == m->round;
-}
-
-void round_saved(struct member *m, const struct member_input *in)
-{
-    struct wire_msg message = message_make(WIRE_SAVED);
-
-    if (!save_counts(m, in)) {
-        report_if_quiet(m);
-        return; /* the round ended while it was written */
-    }
-    send_files(m, in);
-    message.u.saved =
-        (struct wire_saved){.round = m->round,
-                            .step = m->step,
-                            .files_count = in->files_count,
-                            .bytes = in->bytes,
-                            .save_ms = in->save_ms > INT32_MAX ? INT32_MAX : in->save_ms,
-                            .blocked_ms = in->blocked_ms > INT32_MAX ? INT32_MAX : in->blocked_ms,
-                            .epoch = in->epoch,
-                            .step_in_epoch = in->step_in_epoch,
-                            .data_position = in->data_position};
-    request_put(m, &message);
-    m->saved_round = m->round;
-    m->saved_ok = true;
-    m->part = PART_CAPTURED;
-    hold_or_go(m);
-}
-
-void round_save_failed(struct member *m, const struct member_input *in)
-{
-    struct wire_msg message = message_make(WIRE_SAVE_FAILED);
-
-    if (!save_counts(m, in)) {
-        report_if_quiet(m);
-        return;
-    }
-    message.u.save_failed = (struct wire_save_failed){
-        .round = m->round,
-        .step = m->step,
-        .code = (uint64_t)(in->code > 0 && in->code < 256 ? in->code : MUSTER_E_SAVE),
-        .text = member_text(m, in->text)};
-    request_put(m, &message);
-    m->saved_round = m->round;
-    m->saved_ok = false;
     m->part = PART_CAPTURED;
     hold_or_go(m);
 }
@@ -378,7 +314,12 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
 void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool again,
                    bool journaled)
 {
-    if (journaled && (round == m->round ? m->writer : round == m->saved_round)) {
+    bool wrote =
+        round == m->round ? m->writer : round == m->saved_round || round == m->behind_round;
+
+    if (round == m->behind_round)
+        m->behind_round = 0; /* what is still written is dropped */
+    if (journaled && wrote) {
         struct member_action *action = member_add(m, MEMBER_DISCARD_ROUND);
         action->generation = generation;
         action->round = round;
@@ -582,10 +523,21 @@ void step_failed(struct member *m, const struct member_input *in)
 
 /* --- leaving ------------------------------------------------------------------------------------------------ */
 
+/* What is written behind is given up then, whatever else: the process is about to be killed. */
+static int64_t behind_until(const struct member *m)
+{
+    int64_t deadline = notice_own_deadline(m);
+
+    return deadline == NEVER ? NEVER : deadline - MARGIN_MS;
+}
+
 static bool something_keeps_it(const struct member *m)
 {
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
+    bool behind = m->behind_round != 0 && m->now < behind_until(m) && m->link == LINK_JOINED;
 
+    if (behind)
+        return true; /* LEAVE comes after its SAVED: who left is not waited for */
     if (m->unfit)
         return false;
     if (m->view.mode == VIEW_END)
@@ -738,20 +690,23 @@ void part_tick(struct member *m)
 
 int64_t round_wakeup(const struct member *m)
 {
-    int64_t times[] = {m->exit_at,
-                       m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
-                       own_margin_at(m),
-                       m->part == PART_COMMITTED ? m->manifest_until : NEVER,
-                       m->view.mode != VIEW_END ? m->join_until : NEVER,
-                       m->part == PART_FROZEN ? m->thaw_at : NEVER,
-                       m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
-                       m->policy_wait ? m->policy_until : NEVER,
-                       m->error_until,
-                       m->closing && !m->view.left ? m->left_until : NEVER,
-                       m->closing && m->leave_request == 0 && m->manifest != 0 &&
-                               m->now < m->manifest_late
-                           ? m->manifest_late
-                           : NEVER};
+    int64_t times[] = {
+        m->exit_at,
+        m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
+        own_margin_at(m),
+        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
+        m->view.mode != VIEW_END ? m->join_until : NEVER,
+        m->part == PART_FROZEN ? m->thaw_at : NEVER,
+        m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
+        m->policy_wait ? m->policy_until : NEVER,
+        m->error_until,
+        m->closing && !m->view.left ? m->left_until : NEVER,
+        m->closing && m->leave_request == 0 && m->behind_round != 0 && m->now < behind_until(m)
+            ? behind_until(m)
+            : NEVER,
+        m->closing && m->leave_request == 0 && m->manifest != 0 && m->now < m->manifest_late
+            ? m->manifest_late
+            : NEVER};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)

@@ -3,6 +3,7 @@
  *   member_link.c    HELLO, requests and their resending, gaps, heartbeats, notices
  *   member_events.c  what each event of the journal does
  *   member_outcome.c what became of the rounds in which it captured
+ *   member_save.c    what this node's own save came to
  *   member_round.c   this node's part in a round, the manifest, errors, the end */
 #ifndef NODE_CORE_MEMBER_STATE_H
 #define NODE_CORE_MEMBER_STATE_H
@@ -119,6 +120,8 @@ struct member {
     int64_t give_up_at;
     uint64_t saved_round;
     bool saved_ok;
+    uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
+    int64_t behind_step;
     uint64_t outcomes_count; /* captured so far */
     bool policy_wait;
     uint64_t policy_request;
@@ -202,14 +205,19 @@ void outcome_captured(struct member *m, uint64_t round, int64_t step);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 
+/* member_save.c */
+void round_captured(struct member *m, const struct member_input *in);
+void round_saved(struct member *m, const struct member_input *in);
+void round_save_failed(struct member *m, const struct member_input *in);
+
 /* member_round.c */
 void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode);
 void round_decision(struct member *m, uint64_t round, uint64_t generation, enum wire_cause cause,
                     int64_t step, bool writer, uint64_t nonce);
 void round_gate_closed(struct member *m);
 void round_arrived(struct member *m);
-void round_saved(struct member *m, const struct member_input *in);
-void round_save_failed(struct member *m, const struct member_input *in);
+void report_if_quiet(struct member *m);
+void hold_or_go(struct member *m); /* captured: a termination holds the thread until the verdict */
 void round_policy(struct member *m, int64_t step);
 void policy_over(
     struct member *m); /* nothing will come of it: the thread goes on if no round holds it */

@@ -20,16 +20,18 @@ struct out {
     char *buffer;
     size_t used;
     uint64_t bytes;
-    _Atomic uint64_t *progress;
+    struct safetensors_watch *watch; /* NULL: nobody does */
 };
 
 static int out_write(struct out *out, const void *data, size_t size)
 {
-    int code = fs_write_all(out->fd, data, size);
+    int code = out->watch != NULL && atomic_load(&out->watch->stop)
+                   ? ECANCELED
+                   : fs_write_all(out->fd, data, size);
 
     out->bytes += size;
-    if (out->progress != NULL)
-        atomic_store_explicit(out->progress, out->bytes, memory_order_relaxed);
+    if (out->watch != NULL && code == 0)
+        atomic_store(&out->watch->bytes, out->bytes);
     return code;
 }
 
@@ -141,11 +143,11 @@ static int create_file(const char *path, struct out *out, const struct safetenso
 
 enum muster_status safetensors_save(const char *path, const struct muster_state *state,
                                     const struct safetensors_fact *facts, size_t fact_count,
-                                    _Atomic uint64_t *progress, uint64_t *ret_bytes,
+                                    struct safetensors_watch *watch, uint64_t *ret_bytes,
                                     char ret_checksum[MANIFEST_CHECKSUM_SIZE],
                                     struct muster_error *err)
 {
-    struct out out = {.fd = -1, .progress = progress};
+    struct out out = {.fd = -1, .watch = watch};
     struct safetensors_layout layout;
     unsigned char *table;
     int code = ENOMEM;

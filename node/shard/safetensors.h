@@ -18,13 +18,18 @@
 
 #define SAFETENSORS_VERIFY_FIRST_BYTES ((uint64_t)8 << 20)
 
+/* How a save is watched and broken off, from any thread. */
+struct safetensors_watch {
+    _Atomic uint64_t bytes; /* written so far */
+    atomic_bool stop;       /* set it, and the save fails soon with ECANCELED */
+};
+
 /* Creates the file (E_EXISTS if it is there: untouched), writes, fsyncs; the directory's name for it
- * is the caller's to sync. Blocks for the disk. Reads the state's memory. *progress (may be NULL)
- * counts the bytes that were written, for any thread to read.
+ * is the caller's to sync. Blocks for the disk. Reads the state's memory. watch may be NULL.
  * E_SAVE: the disk (path and cause in err, errno in code); the file is removed. E_NOMEM. */
 enum muster_status safetensors_save(const char *path, const struct muster_state *state,
                                     const struct safetensors_fact *facts, size_t fact_count,
-                                    _Atomic uint64_t *progress, uint64_t *ret_bytes,
+                                    struct safetensors_watch *watch, uint64_t *ret_bytes,
                                     char ret_checksum[MANIFEST_CHECKSUM_SIZE],
                                     struct muster_error *err);
 

@@ -98,7 +98,8 @@ static void fill_facts(const struct shard_facts *facts, char texts[FACT_COUNT][F
 }
 
 enum muster_status shard_save_state(const char *round_dir, const struct shard_facts *facts,
-                                    const struct muster_state *state, struct shard_files *ret_files,
+                                    const struct muster_state *state,
+                                    struct safetensors_watch *watch, struct shard_files *ret_files,
                                     struct muster_error *err)
 {
     struct safetensors_fact list[FACT_COUNT];
@@ -115,7 +116,7 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
     fill_facts(facts, texts, list);
     status = fs_path(path, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
-        status = safetensors_save(path, state, list, FACT_COUNT, NULL, &bytes, checksum, err);
+        status = safetensors_save(path, state, list, FACT_COUNT, watch, &bytes, checksum, err);
     if (status != MUSTER_OK)
         return status; /* nothing of ours is there */
     status = fs_sync_dir(round_dir, err);

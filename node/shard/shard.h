@@ -8,6 +8,7 @@
 #define NODE_SHARD_SHARD_H
 
 #include "node/shard/dir.h"
+#include "node/shard/safetensors.h"
 #include "node/shard/state.h"
 
 /* Facts for the shard file's own metadata, so that a file found alone tells what it is. */
@@ -35,10 +36,11 @@ struct shard_files {
 void shard_files_clear(struct shard_files *files); /* NULL-safe, idempotent */
 
 /* The default save: the state into "shard-<rank>-<incarnation>.safetensors". On success *ret_files
- * is owned by the caller: shard_files_clear.
+ * is owned by the caller: shard_files_clear. watch may be NULL.
  * E_SAVE: the disk. E_EXISTS: this incarnation has written this round before. E_NOMEM. */
 enum muster_status shard_save_state(const char *round_dir, const struct shard_facts *facts,
-                                    const struct muster_state *state, struct shard_files *ret_files,
+                                    const struct muster_state *state,
+                                    struct safetensors_watch *watch, struct shard_files *ret_files,
                                     struct muster_error *err);
 
 /* The user's own save_fn: begin makes "shard-<rank>-<incarnation>/" for it to write into; seal,

@@ -110,7 +110,7 @@ static enum muster_status save_default(struct node_story *story, struct muster_e
 
     story->number = STEP;
     shard_files_clear(&story->files[0]);
-    return shard_save_state(story->round_dir, &facts, story->state, &story->files[0], err);
+    return shard_save_state(story->round_dir, &facts, story->state, NULL, &story->files[0], err);
 }
 
 /* save_fn's own calls are not ours to fail. */

@@ -37,7 +37,7 @@ struct trainer {
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
     int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler,
-        say_every, fail_text, usr1;
+        say_every, fail_text, usr1, behind;
     const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
@@ -112,6 +112,7 @@ static const struct {
     {"--say-every", &trainer.say_every},
     {"--fail-text", &trainer.fail_text}, /* with --mode 1: bytes of the failure's text */
     {"--usr1", &trainer.usr1},           /* SIGUSR1 is a notice too */
+    {"--behind", &trainer.behind},       /* saves are written while training goes on */
 };
 
 static const struct {
@@ -207,9 +208,27 @@ static int train_step(void *arg)
 
 /* --- the user's own way to save ------------------------------------------------------------------ */
 
+/* What is saved: the trainer itself, or a copy of it that was taken at the save step. */
+static int take(const struct muster_save_context *context, void **ret_snapshot)
+{
+    struct trainer *copy = malloc(sizeof *copy);
+
+    if (copy == NULL)
+        return ENOMEM;
+    memcpy(copy, context->arg, sizeof *copy);
+    *ret_snapshot = copy;
+    return 0;
+}
+
+static void release(void *snapshot, void *arg)
+{
+    (void)arg;
+    free(snapshot);
+}
+
 static int save(const struct muster_save_context *context)
 {
-    struct trainer *t = context->arg;
+    const struct trainer *t = context->snapshot != NULL ? context->snapshot : context->arg;
     int code;
 
     if (context->step != t->model.step) {
@@ -297,6 +316,9 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
         options.termination.termination_watcher_fn = watch;
         options.termination.watcher_period_ms = 20;
     }
+    options.save_behind = t->behind != 0;
+    options.snapshot_fn = t->behind && t->save_fn ? take : NULL;
+    options.snapshot_release_fn = t->behind && t->save_fn ? release : NULL;
     options.save_every_steps = t->save_every;
     options.offline_ok = t->offline != 0;
     options.restore_fallback = t->fallback != 0;
@@ -383,6 +405,17 @@ static int complain(const struct trainer *t, const struct muster_error *error)
     return EXIT_FAILURE;
 }
 
+/* A save that failed is told at the next boundary, once. */
+static void look_behind(struct trainer *t)
+{
+    struct muster_error error;
+    enum muster_status status = muster_node_wait_until_finished(t->node, 0, &error);
+
+    if (status != MUSTER_OK && status != MUSTER_E_TIMEOUT)
+        printf("save failed: rank=%d step=%lld %s: %s\n", error.rank, error.step,
+               muster_status_name(status), error.text);
+}
+
 static bool is_over(const struct trainer *t, int64_t limit)
 {
     return t->model.step >= limit || (t->until_file != NULL && access(t->until_file, F_OK) == 0);
@@ -399,8 +432,11 @@ static int train(struct trainer *t)
         code = check_restored(t);
     if (t->status == MUSTER_OK && code == 0 && t->barrier)
         code = meet_first(t);
-    while (t->status == MUSTER_OK && code == 0 && !is_over(t, limit))
+    while (t->status == MUSTER_OK && code == 0 && !is_over(t, limit)) {
         t->status = one_call(t, &error);
+        if (t->behind && t->status == MUSTER_OK)
+            look_behind(t);
+    }
     if (t->status != MUSTER_OK) {
         code = complain(t, &error);
         if (t->status == MUSTER_PREEMPTED)

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static int make(void **state)
 {
     static const char *const names[TENSORS] = {"a", "b", "c"};
     struct fixture *f = calloc(1, sizeof *f);
-    _Atomic uint64_t progress = 0;
+    struct safetensors_watch watch = {0};
     struct muster_error err = {0};
     uint64_t length;
     char *bytes;
@@ -72,10 +73,10 @@ static int make(void **state)
         add(f, names[i], STATE_DTYPE_U32, f->data[i]);
     }
     fill(f, 1);
-    if (safetensors_save(f->path, f->state, NULL, 0, &progress, &f->bytes, f->checksum, &err) !=
+    if (safetensors_save(f->path, f->state, NULL, 0, &watch, &f->bytes, f->checksum, &err) !=
         MUSTER_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(progress, f->bytes);
+    assert_int_equal(watch.bytes, f->bytes);
     assert_true(f->bytes > SAFETENSORS_VERIFY_FIRST_BYTES);
     bytes = scratch_read(f->path, NULL);
     memcpy(&length, bytes, sizeof length);
@@ -199,6 +200,21 @@ static void what_does_not_fit_reaches_no_memory(void **state)
     assert_true(is_untouched(f));
 }
 
+static void save_that_is_stopped_leaves_no_file(void **state)
+{
+    struct fixture *f = *state;
+    struct safetensors_watch watch = {.stop = true};
+    struct muster_error err = {0};
+    char checksum[MANIFEST_CHECKSUM_SIZE];
+    const char *path = scratch_path(f->dir, "other");
+    uint64_t bytes;
+
+    assert_int_equal(safetensors_save(path, f->state, NULL, 0, &watch, &bytes, checksum, &err),
+                     MUSTER_E_SAVE);
+    assert_int_equal(err.code, ECANCELED);
+    assert_false(scratch_exists(path));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -207,6 +223,7 @@ int main(void)
         T(damage_in_the_data_is_named_and_the_state_is_said_to_be_spoilt),
         T(damage_in_the_header_or_the_table_reaches_no_memory),
         T(what_does_not_fit_reaches_no_memory),
+        T(save_that_is_stopped_leaves_no_file),
     };
 
     return cmocka_run_group_tests_name("shard_large", tests, NULL, NULL);

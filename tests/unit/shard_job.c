@@ -80,7 +80,8 @@ void shard_job_save_rank(struct shard_job *f, uint64_t rank)
 
     f->value = (int64_t)rank;
     shard_files_clear(&f->files[rank]);
-    shard_job_must(shard_save_state(f->round_dir, &facts, f->state, &f->files[rank], &err), &err);
+    shard_job_must(shard_save_state(f->round_dir, &facts, f->state, NULL, &f->files[rank], &err),
+                   &err);
 }
 
 void shard_job_render(struct shard_job *f)

@@ -193,13 +193,14 @@ static void second_shard_of_one_incarnation_is_refused(void **state)
 
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, NULL), MUSTER_OK);
     shard_job_save_rank(f, 0);
-    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, &files, NULL),
+    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, NULL, &files, NULL),
                      MUSTER_E_EXISTS);
     assert_true(scratch_exists(scratch_path(f->round_dir, "%s", f->files[0].files[0].path)));
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, NULL), MUSTER_OK);
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, NULL), MUSTER_E_EXISTS);
     facts.incarnation++; /* another life of the same rank has its own name */
-    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, &files, NULL), MUSTER_OK);
+    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, NULL, &files, NULL),
+                     MUSTER_OK);
     shard_files_clear(&files);
 }
 
@@ -214,7 +215,8 @@ static void save_into_a_removed_round_fails_and_leaves_nothing(void **state)
     assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, NULL), MUSTER_OK);
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, NULL), MUSTER_OK);
     assert_int_equal(dir_remove_round(f->root, JOB, 1, 4, NONCE, NULL), MUSTER_OK);
-    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, &files, &err), MUSTER_E_SAVE);
+    assert_int_equal(shard_save_state(f->round_dir, &facts, f->state, NULL, &files, &err),
+                     MUSTER_E_SAVE);
     assert_int_equal(err.status, MUSTER_E_SAVE);
     assert_int_equal(shard_dir_seal(f->round_dir, 1, 7, &files, &err), MUSTER_E_SAVE);
     assert_int_equal(shard_dir_begin(f->round_dir, 1, 7, dir, &err), MUSTER_E_SAVE);

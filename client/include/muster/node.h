@@ -2,7 +2,8 @@
  *
  * One node a process and rank. A node owns background threads, all signals blocked in each: its own
  * and its connection's; one for termination_watcher_fn and one for log and on_error, where they are
- * given; one for manifests, from the first that has to be written. It changes no signal handler but those of the signals it was asked to watch,
+ * given; one for manifests, from the first that has to be written; one that writes saves, with
+ * save_behind, and beside each save or restore one for its checksum. It changes no signal handler but those of the signals it was asked to watch,
  * never forks, and ends the process only through the exit policy below.
  *
  * Threads: open, run, save_if_preempted, scope_*, hold, release, restore, close and set_position are
@@ -64,8 +65,9 @@ struct muster_save_context {
     uint64_t round;
     int rank;
     int world_size;
-    void *call_arg; /* the arg of the boundary call that saves (NULL inside close) */
+    void *call_arg; /* the arg of the boundary call that saves (NULL inside close, and behind) */
     void *arg;      /* options.arg */
+    void *snapshot; /* what snapshot_fn gave; NULL inside snapshot_fn, and without one */
 };
 struct muster_restore_context {
     const char *directory; /* the files that save_fn wrote (a rank's own, or the one writer's) */
@@ -78,8 +80,15 @@ struct muster_restore_context {
 /* One step of training. Returns 0, or a code of its own: the step failed and left its state as
  * before it. Runs on the thread that called muster_node_run. */
 typedef int muster_step_fn(void *arg);
-/* Writes the state; 0 or a code of its own. Training thread. Data is made durable by muster. */
+/* Writes the state; 0 or a code of its own. Training thread; with save_behind a thread of the node's.
+ * Data is made durable by muster. */
 typedef int muster_save_fn(const struct muster_save_context *context);
+/* Takes what is to be saved, so that it no longer changes when training goes on; context->directory is
+ * NULL. *ret_snapshot: with a save_fn whatever that reads from context->snapshot, else a muster_state_t *.
+ * 0 or a code of its own. Training thread. */
+typedef int muster_snapshot_fn(const struct muster_save_context *context, void **ret_snapshot);
+/* It was written, or will not be. Training thread, or the one that wrote it. */
+typedef void muster_snapshot_release_fn(void *snapshot, void *arg);
 typedef int muster_restore_fn(const struct muster_restore_context *context);
 /* Is there a notice? Asked every watcher_period_ms, until it says yes once, on a thread of its own: it
  * may block, but what it does not say in time is not known in time. */
@@ -145,6 +154,15 @@ struct muster_node_options {
         restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
                               older; the restore then waits until all ranks have restored */
     bool restore_later;   /* open does not restore; the program calls muster_node_restore */
+    /* Saves behind the training thread: at the save step the state is copied (or snapshot_fn takes what
+     * is to be saved), training goes on, and a thread of the node's writes. One save at a time: the next
+     * one waits for it, and the log says so if that takes over a second. A termination is saved as
+     * without this option, while training is held. Costs a second copy of the state in memory, which is
+     * kept for the next save. Failures: muster_node_wait_until_finished and the log. No effect alone (offline_ok). */
+    bool save_behind;
+    muster_snapshot_fn
+        *snapshot_fn; /* NULL = options.state is copied; required with save_behind and save_fn */
+    muster_snapshot_release_fn *snapshot_release_fn; /* may be NULL */
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
     {                                                                                   \
@@ -210,6 +228,17 @@ MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int
  * pointer may be NULL. */
 MUSTER_API void muster_node_position(const muster_node_t *node, int64_t *ret_epoch,
                                      int64_t *ret_step_in_epoch, int64_t *ret_data_position);
+
+/* Has this rank taken part in a save that is neither committed nor aborted yet? Any thread, not while
+ * close runs or after it; never waits. */
+MUSTER_API bool muster_node_is_saving_in_progress(const muster_node_t *node);
+/* Waits until none is under way, at most timeout_ms (0 = not at all). Then tells of a save that was not
+ * committed, each once, the oldest first: MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE, … with its step,
+ * and in rank whose fault it was; earlier checkpoints are untouched and training may go on.
+ * MUSTER_E_TIMEOUT: one is still under way. Any thread. */
+MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *node,
+                                                              int64_t timeout_ms,
+                                                              struct muster_error *ret_error);
 
 /* This process failed for a reason of its own: all ranks are told (first error wins), and every
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */

@@ -1,0 +1,202 @@
+/* The node's core: a shard that is written while the thread trains on. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define W1 2u /* this node writes */
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static void captured(struct member_fixture *f, uint64_t round)
+{
+    member_feed(f, (struct member_input){.kind = MEMBER_CAPTURED, .round = round});
+}
+
+/* Round 1 at step 5 is captured; its shard is on its way. */
+static void write_behind(struct member_fixture *f, enum wire_cause cause)
+{
+    member_stand(f, 5);
+    member_decision(f, 1, cause, 5, W1);
+    member_arrive(f);
+    member_ack_all(f);
+    captured(f, 1);
+}
+
+static void a_snapshot_lets_the_thread_go_and_saved_follows(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    assert_member(f, "AT_STEP #3 r1 S5 captured; view open");
+    assert_true(member_sent(f, WIRE_AT_STEP)->u.at_step.captured);
+    assert_int_equal(member_sent(f, WIRE_AT_STEP)->u.at_step.step, 5);
+    member_ack_all(f);
+    member_in_step(f, 9);
+    member_saved(f, 1, 2);
+    assert_member(f, "FILES #4 2; SAVED #5 r1 S5 2 files");
+    assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.step, 5); /* not where it is now */
+    assert_int_equal(member_sent(f, WIRE_FILES)->u.files.step, 5);
+    member_saved(f, 1, 2);
+    assert_member(f, ""); /* once */
+    member_commit(f, 1, CAUSE_OPERATOR, 5, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
+static void a_failure_behind_is_told_with_its_step(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_in_step(f, 7);
+    member_save_failed(f, 1, MUSTER_E_STORAGE);
+    assert_member(f, "SAVE_FAILED #4 r1");
+    assert_int_equal(member_sent(f, WIRE_SAVE_FAILED)->u.save_failed.step, 5);
+    member_abort(f, 1, false);
+    assert_non_null(member_did(f, MEMBER_DISCARD_ROUND));
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
+static void a_later_round_goes_its_way_while_one_is_written(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_in_step(f, 7);
+    member_freeze(f, 2, CAUSE_TERMINATION, false);
+    assert_non_null(member_sent(f, WIRE_REPORT));
+    member_ack_all(f);
+    member_decision(f, 2, CAUSE_TERMINATION, 7, W1);
+    member_stand(f, 7);
+    member_arrive(f);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+    member_ack_all(f);
+    member_saved(f, 1, 1); /* the driver waited for it */
+    assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.round, 1);
+    assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.step, 5);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE); /* the next one is still to be saved */
+    member_saved(f, 2, 1);
+    assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.round, 2);
+    assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.step, 7);
+}
+
+static void an_abort_of_what_is_written_discards_it_and_drops_what_follows(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int later = 0; later < 2; later++) { /* whether another round is known already */
+        write_behind(f, CAUSE_OPERATOR);
+        member_ack_all(f);
+        member_in_step(f, 7);
+        if (later) {
+            member_freeze(f, 2, CAUSE_OPERATOR, false);
+            member_ack_all(f);
+        }
+        member_abort(f, 1, false);
+        assert_non_null(member_did(f, MEMBER_DISCARD_ROUND));
+        assert_int_equal(member_did(f, MEMBER_DISCARD_ROUND)->round, 1);
+        member_saved(f, 1, 1);
+        assert_null(member_sent(f, WIRE_SAVED));
+        assert_int_equal(f->m->behind_round, 0);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
+static void a_snapshot_of_a_round_that_is_over_is_nothing(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, W1);
+    member_arrive(f);
+    member_ack_all(f);
+    member_abort(f, 1, false);
+    captured(f, 1);
+    assert_member(f, "");
+    member_saved(f, 1, 1);
+    assert_null(member_sent(f, WIRE_SAVED));
+}
+
+static void leave_is_said_after_what_is_written_behind_was_told(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 30000, true); /* a slow disk */
+    assert_null(member_sent(f, WIRE_LEAVE));
+    assert_false(member_seen(f)->left);
+    member_saved(f, 1, 1);
+    assert_non_null(member_sent(f, WIRE_SAVED));
+    member_ack_all(f);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, false);
+    member_pass(f, 100, true);
+    assert_int_equal(f->m->leave_request > 0, true);
+}
+
+static void a_deadline_does_not_wait_for_what_is_written_behind(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    member_notice(f, "n", 20000);
+    member_ack_all(f);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 20000 - MARGIN_MS - 500, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 600, true);
+    assert_true(f->m->leave_request > 0);
+}
+
+static void who_cannot_reach_the_broker_leaves_all_the_same(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    f->m->link = LINK_HELLO; /* the broker went */
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, LEAVE_MS + 100, false);
+    assert_true(member_seen(f)->left);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, running, close_member)
+    const struct CMUnitTest tests[] = {
+        T(a_snapshot_lets_the_thread_go_and_saved_follows),
+        T(a_failure_behind_is_told_with_its_step),
+        T(a_later_round_goes_its_way_while_one_is_written),
+        T(an_abort_of_what_is_written_discards_it_and_drops_what_follows),
+        T(a_snapshot_of_a_round_that_is_over_is_nothing),
+        T(leave_is_said_after_what_is_written_behind_was_told),
+        T(a_deadline_does_not_wait_for_what_is_written_behind),
+        T(who_cannot_reach_the_broker_leaves_all_the_same),
+    };
+
+    return cmocka_run_group_tests_name("member_behind", tests, NULL, NULL);
+}
