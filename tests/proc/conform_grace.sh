@@ -10,9 +10,9 @@ broker_start
 both() { # two jobs at once: most of it is waiting
     local jobs=() pid
 
-    (conform grace 4 0 --notices 2 --grace-ms 4600 --step-ms 60) &
+    (conform grace 4 0 --notices 2 --grace-ms 8000 --step-ms 60) &
     jobs+=($!)
-    (conform two-saves 4 0 --notices 2 --grace-ms 4600 --step-ms 60 --two-saves --form check) &
+    (conform two-saves 4 0 --notices 2 --grace-ms 8000 --step-ms 60 --two-saves --form check) &
     jobs+=($!)
     for pid in "${jobs[@]}"; do
         wait "$pid" || fail "a job failed"

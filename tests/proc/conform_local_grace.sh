@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_conform.sh"
 
-grace_ms=3000
+grace_ms=6000
 # The log of a planned life: what the plan was, and how it went.
 local_plan() { grep -E "$1" "$dir/$job.log" || fail "$job's log does not say \"$1\""; }
 
@@ -20,7 +20,7 @@ withdrawn() {
     await "the plan" rank_said 0 'trains on until .* before its deadline'
     rm "$notice"
     await "the withdrawal" rank_said 0 'the notice is withdrawn; training goes on'
-    printf 'preempt +2\n' >"$notice"
+    printf 'preempt +4\n' >"$notice"
     ranks_end 42
     sums_right
     each_has status MUSTER_PREEMPTED

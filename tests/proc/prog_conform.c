@@ -30,6 +30,7 @@
 #define COLLECTIVE_MS 60000
 #define CHILDREN_MAX 16
 #define HEARD_MS 40
+#define MEASURED_MS 2500 /* two looks of a heartbeat each, and to spare */
 
 enum form { FORM_RUN, FORM_CHECK, FORM_SCOPE };
 enum notice { BY_SIGNAL, BY_CALLBACK, BY_NOTIFY };
@@ -77,18 +78,20 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The same at all ranks: some time after where this life began, and well before the end. */
+/* The same at all ranks: some time after where this life began, and well before the end. With a grace the first life's
+ * steps are measured by then, so that the next one's notice can be planned. */
 static void plan_event(struct conform *c)
 {
     const char *seed = getenv("CONFORM_SEED");
     uint64_t state = seed != NULL ? strtoull(seed, NULL, 10) : 1;
-    int64_t left = EPOCHS * STEPS - calls(c);
+    int64_t left = EPOCHS * STEPS - calls(c), first;
 
     state = state * 1000 + (uint64_t)c->life;
     if (c->life >= c->notices || left < 20 || c->world_size < 1)
         return;
     c->event_rank = (int)(draw(&state) % (uint64_t)c->world_size);
-    c->event_step = calls(c) + 5 + (int64_t)(draw(&state) % (uint64_t)(left / 2));
+    first = c->grace_ms > 0 && c->life == 0 ? MEASURED_MS / c->step_ms : 5;
+    c->event_step = calls(c) + first + (int64_t)(draw(&state) % (uint64_t)(left / 2 - first + 5));
 }
 
 static int event_now(struct conform *c)
@@ -168,6 +171,14 @@ static void children_stop(const struct conform *c)
 
 /* --- the training -------------------------------------------------------------------------------- */
 
+/* Long enough that what was told is heard before the job is over, and a grace is over before the steps are. */
+static int64_t after_event_ms(const struct conform *c)
+{
+    int64_t ms = c->grace_ms > 0 ? c->grace_ms / 25 : HEARD_MS;
+
+    return c->step_ms > ms ? c->step_ms : ms;
+}
+
 static int train_step(void *arg)
 {
     struct conform *c = arg;
@@ -181,8 +192,8 @@ static int train_step(void *arg)
     }
     if (code != 0)
         return code;
-    if (c->happened && c->step_ms < HEARD_MS)
-        nap.tv_nsec = HEARD_MS * 1000000L;
+    if (c->happened)
+        nap.tv_nsec = after_event_ms(c) * 1000000L;
     nanosleep(&nap, NULL);
     if (!children_live(c))
         return 5;
@@ -338,7 +349,8 @@ static bool parse(struct conform *c, int argc, char **argv)
         else
             return false;
     }
-    return c->children <= CHILDREN_MAX && c->step_ms < 1000 && c->world_size > 0;
+    return c->children <= CHILDREN_MAX && c->step_ms > 0 && after_event_ms(c) < 1000 &&
+           (c->grace_ms <= 0 || MEASURED_MS / c->step_ms < EPOCHS * STEPS / 2) && c->world_size > 0;
 }
 
 static int number_of(const char *name, int otherwise)
