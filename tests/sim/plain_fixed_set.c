@@ -71,11 +71,10 @@ static bool is_a_rare_reason(unsigned reason)
     }
 }
 
-/* A supervisor's (unit.core_gone, proc.run_killed_rank); what deletes, pins and imports (unit.core_keep,
- * proc.keep_policies). */
+/* What deletes, pins and imports (unit.core_keep, proc.keep_policies). */
 static bool is_of_no_world(unsigned type)
 {
-    return (type >= WIRE_GONE && type <= WIRE_IMPORT) || type == WIRE_DELETE;
+    return (type > WIRE_GONE && type <= WIRE_IMPORT) || type == WIRE_DELETE;
 }
 
 static void expect_everything(const struct sim_stats *s)
@@ -95,6 +94,10 @@ static void expect_everything(const struct sim_stats *s)
     for (unsigned i = 0; i < REASON_COUNT; i++)
         if (!is_a_rare_reason(i))
             expect_often("reason", sim_reason_words(i), s->reasons[i]);
+    for (unsigned i = 0; i < PLANNED_COUNT; i++)
+        expect_often("plan", sim_plan_words(i), s->plans[i]);
+    expect_often("saves on notice", "committed", s->commits_of[CAUSE_NOTICE]);
+    expect_often("supervisor's word", "of somebody", s->gone_lived);
     expect_moves(s);
     expect_often("thaw", "", s->thaws);
     expect_often("notice after the faults", "saved", s->ample_saved);

@@ -50,7 +50,8 @@ enum sim_fault {
     FAULT_OPERATOR_SAVE,
     FAULT_TOOL_ASKS, /* questions, one after another */
     FAULT_WALL_JUMP,
-    FAULT_TWIN, /* a second process comes for a rank whose first one still lives */
+    FAULT_GONE_WRONG, /* a supervisor says that a process is gone which lives */
+    FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     /* With SQLite as the disk, in one of the calls that it makes to its file system. All are counted
      * when they hit. */
     FAULT_STORE_IO,   /* EIO */
@@ -96,6 +97,18 @@ enum sim_reason {
     REASON_COUNT
 };
 const char *sim_reason_words(unsigned reason);
+
+/* When a termination's round was frozen, by the words of its plan. */
+enum sim_plan_why {
+    PLANNED_ASKED,
+    PLANNED_UNMEASURED,
+    PLANNED_SHORT,
+    PLANNED_PASSED, /* before PLANNED_LATE, whose words it contains */
+    PLANNED_LATE,
+    PLANNED_NO_MORE, /* a rank is gone that the save needs, or whose step cannot be finished */
+    PLANNED_COUNT
+};
+const char *sim_plan_words(unsigned why);
 
 /* Must-fail controls: what the driver or the training loop does wrong on purpose. */
 enum sim_mutation {
@@ -164,6 +177,8 @@ struct sim_stats {
     uint64_t aborts_by[SIM_REASONS_MAX]; /* by status */
     uint64_t reasons[REASON_COUNT];
     uint64_t moves[ROUND_STATE_COUNT][ROUND_STATE_COUNT];
+    uint64_t plans[PLANNED_COUNT];
+    uint64_t gone_told, gone_lived; /* supervisors' words, and those that were about somebody */
     uint64_t unchanged;
     uint64_t not_saved;
     uint64_t skipped;

@@ -135,12 +135,26 @@ static void check_event(struct sim *sim, const struct record_event *row)
     count_event(sim, &row->body);
 }
 
+static void count_plan(struct sim *sim, const char *plan)
+{
+    unsigned why = 0;
+
+    while (why < PLANNED_COUNT && strstr(plan, sim_plan_words(why)) == NULL)
+        why++;
+    if (why < PLANNED_COUNT)
+        sim->stats->plans[why]++;
+    else
+        sim_broken(sim, "words", "a plan of words that nobody knows: %s", plan);
+}
+
 static void check_round(struct sim *sim, const struct record_round *row)
 {
     const struct record_round *old = disk_round(sim, row->job, row->round);
     const struct record_job *job = disk_job(sim, row->job);
     enum wire_round_state from = old != NULL ? old->state : ROUND_NONE;
 
+    if (row->plan[0] != '\0' && (old == NULL || strcmp(old->plan, row->plan) != 0))
+        count_plan(sim, row->plan);
     if (from != row->state)
         sim->stats->moves[from][row->state]++;
     if (old == NULL) {

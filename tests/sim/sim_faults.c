@@ -124,6 +124,9 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
     case FAULT_TWIN:
         twin(sim, proc, plan->for_us);
         return;
+    case FAULT_GONE_WRONG:
+        tool_gone(sim, proc);
+        return;
     case FAULT_CUT_NODE:
         net_cut(sim, proc, true);
         break;
@@ -236,6 +239,7 @@ static bool needs_proc(enum sim_fault kind)
     case FAULT_NODE_FREEZE:
     case FAULT_THREAD_STUCK:
     case FAULT_TWIN:
+    case FAULT_GONE_WRONG:
     case FAULT_CUT_NODE:
     case FAULT_STALL_UP:
     case FAULT_STALL_DOWN:

@@ -70,6 +70,11 @@ static void plan_job(struct sim *sim)
     job->together = sim->options.healthy || sim_chance(sim, 70);
     job->gang = job->together && sim_chance(sim, 40);
     job->fallback = sim_chance(sim, 30);
+    job->supervised = sim_chance(sim, 50);
+    job->save_on_notice = sim_chance(sim, 30);
+    job->grace_period_ms = -1;
+    if (!sim->options.healthy && sim_chance(sim, 30))
+        job->grace_period_ms = sim_chance(sim, 40) ? 0 : sim_range(sim, 2000, 30000);
     job->extras = sim_chance(sim, 25) ? (unsigned)sim_range(sim, 1, SIM_EXTRAS_MAX) : 0;
     job->join_timeout_ms = sim_range(sim, 15000, 40000);
     job->abort_timeout_ms = sim_range(sim, 1000, 15000);

@@ -158,6 +158,8 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
 
     if (job->finished || !all_live(job) || !proc->alive)
         return;
-    sim->stats->notices_ample++;
-    notify(sim, proc, enough_ms(job), true, 0)->ample = true;
+    int64_t left = enough_ms(job);
+    bool ample = job->grace_period_ms <= 0 || job->grace_period_ms >= left;
+    sim->stats->notices_ample += ample;
+    notify(sim, proc, left, true, 0)->ample = ample;
 }

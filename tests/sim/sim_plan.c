@@ -53,16 +53,22 @@ static const struct sim_focus focuses[] = {
     {"a save whose end is forgotten", 25, ANY, -1, 6, 16, 100000, 1500000, 30, false, 0, false,
      {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_DATABASE_OLD, 300, 500, 9000, 0, SIM_ANY},
       {FAULT_NODE_CRASH, 850, 600, 1, 0, SIM_RANK_0}}},
+    {"a notice that leaves less than three saves", 20, ANY, -1, 4, 12, 100000, 3000000, 40, false, 8, false,
+     {{FAULT_NOTICE, 15000, 5000, 1000, 7000, 0}}},
 };
 /* clang-format on */
 
 void plan_focus(struct sim *sim)
 {
-    unsigned at = (unsigned)(sim_random(sim) % (sim->options.focused ? 1000 : 2000));
+    const size_t count = sizeof focuses / sizeof focuses[0];
+    unsigned all = 0, at;
 
     if (sim->options.healthy || sim->options.nodes > 0 || sim->options.layout != LAYOUT_NONE)
         return;
-    for (size_t i = 0; i < sizeof focuses / sizeof focuses[0]; i++) {
+    for (size_t i = 0; i < count; i++)
+        all += focuses[i].weight;
+    at = (unsigned)(sim_random(sim) % (sim->options.focused ? all : 2 * all));
+    for (size_t i = 0; i < count; i++) {
         if (at < focuses[i].weight) {
             sim->focus = &focuses[i];
             return;

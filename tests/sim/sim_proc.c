@@ -284,7 +284,8 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
                                      .checkpoint_dir = dir,
                                      .join_timeout_ms = job->join_timeout_ms,
                                      .abort_timeout_ms = job->abort_timeout_ms,
-                                     .grace_period_ms = -1,
+                                     .grace_period_ms = job->grace_period_ms,
+                                     .save_on_notice = job->save_on_notice,
                                      .restore_fallback = job->fallback};
     proc->member = member_create(&options);
     member_actions_init(&proc->actions);
@@ -318,6 +319,7 @@ void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const ch
         free(proc->deferred[i].data);
     proc->deferred_count = 0;
     check_end(sim, proc);
+    tool_sees_end(sim, proc);
     job_proc_ended(sim, proc);
 }
 

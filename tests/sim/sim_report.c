@@ -40,6 +40,7 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_OPERATOR_SAVE] = "operator save",
     [FAULT_TOOL_ASKS] = "a tool asks",
     [FAULT_WALL_JUMP] = "wall clock jump",
+    [FAULT_GONE_WRONG] = "a living process said to be gone",
     [FAULT_TWIN] = "second process for a rank",
     [FAULT_STORE_IO] = "database, EIO",
     [FAULT_STORE_TORN] = "database, torn write",
@@ -48,6 +49,20 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_STORE_KILL] = "database, killed in a call",
     [FAULT_STORE_CUT] = "database, power cut in a call",
 };
+
+static const char *const plan_words[PLANNED_COUNT] = {
+    [PLANNED_ASKED] = "asks for it",
+    [PLANNED_UNMEASURED] = "was measured yet",
+    [PLANNED_SHORT] = "less than three saves",
+    [PLANNED_PASSED] = "that was now already",
+    [PLANNED_LATE] = "before the deadline of notice",
+    [PLANNED_NO_MORE] = "failed or was lost while the job trained on",
+};
+
+const char *sim_plan_words(unsigned why)
+{
+    return why < PLANNED_COUNT ? plan_words[why] : "?";
+}
 
 const char *sim_fault_name(unsigned fault)
 {
@@ -110,12 +125,12 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             s->broker_starts);
     fprintf(out,
             "steps %" PRIu64 ", done twice %" PRIu64 "; rounds %" PRIu64 ", commits %" PRIu64
-            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64
+            " (termination %" PRIu64 ", operator %" PRIu64 ", policy %" PRIu64 ", notice %" PRIu64
             "), unchanged %" PRIu64 ", aborts %" PRIu64 ", not saved %" PRIu64
             ", policy saves skipped %" PRIu64 "\n",
             s->steps, s->steps_lost, s->rounds, s->commits, s->commits_of[CAUSE_TERMINATION],
-            s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->unchanged, s->aborts,
-            s->not_saved, s->skipped);
+            s->commits_of[CAUSE_OPERATOR], s->commits_of[CAUSE_POLICY], s->commits_of[CAUSE_NOTICE],
+            s->unchanged, s->aborts, s->not_saved, s->skipped);
     fprintf(out,
             "notices %" PRIu64 ", thaws %" PRIu64 ", snapshots %" PRIu64
             ", processes ended by their agent %" PRIu64 "\n",
@@ -131,6 +146,12 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
         if (s->aborts_by[i] > 0)
             fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
                     s->aborts_by[i]);
+    fprintf(out,
+            "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
+            " were asked; terminations frozen:",
+            s->gone_told, s->gone_lived);
+    for (unsigned i = 0; i < PLANNED_COUNT; i++)
+        fprintf(out, "%s '%s' %" PRIu64, i > 0 ? "," : "", plan_words[i], s->plans[i]);
     print_moves(s, out);
     fprintf(out, "\nends:");
     for (unsigned i = 0; i < SIM_REASONS_MAX; i++)

@@ -62,6 +62,37 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
     say(sim, &message);
 }
 
+/* --- a supervisor ---------------------------------------------------------------------------------------- */
+
+#define ABOUT_THE_GONE (UINT64_C(1) << 40) /* in the numbers of these requests */
+
+void tool_gone(struct sim *sim, const struct sim_proc *proc)
+{
+    struct wire_msg message = make(sim, WIRE_GONE, &sim->jobs[proc->job]);
+
+    if (!sim->broker.alive)
+        return;
+    message.up.request |= ABOUT_THE_GONE;
+    message.u.gone = (struct wire_gone){.rank = proc->rank,
+                                        .incarnation = proc->incarnation,
+                                        .code = sim_chance(sim, 50) ? 1 : 0,
+                                        .signo = sim_chance(sim, 50) ? 9 : 0};
+    sim->stats->gone_told++;
+    say(sim, &message);
+}
+
+static void says_gone(struct sim *sim, struct sim_event *event)
+{
+    tool_gone(sim, sim->procs[event->number]);
+}
+
+/* Who left has said so itself. While no broker runs nobody hears it, and it is said no more. */
+void tool_sees_end(struct sim *sim, const struct sim_proc *proc)
+{
+    if (sim->jobs[proc->job].supervised && !proc->view.left)
+        sim_after(sim, sim_range(sim, 500, 120000), says_gone, NULL)->number = (int64_t)proc->index;
+}
+
 /* --- questions ----------------------------------------------------------------------------------------- */
 
 void tool_asks(struct sim *sim, struct sim_event *event)
@@ -94,6 +125,9 @@ void tool_hears(struct sim *sim, const struct wire_msg *message)
     uint64_t code = message->type == WIRE_ROWS ? message->u.rows.code : MUSTER_OK;
     bool disk = sim->store != NULL && (code == MUSTER_E_IO || code == MUSTER_E_STORAGE);
 
+    if (message->type == WIRE_ACK && (message->u.ack.request & ABOUT_THE_GONE) != 0 &&
+        message->u.ack.value == 1)
+        sim->stats->gone_lived++;
     if (message->type != WIRE_ROWS)
         return;
     sim->answered++;

@@ -156,6 +156,9 @@ struct sim_job {
     bool together; /* restarted as one launch */
     bool gang;     /* ... whose other processes are killed some time after one has failed */
     bool fallback;
+    bool supervised; /* `muster run` sees each process end, and says so */
+    bool save_on_notice;
+    int64_t grace_period_ms;
     int64_t join_timeout_ms, abort_timeout_ms;
     int64_t total[SIM_NODES_MAX];
     unsigned extras; /* ps and evaluators */
@@ -191,7 +194,7 @@ struct sim_fault_plan {
 #define FOCUS_FAULTS_MAX 5
 struct sim_focus {
     const char *name;
-    unsigned weight; /* of 1000 worlds */
+    unsigned weight; /* of the sum of all */
     enum wire_layout layout;
     int async; /* -1 = by chance; so are zeros below */
     unsigned nodes_min, nodes_max;
@@ -482,6 +485,8 @@ void plan_faults(struct sim *sim);
 /* sim_tool.c */
 void tool_request(struct sim *sim, const struct sim_fault_plan *plan);
 void tool_asks(struct sim *sim, struct sim_event *event);
+void tool_gone(struct sim *sim, const struct sim_proc *proc); /* true or not */
+void tool_sees_end(struct sim *sim, const struct sim_proc *proc);
 void tool_hears(struct sim *sim, const struct wire_msg *message);
 
 /* sim_check.c, sim_check_wire.c, sim_check_life.c */
