@@ -31,6 +31,8 @@ void bystander_lost(struct core *core, struct peer *peer, const char *why)
 void bystander_failed(struct core *core, struct peer *peer, int64_t step, const char *why)
 {
     peer->failed = true;
+    if (peer_is_live(peer))
+        peer->leave_why = LEAVE_FAILED;
     tell(core, peer, MUSTER_E_STEP, step,
          out_printf(core, NAMED "failed: %s; the job goes on", NAME_OF(peer), why));
 }

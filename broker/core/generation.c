@@ -174,12 +174,13 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job_timer(job, core->now);
 }
 
+/* Its ranks: whoever else lives is waited for by nobody. */
 size_t generation_live_count(const struct job *job)
 {
     size_t live = 0;
 
     for (size_t i = 0; i < job->peers_count; i++)
-        live += peer_is_live(job->peers[i]);
+        live += role_is_trainer(job->peers[i]->role) && peer_is_live(job->peers[i]);
     return live;
 }
 

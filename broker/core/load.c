@@ -75,6 +75,7 @@ static void load_node(struct core *core, const struct record_node *row)
     peer->last_code = row->last_code;
     peer->last_value = row->last_value;
     peer->leave_why = row->leave_why;
+    peer->failed = row->leave_why == LEAVE_FAILED;
     peer->exit_code = row->exit_code;
     peer->joined_unix_ms = row->joined_unix_ms;
     peer->ended_unix_ms = row->ended_unix_ms;

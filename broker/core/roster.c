@@ -172,6 +172,8 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
         return (struct answer){MUSTER_OK, "", 0};
     }
     peer->failed = true;
+    if (peer_is_live(peer))
+        peer->leave_why = LEAVE_FAILED; /* in its row: a start of the broker knows it too */
     if (job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING)
         return (struct answer){MUSTER_OK, "", 0};
     generation_set_first_error(core, job, (int64_t)peer->rank, error->code, error->text);

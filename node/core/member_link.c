@@ -248,6 +248,7 @@ static void joined(struct member *m)
     send_pending(m);
     if (m->pending_count > 0)
         m->resend_at = m->now + m->resend_every;
+    policy_again(m);
 }
 
 /* Its HELLO was repeated, and the launch that the first answer let it into is over: it is one of the next. */

@@ -256,10 +256,22 @@ void round_arrived(struct member *m)
     hold_or_go(m);
 }
 
-void round_policy(struct member *m, int64_t step)
+static void ask_policy(struct member *m, int64_t step)
 {
     struct wire_msg message = message_make(WIRE_SAVE_AT);
 
+    message.u.save_at.step = step;
+    m->policy_request = request_put(m, &message);
+}
+
+void policy_again(struct member *m)
+{
+    if (m->policy_wait && !request_waits(m, m->policy_request))
+        ask_policy(m, m->done); /* where its thread waits */
+}
+
+void round_policy(struct member *m, int64_t step)
+{
     m->view_changed = true; /* the thread waits for a view, whatever it says */
     if (m->view.mode == VIEW_END)
         return;
@@ -274,8 +286,7 @@ void round_policy(struct member *m, int64_t step)
     }
     m->policy_wait = true;
     m->policy_until = m->now + THAW_MS;
-    message.u.save_at.step = step;
-    m->policy_request = request_put(m, &message);
+    ask_policy(m, step);
     view_set(m, VIEW_WAIT);
 }
 
@@ -359,8 +370,10 @@ static void manifest_ask(struct member *m)
 
     message.u.manifest_get =
         (struct wire_manifest_get){.checkpoint = m->manifest, .offset = m->manifest_have};
-    if (m->link == LINK_JOINED)
+    if (m->link == LINK_JOINED) {
         message_send(m, &message, 0);
+        m->manifest_asked++;
+    }
     m->manifest_ask_at = m->now + RESEND_MIN_MS;
 }
 
@@ -369,6 +382,7 @@ static void manifest_start(struct member *m, uint64_t checkpoint)
     m->manifest = checkpoint;
     m->manifest_total = m->manifest_have = 0;
     m->manifest_writing = false;
+    m->manifest_asked = 0;
     m->manifest_late = m->now + ENDING_MS;
     manifest_ask(m);
 }
@@ -398,6 +412,7 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
     if (m->manifest == 0 || m->manifest_writing || chunk->checkpoint != m->manifest ||
         chunk->offset != m->manifest_have || chunk->total == 0)
         return;
+    m->manifest_asked = 0;
     if (m->manifest_bytes == NULL) {
         m->manifest_bytes = malloc(chunk->total);
         if (m->manifest_bytes == NULL)
@@ -443,6 +458,22 @@ static void manifest_forget(struct member *m)
     memmove(m->manifests_waiting, m->manifests_waiting + 1,
             m->manifests_waiting_count * sizeof m->manifests_waiting[0]);
     manifest_start(m, next);
+}
+
+/* A database that was put back to a copy does not know the checkpoint. The one that is to be resumed from is
+ * asked for until all have joined, or have not. */
+static void manifest_look(struct member *m)
+{
+    if (m->manifest == 0 || m->manifest_writing || m->now < m->manifest_ask_at)
+        return;
+    if (m->view.started && m->manifest_asked >= MANIFEST_ASKS_MAX) {
+        member_log(m, 1,
+                   "the broker does not give the manifest of checkpoint %llu: it stays without",
+                   (unsigned long long)m->manifest);
+        manifest_forget(m);
+        return;
+    }
+    manifest_ask(m);
 }
 
 void manifest_done(struct member *m, const struct member_input *in, bool written)
@@ -646,8 +677,7 @@ void part_tick(struct member *m)
         m->exit_at = NEVER; /* it came back; the end arms it anew for a later one */
     if (m->now >= m->exit_at)
         exit_process(m);
-    if (m->manifest != 0 && !m->manifest_writing && m->now >= m->manifest_ask_at)
-        manifest_ask(m);
+    manifest_look(m);
     own_margin(m);
     if (m->view.mode == VIEW_END)
         return;

@@ -20,6 +20,7 @@
 #define PENDING_POLICY_MAX 16 /* beyond: no policy save. What follows is for notices */
 #define PENDING_NOTICE_MAX \
     48 /* beyond: notices wait. The rest is for a round, its shard's FILES above all */
+#define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
 #define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
 #define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
@@ -139,7 +140,8 @@ struct member {
     size_t manifest_total;
     size_t manifest_have;
     int64_t manifest_ask_at;
-    int64_t manifest_until; /* PART_COMMITTED: leave then, with or without it */
+    unsigned manifest_asked; /* of a broker that is there, and not answered */
+    int64_t manifest_until;  /* PART_COMMITTED: leave then, with or without it */
 
     /* the end */
     struct muster_error error; /* first error heard, status OK = none */
@@ -219,6 +221,7 @@ void round_arrived(struct member *m);
 void report_if_quiet(struct member *m);
 void hold_or_go(struct member *m); /* captured: a termination holds the thread until the verdict */
 void round_policy(struct member *m, int64_t step);
+void policy_again(struct member *m); /* a start of the broker may have forgotten what it took */
 void policy_over(
     struct member *m); /* nothing will come of it: the thread goes on if no round holds it */
 void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest);

@@ -196,6 +196,45 @@ static void an_evaluator_opens_no_generation(void **state)
     assert_answers(f, "5:welcome g1; 5:SNAPSHOT");
 }
 
+static void come_anew(struct core_fixture *f, int node)
+{
+    f->nodes[node].incarnation += 20;
+    f->nodes[node].generation = 0;
+    f->nodes[node].begun = f->nodes[node].done = 0;
+    core_hello(f, node);
+}
+
+static void a_living_evaluator_keeps_no_launch_waiting(void **state)
+{
+    struct core_fixture *f = *state;
+
+    join_evaluator(f);
+    core_error(f, 1, 5, "bad");
+    core_leave(f, 0, LEAVE_ERROR, 1);
+    core_leave(f, 1, LEAVE_FAILED, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    come_anew(f, 0);
+    assert_answers(f, "0:welcome g2; 0:SNAPSHOT");
+    come_anew(f, EVALUATOR);
+    assert_answers(f, "5:welcome g2; 5:SNAPSHOT");
+}
+
+static void an_evaluator_outlives_a_job_that_finished(void **state)
+{
+    struct core_fixture *f = *state;
+
+    join_evaluator(f);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    core_heartbeat(f, EVALUATOR);
+    assert_answers(f, "5:ALIVE");
+    core_hello(f, EVALUATOR);
+    assert_answers(f, "5:welcome g1");
+    core_leave(f, EVALUATOR, LEAVE_FINISHED, 0);
+    assert_events(f, "");
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
 int main(void)
@@ -208,6 +247,8 @@ int main(void)
         T(the_notice_of_a_ps_is_one_of_the_job, running),
         T(an_evaluator_asks_for_no_policy_save, running),
         T(an_evaluator_opens_no_generation, empty),
+        T(a_living_evaluator_keeps_no_launch_waiting, running),
+        T(an_evaluator_outlives_a_job_that_finished, running),
     };
 
     return cmocka_run_group_tests_name("core_bystander", tests, NULL, NULL);

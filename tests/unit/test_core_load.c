@@ -455,6 +455,20 @@ static void an_ending_generation_waits_its_ten_seconds_anew(void **state)
     assert_answers(f, "1:welcome g2; 1:SNAPSHOT");
 }
 
+/* Its processes have said so and live on: at the next boundary they would leave. */
+static void all_that_failed_are_known_after_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 0, "n1", 60000);
+    core_error(f, 1, 5, "bad");
+    core_error(f, 2, 5, "bad too");
+    core_restart(f, false);
+    assert_true(core_job(f)->trainers[1]->failed);
+    assert_true(core_job(f)->trainers[2]->failed);
+    assert_false(core_job(f)->trainers[0]->failed);
+}
+
 static void a_job_that_was_joining_goes_on_joining(void **state)
 {
     struct core_fixture *f = *state;
@@ -536,6 +550,7 @@ int main(void)
         T(a_policy_save_is_answered_the_same_after_a_start, three_running),
         T(checkpoints_survive_and_the_outcome_of_rounds_is_known, three_running),
         T(an_ending_generation_waits_its_ten_seconds_anew, three_running),
+        T(all_that_failed_are_known_after_a_start, three_running),
         T(a_job_that_was_joining_goes_on_joining, three_open),
         T(rows_that_do_not_fit_are_left_out, three_running),
     };

@@ -1,0 +1,114 @@
+/* The node's core: what a start of the broker, or a database that was put back, has forgotten. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_SHARDED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static void start_the_broker_again(struct member_fixture *f)
+{
+    f->start_id++;
+    f->epoch++;
+    member_alive(f); /* the first frame of it */
+    member_welcome(f, false);
+}
+
+/* Taken while another round was open, it was in no row. */
+static void a_policy_save_that_was_taken_is_asked_for_again_after_a_start(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 50);
+    member_policy(f);
+    member_ack_all(f);
+    start_the_broker_again(f);
+    assert_int_equal(member_sent_count(f, WIRE_SAVE_AT), 1);
+    assert_int_equal(member_sent(f, WIRE_SAVE_AT)->u.save_at.step, 50);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_POLICY, 50, 2);
+    member_arrive(f);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+}
+
+static void one_that_was_not_answered_yet_is_only_repeated(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 50);
+    member_policy(f);
+    start_the_broker_again(f);
+    assert_int_equal(f->m->pending_count, 1);
+}
+
+static void save(struct member_fixture *f, uint64_t round)
+{
+    member_stand(f, (int64_t)round);
+    member_decision(f, round, CAUSE_POLICY, (int64_t)round, 2);
+    member_arrive(f);
+    member_saved(f, round, 1);
+    member_commit(f, round, CAUSE_POLICY, (int64_t)round, true);
+    member_ack_all(f);
+}
+
+/* The broker's database was put back and knows nothing of checkpoint 1. */
+static void a_manifest_that_nobody_can_give_does_not_keep_the_next_waiting(void **state)
+{
+    struct member_fixture *f = *state;
+
+    save(f, 1);
+    save(f, 2);
+    member_pass(f, ENDING_MS - 1, true);
+    assert_int_equal(f->m->manifest, 1);
+    member_pass(f, 1000, true);
+    assert_int_equal(f->m->manifest, 2);
+    assert_non_null(member_sent(f, WIRE_MANIFEST_GET));
+    assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 2);
+    member_pass(f, 2 * ENDING_MS, true);
+    assert_int_equal(f->m->manifest, 0);
+}
+
+static void while_the_broker_is_away_no_manifest_is_given_up(void **state)
+{
+    struct member_fixture *f = *state;
+
+    save(f, 1);
+    f->start_id++;
+    f->epoch++;
+    member_alive(f);
+    member_pass(f, 5 * ENDING_MS, false);
+    assert_int_equal(f->m->manifest, 1);
+    member_welcome(f, false);
+    member_pass(f, ENDING_MS / 2, true);
+    assert_int_equal(f->m->manifest, 1);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_policy_save_that_was_taken_is_asked_for_again_after_a_start),
+        T(one_that_was_not_answered_yet_is_only_repeated),
+        T(a_manifest_that_nobody_can_give_does_not_keep_the_next_waiting),
+        T(while_the_broker_is_away_no_manifest_is_given_up),
+    };
+
+    return cmocka_run_group_tests_name("member_again", tests, NULL, NULL);
+}
