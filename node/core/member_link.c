@@ -49,88 +49,7 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
     m->sent = true;
 }
 
-/* --- requests --------------------------------------------------------------------------------------- */
-
-uint64_t request_put(struct member *m, const struct wire_msg *message)
-{
-    struct pending *pending;
-
-    if (m->pending_count == PENDING_MAX)
-        return 0;
-    pending = calloc(1, sizeof *pending);
-    if (pending == NULL)
-        return 0;
-    arena_init(&pending->arena, 0);
-    if (!wire_copy(&pending->message, message, &pending->arena)) {
-        arena_free(&pending->arena);
-        free(pending);
-        return 0;
-    }
-    pending->message.up.request = m->next_request++;
-    m->pending[m->pending_count++] = pending;
-    if (m->link == LINK_JOINED)
-        message_send(m, &pending->message, pending->message.up.request);
-    if (m->resend_at == NEVER) {
-        m->resend_every = RESEND_MIN_MS;
-        m->resend_at = m->now + m->resend_every;
-    }
-    return pending->message.up.request;
-}
-
-bool request_waits(const struct member *m, uint64_t request)
-{
-    return request > 0 && m->pending_count > 0 && request >= m->pending[0]->message.up.request &&
-           request <= m->pending[m->pending_count - 1]->message.up.request;
-}
-
-/* Its number has to be taken all the same: the broker takes requests in order. */
-void request_withdraw(struct member *m, uint64_t request)
-{
-    if (!request_waits(m, request))
-        return;
-    struct pending *pending = m->pending[request - m->pending[0]->message.up.request];
-    pending->message.type = WIRE_NOOP;
-    memset(&pending->message.u, 0, sizeof pending->message.u);
-}
-
-static void pop_through(struct member *m, uint64_t request)
-{
-    size_t popped = 0;
-
-    while (popped < m->pending_count && m->pending[popped]->message.up.request <= request) {
-        arena_free(&m->pending[popped]->arena);
-        free(m->pending[popped]);
-        popped++;
-    }
-    m->pending_count -= popped;
-    memmove(m->pending, m->pending + popped, m->pending_count * sizeof m->pending[0]);
-    if (popped > 0)
-        m->resend_every = RESEND_MIN_MS;
-    m->resend_at = m->pending_count > 0 ? m->now + m->resend_every : NEVER;
-}
-
-static void send_pending(struct member *m)
-{
-    for (size_t i = 0; i < m->pending_count; i++)
-        message_send(m, &m->pending[i]->message, m->pending[i]->message.up.request);
-}
-
-/* A broker that lost its database counts this incarnation from 0 again. */
-static void renumber(struct member *m, uint64_t last_request)
-{
-    uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
-
-    pop_through(m, last_request);
-    if (first <= last_request || first - last_request == 1)
-        return;
-    uint64_t shift = first - last_request - 1;
-    for (size_t i = 0; i < m->pending_count; i++)
-        m->pending[i]->message.up.request -= shift;
-    m->next_request -= shift;
-    m->report_request -= m->report_request >= shift ? shift : m->report_request;
-    m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
-    m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
-}
+/* --- answers -------------------------------------------------------------------------------- */
 
 static void on_ack(struct member *m, const struct wire_ack *ack)
 {
@@ -154,7 +73,7 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
                    muster_status_name((enum muster_status)ack->code), ack->text[0] ? ": " : "",
                    ack->text);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
-    pop_through(m, ack->request);
+    requests_pop(m, ack->request);
     if (policy)
         policy_over(m);
 }
@@ -245,7 +164,7 @@ static void joined(struct member *m)
     m->view_changed = true;
     if (m->join_until == NEVER && !m->view.started)
         m->join_until = m->now + join_wait_ms(m);
-    send_pending(m);
+    requests_send(m);
     if (m->pending_count > 0)
         m->resend_at = m->now + m->resend_every;
     policy_again(m);
@@ -265,7 +184,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     if (let_in_anew(m, welcome)) {
         m->generation = m->view.generation = welcome->generation;
         m->view_changed = true;
-        renumber(m, welcome->last_request);
+        requests_renumber(m, welcome->last_request);
         return; /* the snapshot tells the rest */
     }
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
@@ -276,7 +195,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->generation = m->view.generation = welcome->generation;
     m->view.broker_epoch = m->broker_epoch;
     m->known_seq = message->down.last_seq;
-    renumber(m, welcome->last_request);
+    requests_renumber(m, welcome->last_request);
     subscribe(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
         m->link = LINK_SNAPSHOT;
@@ -306,7 +225,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
     if (refused->retry)
         return; /* HELLO goes on */
     m->link = LINK_OVER;
-    pop_through(m, UINT64_MAX);
+    requests_pop(m, UINT64_MAX);
     if (m->view.joined)
         member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);
 }
@@ -477,7 +396,7 @@ void link_tick(struct member *m)
     if (m->now >= m->heartbeat_at)
         heartbeat(m);
     if (m->pending_count > 0 && m->now >= m->resend_at) {
-        send_pending(m);
+        requests_send(m);
         m->resend_every = m->resend_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->resend_every * 2;
         m->resend_at = m->now + m->resend_every;
     }
@@ -522,157 +441,4 @@ int64_t link_wakeup(const struct member *m)
 void member_set_sources(struct member *m, const char *json)
 {
     snprintf(m->sources, sizeof m->sources, "%s", strlen(json) < sizeof m->sources ? json : "");
-}
-
-/* --- own notices ---------------------------------------------------------------------------------------------- */
-
-int64_t notice_own_deadline(const struct member *m)
-{
-    int64_t deadline = NEVER;
-
-    for (size_t i = 0; i < m->notices_count; i++)
-        if (m->notices[i].termination && !m->notices[i].withdrawn &&
-            m->notices[i].deadline_boot_ms > 0)
-            deadline = earlier(deadline, m->notices[i].deadline_boot_ms);
-    return deadline;
-}
-
-static struct own_notice *notice_find(struct member *m, const char *id)
-{
-    for (size_t i = 0; i < m->notices_count; i++)
-        if (strcmp(m->notices[i].id, id) == 0)
-            return &m->notices[i];
-    return NULL;
-}
-
-/* Room for one with this deadline: a free place, or that of the one with the latest deadline, which the
- * broker was told too. What is kept here is for HELLO and for this process's own deadline. */
-static struct own_notice *notice_place(struct member *m, const struct member_input *in,
-                                       int64_t deadline)
-{
-    struct own_notice *latest = &m->notices[0];
-
-    if (m->notices_count < NOTICES_NODE_MAX)
-        return &m->notices[m->notices_count++];
-    for (size_t i = 1; i < m->notices_count; i++)
-        if (!m->notices[i].termination ||
-            (latest->termination && m->notices[i].deadline_boot_ms > latest->deadline_boot_ms))
-            latest = &m->notices[i];
-    if (wire_notice_ends(in->notice_kind) &&
-        (!latest->termination || deadline < latest->deadline_boot_ms))
-        return latest;
-    member_log(m, 1, "a further notice (%s) is not told: %d are known already", in->id,
-               NOTICES_NODE_MAX);
-    return NULL;
-}
-
-static void notice_fill(struct member *m, struct own_notice *notice, const struct member_input *in,
-                        int64_t deadline)
-{
-    memset(notice, 0, sizeof *notice);
-    snprintf(notice->id, sizeof notice->id, "%s", in->id);
-    snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
-    char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1);
-    snprintf(notice->text, sizeof notice->text, "%s", text ? text : "");
-    notice->kind = in->notice_kind;
-    notice->cancellable = in->cancellable;
-    notice->termination = wire_notice_ends(in->notice_kind);
-    notice->deadline_boot_ms = deadline;
-}
-
-/* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
- * earlier now, or if it ends this process now and did not before. */
-void notice_put(struct member *m, const struct member_input *in)
-{
-    struct own_notice *notice = notice_find(m, in->id);
-    bool ends = wire_notice_ends(in->notice_kind);
-    int64_t left = in->left_ms;
-
-    uint64_t flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
-
-    if (m->options.grace_period_ms > 0 && (left < 0 || left > m->options.grace_period_ms))
-        left = m->options.grace_period_ms;
-    bool guess = left < 0 || (m->options.grace_period_ms < 0 && in->notice_kind == NOTICE_SIGNAL);
-    if (guess || m->options.grace_period_ms == 0)
-        flags |= NOTICE_FLAG_AT_ONCE; /* nobody trains on towards a deadline that is a guess */
-    if (left < 0)
-        left = GRACE_DEFAULT_MS;
-    if (left > INT32_MAX) /* 24 days: as good as for ever */
-        left = INT32_MAX;
-    int64_t deadline = m->now + left;
-    bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
-    if (notice != NULL && !again && notice->termination == ends &&
-        (in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
-        return;
-    if (notice != NULL && notice->termination && !ends && !again)
-        return;
-    if (notice == NULL)
-        notice = notice_place(m, in, deadline);
-    if (notice == NULL)
-        return;
-    notice_fill(m, notice, in, deadline);
-    notice->flags = flags;
-    if (notice->termination) {
-        m->view.termination_seen = true;
-        m->view_changed = true;
-    }
-    notice->unsaid = true;
-}
-
-static bool notice_say(struct member *m, const struct own_notice *notice)
-{
-    struct wire_msg message = message_make(notice->withdrawn ? WIRE_CANCEL : WIRE_NOTICE);
-    int64_t left = notice->deadline_boot_ms - m->now;
-
-    if (notice->withdrawn)
-        message.u.cancel.id = notice->id;
-    else
-        message.u.notice = (struct wire_notice){.id = notice->id,
-                                                .kind = notice->kind,
-                                                .source = notice->source,
-                                                .left_ms = left > 0 ? left : 0,
-                                                .cancellable = notice->cancellable,
-                                                .text = notice->text,
-                                                .rank = (int64_t)m->options.rank,
-                                                .flags = notice->flags};
-    return request_put(m, &message) > 0;
-}
-
-/* What comes and goes while the broker is away must not take the room of a round's answers. */
-void notices_say(struct member *m)
-{
-    for (size_t i = 0; i < m->notices_count && m->pending_count < PENDING_NOTICE_MAX;) {
-        struct own_notice *notice = &m->notices[i];
-
-        if (!notice->unsaid || !notice_say(m, notice)) {
-            i++;
-            continue;
-        }
-        notice->unsaid = false;
-        if (notice->withdrawn)
-            notice_forget(m, notice->id); /* the next one has its place now */
-        else
-            i++;
-    }
-}
-
-bool notice_forget(struct member *m, const char *id)
-{
-    struct own_notice *notice = notice_find(m, id);
-
-    if (notice == NULL)
-        return false;
-    size_t after = m->notices_count - (size_t)(notice - m->notices) - 1;
-    memmove(notice, notice + 1, after * sizeof *notice);
-    m->notices_count--;
-    return true;
-}
-
-void notice_drop(struct member *m, const char *id)
-{
-    struct own_notice *notice = notice_find(m, id);
-
-    if (notice == NULL)
-        return;
-    notice->withdrawn = notice->unsaid = true;
 }

@@ -23,58 +23,6 @@ void policy_over(struct member *m)
 
 /* --- freeze, report ---------------------------------------------------------------------------------- */
 
-static void ask_on_error(struct member *m, enum muster_status status, int rank, int code,
-                         int64_t step, const char *text)
-{
-    struct member_action *action = member_add(m, MEMBER_ON_ERROR);
-
-    action->error =
-        (struct muster_error){.status = status, .rank = rank, .code = code, .step = step};
-    snprintf(action->error.text, sizeof action->error.text, "%s", member_text(m, text));
-}
-
-/* The step is to be broken off; if it never returns the process is ended. */
-static void arm_exit(struct member *m, bool restart)
-{
-    int64_t at = m->now + m->options.abort_timeout_ms;
-    int64_t deadline = notice_own_deadline(m);
-
-    if (deadline != NEVER && deadline - MARGIN_MS < at)
-        at = deadline - MARGIN_MS;
-    if (at < m->now + MARGIN_MS / 2)
-        at = m->now + MARGIN_MS / 2; /* on_error is given a moment */
-    if (at < m->exit_at)
-        m->exit_at = at;
-    m->exit_restart = restart;
-    m->exit_begun = m->begun;
-}
-
-static bool has_stepped(const struct member *m)
-{
-    return m->view.started && m->begun > m->view.resume_step;
-}
-
-/* Its end is settled and it has not begun its first step: the program may be setting up what it shares
- * with ranks that will not come. (After a step nobody knows what it does between two boundaries.) */
-static bool blocked_in_setup(const struct member *m)
-{
-    return m->view.mode == VIEW_END && !has_stepped(m) && !m->closing;
-}
-
-/* A step in flight would wait for ever: its peers leave too. Judged by what the gate's closing gave:
- * a begun that was read earlier may be one behind. */
-static void break_off_step(struct member *m, const struct muster_error *why, bool restart)
-{
-    bool in_step = m->begun > m->done;
-
-    if (!in_step && !blocked_in_setup(m))
-        return;
-    if (!m->broken_off && (in_step || m->restored))
-        ask_on_error(m, why->status, why->rank, why->code, why->step, why->text);
-    m->broken_off = true;
-    arm_exit(m, restart);
-}
-
 static void report(struct member *m, int64_t begun, int64_t done)
 {
     struct wire_msg message = message_make(WIRE_REPORT);
@@ -153,16 +101,16 @@ void round_gate_closed(struct member *m)
 
     m->gate_use = GATE_NO_USE;
     if (m->view.mode == VIEW_END) {
-        break_off_step(m, &m->view.end, m->view.leave_restart);
+        error_break_off(m, &m->view.end, m->view.leave_restart);
         return;
     }
     if (m->part == PART_COMMITTED) {
         struct muster_error why = {.status = MUSTER_PREEMPTED, .rank = -1, .step = m->step};
         snprintf(why.text, sizeof why.text,
                  "the job's checkpoint is committed; it is being terminated");
-        break_off_step(m, &why, true);
+        error_break_off(m, &why, true);
     } else if (m->error.status != MUSTER_OK && !m->abort_mode) {
-        break_off_step(m, &m->error, false);
+        error_break_off(m, &m->error, false);
     }
     if (m->unfit)
         return; /* its state is that of no step: nothing to report, nowhere to go */
@@ -174,10 +122,10 @@ void round_gate_closed(struct member *m)
         else if (m->begun == m->done)
             report(m, m->done, m->done);
         else
-            ask_on_error(m, MUSTER_E_PEER, m->error.rank, m->error.code, m->error.step,
-                         m->error.status != MUSTER_OK
-                             ? m->error.text
-                             : "a rank was lost; the running step is broken off");
+            error_ask(m, MUSTER_E_PEER, m->error.rank, m->error.code, m->error.step,
+                      m->error.status != MUSTER_OK
+                          ? m->error.text
+                          : "a rank was lost; the running step is broken off");
     }
 }
 
@@ -362,174 +310,7 @@ void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int
     }
 }
 
-/* --- the manifest ------------------------------------------------------------------------------------------- */
-
-static void manifest_ask(struct member *m)
-{
-    struct wire_msg message = message_make(WIRE_MANIFEST_GET);
-
-    message.u.manifest_get =
-        (struct wire_manifest_get){.checkpoint = m->manifest, .offset = m->manifest_have};
-    if (m->link == LINK_JOINED) {
-        message_send(m, &message, 0);
-        m->manifest_asked++;
-    }
-    m->manifest_ask_at = m->now + RESEND_MIN_MS;
-}
-
-static void manifest_start(struct member *m, uint64_t checkpoint)
-{
-    m->manifest = checkpoint;
-    m->manifest_total = m->manifest_have = 0;
-    m->manifest_writing = false;
-    m->manifest_asked = 0;
-    m->manifest_late = m->now + ENDING_MS;
-    manifest_ask(m);
-}
-
-/* One at a time, each to its end: a checkpoint without its manifest is repaired only if it is the one
- * that is resumed from. */
-void manifest_begin(struct member *m, uint64_t checkpoint)
-{
-    if (m->manifest == checkpoint)
-        return;
-    for (size_t i = 0; i < m->manifests_waiting_count; i++)
-        if (m->manifests_waiting[i] == checkpoint)
-            return;
-    if (m->manifest == 0)
-        manifest_start(m, checkpoint);
-    else if (m->manifests_waiting_count < MANIFESTS_WAITING_MAX)
-        m->manifests_waiting[m->manifests_waiting_count++] = checkpoint;
-    else
-        member_log(m, 1,
-                   "checkpoint %llu stays without a manifest: %d wait to be written already; save "
-                   "less often",
-                   (unsigned long long)checkpoint, MANIFESTS_WAITING_MAX);
-}
-
-void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
-{
-    if (m->manifest == 0 || m->manifest_writing || chunk->checkpoint != m->manifest ||
-        chunk->offset != m->manifest_have || chunk->total == 0)
-        return;
-    m->manifest_asked = 0;
-    if (m->manifest_bytes == NULL) {
-        m->manifest_bytes = malloc(chunk->total);
-        if (m->manifest_bytes == NULL)
-            return; /* asked for again */
-        m->manifest_total = chunk->total;
-        m->manifest_generation = chunk->round_generation;
-        m->manifest_step = chunk->step;
-    }
-    if (chunk->total != m->manifest_total ||
-        chunk->bytes.size > m->manifest_total - m->manifest_have)
-        return;
-    memcpy(m->manifest_bytes + m->manifest_have, chunk->bytes.data, chunk->bytes.size);
-    m->manifest_have += chunk->bytes.size;
-    if (m->manifest_have < m->manifest_total) {
-        manifest_ask(m);
-        return;
-    }
-    uint8_t *copy = arena_alloc(&m->out->arena, m->manifest_total);
-    if (copy == NULL)
-        return;
-    memcpy(copy, m->manifest_bytes, m->manifest_total);
-    struct member_action *action = member_add(m, MEMBER_WRITE_MANIFEST);
-    action->generation = m->manifest_generation;
-    action->round = m->manifest;
-    action->step = m->manifest_step;
-    action->bytes = copy;
-    action->bytes_count = m->manifest_total;
-    m->manifest_writing = true;
-    m->manifest_ask_at = NEVER;
-}
-
-static void manifest_forget(struct member *m)
-{
-    free(m->manifest_bytes);
-    m->manifest_bytes = NULL;
-    m->manifest = 0;
-    m->manifest_writing = false;
-    m->manifest_ask_at = NEVER;
-    if (m->manifests_waiting_count == 0)
-        return;
-    uint64_t next = m->manifests_waiting[0];
-    m->manifests_waiting_count--;
-    memmove(m->manifests_waiting, m->manifests_waiting + 1,
-            m->manifests_waiting_count * sizeof m->manifests_waiting[0]);
-    manifest_start(m, next);
-}
-
-/* A database that was put back to a copy does not know the checkpoint. The one that is to be resumed from is
- * asked for until all have joined, or have not. */
-static void manifest_look(struct member *m)
-{
-    if (m->manifest == 0 || m->manifest_writing || m->now < m->manifest_ask_at)
-        return;
-    if (m->view.started && m->manifest_asked >= MANIFEST_ASKS_MAX) {
-        member_log(m, 1,
-                   "the broker does not give the manifest of checkpoint %llu: it stays without",
-                   (unsigned long long)m->manifest);
-        manifest_forget(m);
-        return;
-    }
-    manifest_ask(m);
-}
-
-void manifest_done(struct member *m, const struct member_input *in, bool written)
-{
-    struct wire_msg message = message_make(WIRE_MANIFEST_DONE);
-
-    if (in->checkpoint != m->manifest)
-        return;
-    if (written) {
-        message.u.manifest_done =
-            (struct wire_manifest_done){.checkpoint = in->checkpoint, .path = in->text};
-    } else if (!m->view.started) { /* repairing the choice before the first step */
-        message = message_make(WIRE_RESTORE_FAILED);
-        message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
-                                                                .step = m->manifest_step,
-                                                                .text = member_text(m, in->text)};
-    } else {
-        member_log(
-            m, 1,
-            "the manifest of checkpoint %llu could not be written (%s); the next launch repairs it",
-            (unsigned long long)in->checkpoint, in->text);
-        manifest_forget(m);
-        return;
-    }
-    request_put(m, &message);
-    manifest_forget(m);
-    if (m->part == PART_COMMITTED && m->manifest_until > m->now + MANIFEST_WAIT_MS)
-        m->manifest_until = m->now + MANIFEST_WAIT_MS;
-}
-
 /* --- errors ------------------------------------------------------------------------------------------------- */
-
-void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
-                 bool round_follows)
-{
-    if (m->error.status != MUSTER_OK || m->view.mode == VIEW_END || m->part == PART_COMMITTED)
-        return; /* the first one wins */
-    m->error =
-        (struct muster_error){.status = MUSTER_E_PEER, .rank = rank, .code = code, .step = step};
-    snprintf(m->error.text, sizeof m->error.text, "%s", member_text(m, text));
-    ask_on_error(m, MUSTER_E_PEER, rank, code, step, text);
-    if (m->begun > m->done)
-        arm_exit(m, false);
-    m->broken_off = true;
-    if (round_follows) {
-        bool idle = m->part == PART_NONE || m->part == PART_THAWED;
-        m->error_until = m->now + (idle ? THAW_MS : GIVE_UP_MS);
-        if (idle || m->view.mode == VIEW_OPEN) { /* captured already: no further step */
-            close_gate(m, GATE_NO_USE);
-            view_set(m, VIEW_WAIT);
-        }
-        return;
-    }
-    m->error_until = NEVER;
-    member_end(m, MUSTER_E_PEER, false, rank, code, step, text);
-}
 
 void step_failed(struct member *m, const struct member_input *in)
 {
@@ -550,79 +331,6 @@ void step_failed(struct member *m, const struct member_input *in)
     message.u.error = (struct wire_error){.code = in->code, .step = in->step, .text = text};
     request_put(m, &message);
     member_end(m, MUSTER_E_STEP, false, (int)m->options.rank, (int)in->code, in->step, text);
-}
-
-/* --- leaving ------------------------------------------------------------------------------------------------ */
-
-/* What is written behind is given up then, whatever else: the process is about to be killed. */
-static int64_t behind_until(const struct member *m)
-{
-    int64_t deadline = notice_own_deadline(m);
-
-    return deadline == NEVER ? NEVER : deadline - MARGIN_MS;
-}
-
-static bool something_keeps_it(const struct member *m)
-{
-    bool manifest = m->manifest != 0 && m->now < m->manifest_late;
-    bool behind = m->behind_round != 0 && m->now < behind_until(m) && m->link == LINK_JOINED;
-
-    if (behind)
-        return true; /* LEAVE comes after its SAVED: who left is not waited for */
-    if (m->unfit)
-        return false;
-    if (m->view.mode == VIEW_END)
-        return manifest;
-    if (m->gate_use != GATE_NO_USE)
-        return true; /* a freeze or a decision is on its way through the gate */
-    switch (m->part) {
-    case PART_FROZEN:
-    case PART_CAPTURING:
-    case PART_COMMITTED:
-        return true;
-    case PART_TO_STEP:
-        if (m->done == m->step)
-            return true;
-        return manifest; /* a step that it will not come to: the others wait for it until it says so */
-    case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
-        return m->cause == CAUSE_TERMINATION || m->link == LINK_JOINED;
-    default:
-        break;
-    }
-    return manifest || (m->error.status != MUSTER_OK && m->error_until != NEVER);
-}
-
-void member_leave(struct member *m)
-{
-    if (!m->closing || m->view.left)
-        return;
-    bool may_leave = m->link == LINK_JOINED && !something_keeps_it(m);
-    if (m->leave_request == 0 && may_leave) {
-        struct wire_msg message = message_make(WIRE_LEAVE);
-        bool finished = m->why == LEAVE_FINISHED && m->view.end.code == MUSTER_E_NOT_SAVED;
-        enum wire_leave_why why = m->view.mode == VIEW_END && m->view.leave_restart && !finished
-                                      ? LEAVE_PREEMPTED
-                                      : m->why;
-        message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
-        m->leave_request =
-            request_put(m, &message); /* 0: too many wait; tried again, not for ever */
-        if (m->leave_request > 0 || m->left_until == NEVER)
-            m->left_until = m->now + LEAVE_MS;
-    }
-    if (m->link == LINK_JOINED && m->leave_request == 0 && !may_leave)
-        m->left_until = NEVER; /* it came back in time: LEAVE can be said */
-    bool unreachable = m->link != LINK_JOINED && m->left_until == NEVER &&
-                       (m->view.mode == VIEW_END || m->part == PART_NONE ||
-                        m->part == PART_THAWED || !something_keeps_it(m));
-    if (unreachable)
-        m->left_until = m->now + LEAVE_MS; /* the broker is away: it will find out by silence */
-    bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
-    bool never_in = !m->view.joined && m->link == LINK_HELLO && !m->hello_open;
-    if (m->link == LINK_OVER || never_in || answered ||
-        (m->left_until != NEVER && m->now >= m->left_until)) {
-        m->view.left = true;
-        m->view_changed = true;
-    }
 }
 
 /* --- time ---------------------------------------------------------------------------------------------------- */
@@ -654,29 +362,13 @@ static void end_preempted(struct member *m)
                "the job is being terminated; its checkpoint is committed");
 }
 
-/* Nobody waits for the answer. */
-static void exit_process(struct member *m)
-{
-    struct wire_msg message = message_make(WIRE_LEAVE);
-
-    if (m->options.exit_allowed && m->link == LINK_JOINED && m->leave_request == 0) {
-        message.u.leave =
-            (struct wire_leave){.why = m->exit_restart ? LEAVE_PREEMPTED : LEAVE_ERROR,
-                                .code = m->exit_restart ? m->options.restart_code : EXIT_FAILURE,
-                                .done = m->done};
-        m->leave_request = request_put(m, &message);
-    }
-    member_add(m, MEMBER_EXIT_PROCESS)->restart = m->exit_restart;
-    m->exit_at = NEVER;
-}
-
 void part_tick(struct member *m)
 {
     if (m->exit_at != NEVER &&
-        ((m->begun == m->done && !blocked_in_setup(m)) || m->begun != m->exit_begun))
+        ((m->begun == m->done && !error_in_setup(m)) || m->begun != m->exit_begun))
         m->exit_at = NEVER; /* it came back; the end arms it anew for a later one */
     if (m->now >= m->exit_at)
-        exit_process(m);
+        error_exit(m);
     manifest_look(m);
     own_margin(m);
     if (m->view.mode == VIEW_END)
@@ -720,23 +412,24 @@ void part_tick(struct member *m)
 
 int64_t round_wakeup(const struct member *m)
 {
-    int64_t times[] = {
-        m->exit_at,
-        m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
-        own_margin_at(m),
-        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
-        m->view.mode != VIEW_END ? m->join_until : NEVER,
-        m->part == PART_FROZEN ? m->thaw_at : NEVER,
-        m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
-        m->policy_wait ? m->policy_until : NEVER,
-        m->error_until,
-        m->closing && !m->view.left ? m->left_until : NEVER,
-        m->closing && m->leave_request == 0 && m->behind_round != 0 && m->now < behind_until(m)
-            ? behind_until(m)
-            : NEVER,
-        m->closing && m->leave_request == 0 && m->manifest != 0 && m->now < m->manifest_late
-            ? m->manifest_late
-            : NEVER};
+    int64_t times[] = {m->exit_at,
+                       m->manifest != 0 && !m->manifest_writing ? m->manifest_ask_at : NEVER,
+                       own_margin_at(m),
+                       m->part == PART_COMMITTED ? m->manifest_until : NEVER,
+                       m->view.mode != VIEW_END ? m->join_until : NEVER,
+                       m->part == PART_FROZEN ? m->thaw_at : NEVER,
+                       m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
+                       m->policy_wait ? m->policy_until : NEVER,
+                       m->error_until,
+                       m->closing && !m->view.left ? m->left_until : NEVER,
+                       m->closing && m->leave_request == 0 && m->behind_round != 0 &&
+                               m->now < leave_behind_until(m)
+                           ? leave_behind_until(m)
+                           : NEVER,
+                       m->closing && m->leave_request == 0 && m->manifest != 0 &&
+                               m->now < m->manifest_late
+                           ? m->manifest_late
+                           : NEVER};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)

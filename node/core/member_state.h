@@ -1,10 +1,15 @@
 /* member_state - what the node's core remembers, and who of its files does what.
  *   member.c         create, dispatch, the view, time
- *   member_link.c    HELLO, requests and their resending, gaps, heartbeats, notices
+ *   member_link.c    HELLO, gaps, heartbeats
+ *   member_requests.c  what is sent again until it is answered
+ *   member_notice.c  own notices
  *   member_events.c  what each event of the journal does
  *   member_outcome.c what became of the rounds in which it captured
  *   member_save.c    what this node's own save came to
- *   member_round.c   this node's part in a round, the manifest, errors, the end */
+ *   member_round.c   this node's part in a round
+ *   member_manifest.c  the manifests that it writes
+ *   member_error.c   errors of others, a step that does not return
+ *   member_leave.c   when a node that closes may leave */
 #ifndef NODE_CORE_MEMBER_STATE_H
 #define NODE_CORE_MEMBER_STATE_H
 
@@ -185,13 +190,20 @@ void link_frame(struct member *m, const struct wire_msg *message);
 void link_tick(struct member *m);
 void link_flush(struct member *m); /* end of a step: acknowledge what was applied */
 void link_rehello(struct member *m);
+struct wire_msg message_make(enum wire_type type);
+void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
 int64_t link_wakeup(const struct member *m);
+
+/* member_requests.c */
 /* Queues a request and sends it. Returns its number, 0 if too many wait already. */
 uint64_t request_put(struct member *m, const struct wire_msg *message);
 void request_withdraw(struct member *m, uint64_t request);
 bool request_waits(const struct member *m, uint64_t request);
-struct wire_msg message_make(enum wire_type type);
-void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
+void requests_pop(struct member *m, uint64_t through); /* they are answered */
+void requests_send(struct member *m);                  /* all that wait */
+void requests_renumber(struct member *m, uint64_t last_request);
+
+/* member_notice.c */
 void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
@@ -233,12 +245,28 @@ void round_over_for_me(struct member *m);
 bool no_round_holds(const struct member *m);
 void part_tick(struct member *m);
 int64_t round_wakeup(const struct member *m);
+
+/* member_manifest.c */
 void manifest_begin(struct member *m, uint64_t checkpoint);
 void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk);
 void manifest_done(struct member *m, const struct member_input *in, bool written);
+void manifest_look(struct member *m); /* is it time to ask for more? */
+
+/* member_error.c */
+/* on_error is to be called: the step of the training thread should end. */
+void error_ask(struct member *m, enum muster_status status, int rank, int code, int64_t step,
+               const char *text);
+void error_break_off(struct member *m, const struct muster_error *why, bool restart);
+bool error_in_setup(const struct member *m);
+void error_exit(struct member *m);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
                  bool round_follows);
+
+/* member_round.c */
 void step_failed(struct member *m, const struct member_input *in);
-void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
+
+/* member_leave.c */
+int64_t leave_behind_until(const struct member *m); /* so long what is written behind keeps it */
+void member_leave(struct member *m);                /* if closing and nothing keeps it: LEAVE */
 
 #endif

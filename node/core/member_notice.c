@@ -1,0 +1,155 @@
+/* member_notice - this process's own notices: kept until they are withdrawn, said as soon as there is room. */
+#include "node/core/member_state.h"
+
+#include <stdio.h>
+
+int64_t notice_own_deadline(const struct member *m)
+{
+    int64_t deadline = NEVER;
+
+    for (size_t i = 0; i < m->notices_count; i++)
+        if (m->notices[i].termination && !m->notices[i].withdrawn &&
+            m->notices[i].deadline_boot_ms > 0 && m->notices[i].deadline_boot_ms < deadline)
+            deadline = m->notices[i].deadline_boot_ms;
+    return deadline;
+}
+
+static struct own_notice *notice_find(struct member *m, const char *id)
+{
+    for (size_t i = 0; i < m->notices_count; i++)
+        if (strcmp(m->notices[i].id, id) == 0)
+            return &m->notices[i];
+    return NULL;
+}
+
+/* Room for one with this deadline: a free place, or that of the one with the latest deadline, which the
+ * broker was told too. What is kept here is for HELLO and for this process's own deadline. */
+static struct own_notice *notice_place(struct member *m, const struct member_input *in,
+                                       int64_t deadline)
+{
+    struct own_notice *latest = &m->notices[0];
+
+    if (m->notices_count < NOTICES_NODE_MAX)
+        return &m->notices[m->notices_count++];
+    for (size_t i = 1; i < m->notices_count; i++)
+        if (!m->notices[i].termination ||
+            (latest->termination && m->notices[i].deadline_boot_ms > latest->deadline_boot_ms))
+            latest = &m->notices[i];
+    if (wire_notice_ends(in->notice_kind) &&
+        (!latest->termination || deadline < latest->deadline_boot_ms))
+        return latest;
+    member_log(m, 1, "a further notice (%s) is not told: %d are known already", in->id,
+               NOTICES_NODE_MAX);
+    return NULL;
+}
+
+static void notice_fill(struct member *m, struct own_notice *notice, const struct member_input *in,
+                        int64_t deadline)
+{
+    memset(notice, 0, sizeof *notice);
+    snprintf(notice->id, sizeof notice->id, "%s", in->id);
+    snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
+    char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1);
+    snprintf(notice->text, sizeof notice->text, "%s", text ? text : "");
+    notice->kind = in->notice_kind;
+    notice->cancellable = in->cancellable;
+    notice->termination = wire_notice_ends(in->notice_kind);
+    notice->deadline_boot_ms = deadline;
+}
+
+/* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
+ * earlier now, or if it ends this process now and did not before. */
+void notice_put(struct member *m, const struct member_input *in)
+{
+    struct own_notice *notice = notice_find(m, in->id);
+    bool ends = wire_notice_ends(in->notice_kind);
+    int64_t left = in->left_ms;
+
+    uint64_t flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
+
+    if (m->options.grace_period_ms > 0 && (left < 0 || left > m->options.grace_period_ms))
+        left = m->options.grace_period_ms;
+    bool guess = left < 0 || (m->options.grace_period_ms < 0 && in->notice_kind == NOTICE_SIGNAL);
+    if (guess || m->options.grace_period_ms == 0)
+        flags |= NOTICE_FLAG_AT_ONCE; /* nobody trains on towards a deadline that is a guess */
+    if (left < 0)
+        left = GRACE_DEFAULT_MS;
+    if (left > INT32_MAX) /* 24 days: as good as for ever */
+        left = INT32_MAX;
+    int64_t deadline = m->now + left;
+    bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
+    if (notice != NULL && !again && notice->termination == ends &&
+        (in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
+        return;
+    if (notice != NULL && notice->termination && !ends && !again)
+        return;
+    if (notice == NULL)
+        notice = notice_place(m, in, deadline);
+    if (notice == NULL)
+        return;
+    notice_fill(m, notice, in, deadline);
+    notice->flags = flags;
+    if (notice->termination) {
+        m->view.termination_seen = true;
+        m->view_changed = true;
+    }
+    notice->unsaid = true;
+}
+
+static bool notice_say(struct member *m, const struct own_notice *notice)
+{
+    struct wire_msg message = message_make(notice->withdrawn ? WIRE_CANCEL : WIRE_NOTICE);
+    int64_t left = notice->deadline_boot_ms - m->now;
+
+    if (notice->withdrawn)
+        message.u.cancel.id = notice->id;
+    else
+        message.u.notice = (struct wire_notice){.id = notice->id,
+                                                .kind = notice->kind,
+                                                .source = notice->source,
+                                                .left_ms = left > 0 ? left : 0,
+                                                .cancellable = notice->cancellable,
+                                                .text = notice->text,
+                                                .rank = (int64_t)m->options.rank,
+                                                .flags = notice->flags};
+    return request_put(m, &message) > 0;
+}
+
+/* What comes and goes while the broker is away must not take the room of a round's answers. */
+void notices_say(struct member *m)
+{
+    for (size_t i = 0; i < m->notices_count && m->pending_count < PENDING_NOTICE_MAX;) {
+        struct own_notice *notice = &m->notices[i];
+
+        if (!notice->unsaid || !notice_say(m, notice)) {
+            i++;
+            continue;
+        }
+        notice->unsaid = false;
+        if (notice->withdrawn)
+            notice_forget(m, notice->id); /* the next one has its place now */
+        else
+            i++;
+    }
+}
+
+bool notice_forget(struct member *m, const char *id)
+{
+    struct own_notice *notice = notice_find(m, id);
+
+    if (notice == NULL)
+        return false;
+    size_t after = m->notices_count - (size_t)(notice - m->notices) - 1;
+    memmove(notice, notice + 1, after * sizeof *notice);
+    m->notices_count--;
+    return true;
+}
+
+void notice_drop(struct member *m, const char *id)
+{
+    struct own_notice *notice = notice_find(m, id);
+
+    if (notice == NULL)
+        return;
+    notice->withdrawn = notice->unsaid = true;
+}

@@ -1,0 +1,83 @@
+/* member_requests - what changes something at the broker: numbered, in order, sent again until it is answered. */
+#include "node/core/member_state.h"
+
+uint64_t request_put(struct member *m, const struct wire_msg *message)
+{
+    struct pending *pending;
+
+    if (m->pending_count == PENDING_MAX)
+        return 0;
+    pending = calloc(1, sizeof *pending);
+    if (pending == NULL)
+        return 0;
+    arena_init(&pending->arena, 0);
+    if (!wire_copy(&pending->message, message, &pending->arena)) {
+        arena_free(&pending->arena);
+        free(pending);
+        return 0;
+    }
+    pending->message.up.request = m->next_request++;
+    m->pending[m->pending_count++] = pending;
+    if (m->link == LINK_JOINED)
+        message_send(m, &pending->message, pending->message.up.request);
+    if (m->resend_at == NEVER) {
+        m->resend_every = RESEND_MIN_MS;
+        m->resend_at = m->now + m->resend_every;
+    }
+    return pending->message.up.request;
+}
+
+bool request_waits(const struct member *m, uint64_t request)
+{
+    return request > 0 && m->pending_count > 0 && request >= m->pending[0]->message.up.request &&
+           request <= m->pending[m->pending_count - 1]->message.up.request;
+}
+
+/* Its number has to be taken all the same: the broker takes requests in order. */
+void request_withdraw(struct member *m, uint64_t request)
+{
+    if (!request_waits(m, request))
+        return;
+    struct pending *pending = m->pending[request - m->pending[0]->message.up.request];
+    pending->message.type = WIRE_NOOP;
+    memset(&pending->message.u, 0, sizeof pending->message.u);
+}
+
+void requests_pop(struct member *m, uint64_t request)
+{
+    size_t popped = 0;
+
+    while (popped < m->pending_count && m->pending[popped]->message.up.request <= request) {
+        arena_free(&m->pending[popped]->arena);
+        free(m->pending[popped]);
+        popped++;
+    }
+    m->pending_count -= popped;
+    memmove(m->pending, m->pending + popped, m->pending_count * sizeof m->pending[0]);
+    if (popped > 0)
+        m->resend_every = RESEND_MIN_MS;
+    m->resend_at = m->pending_count > 0 ? m->now + m->resend_every : NEVER;
+}
+
+void requests_send(struct member *m)
+{
+    for (size_t i = 0; i < m->pending_count; i++)
+        message_send(m, &m->pending[i]->message, m->pending[i]->message.up.request);
+}
+
+/* A broker that lost its database counts this incarnation from 0 again. */
+void requests_renumber(struct member *m, uint64_t last_request)
+{
+    uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
+
+    requests_pop(m, last_request);
+    if (first <= last_request || first - last_request == 1)
+        return;
+    uint64_t shift = first - last_request - 1;
+    for (size_t i = 0; i < m->pending_count; i++)
+        m->pending[i]->message.up.request -= shift;
+    m->next_request -= shift;
+    m->report_request -= m->report_request >= shift ? shift : m->report_request;
+    m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
+    m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
+}
