@@ -217,8 +217,7 @@ uint64_t round_nonce(struct core *core, const struct round *round)
     return wire_round_nonce(members, round->count);
 }
 
-static void emit_with_members(struct core *core, struct job *job, struct round *round,
-                              enum wire_event_kind kind)
+void round_emit(struct core *core, struct job *job, struct round *round, enum wire_event_kind kind)
 {
     struct wire_member *members =
         arena_alloc(&core->out->arena, round->count * sizeof *members + 1);
@@ -246,7 +245,7 @@ static void freeze(struct core *core, struct job *job, struct round *round)
     persist_round(core, job, round);
     for (size_t i = 0; i < round->count; i++)
         persist_participant(core, job, round, &round->parts[i]);
-    emit_with_members(core, job, round, EVENT_FREEZE);
+    round_emit(core, job, round, EVENT_FREEZE);
     job_timer(job, until);
 }
 
@@ -397,189 +396,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
     return (struct answer){MUSTER_OK, "", job->save_now_round};
 }
 
-/* --- reports and decision ----------------------------------------------------------------------- */
-
-static bool all_reported(const struct round *round)
-{
-    for (size_t i = 0; i < round->count; i++)
-        if (round->parts[i].reported_ms < 0)
-            return false;
-    return true;
-}
-
-bool round_is_committed(const struct job *job, int64_t step)
-{
-    const struct checkpoint *newest = registry_newest(job);
-
-    return step == job->gen.resume_step || (newest != NULL && newest->row.step == step);
-}
-
-static void set_writers(const struct job *job, struct round *round)
-{
-    bool sharded = job->gen.layout == LAYOUT_SHARDED;
-
-    for (size_t i = 0; i < round->count; i++)
-        round->parts[i].writer =
-            sharded || i == 0; /* parts are by rank: the lowest that reported */
-}
-
-#define WAY_MAX_MS ((int64_t)30 * 24 * 3600 * 1000) /* no sum of it overflows */
-
-/* How long the slowest member may take to S from where it stands; again and again while it advances. */
-int64_t round_way_ms(const struct round *round)
-{
-    int64_t way = WAY_MIN_MS;
-
-    for (size_t i = 0; i < round->count; i++) {
-        const struct peer *peer = round->parts[i].peer;
-        if (peer == NULL || peer->done >= round->step)
-            continue;
-        int64_t steps = round->step - peer->done + 1, each = 3 * (int64_t)peer->step_p95_ms;
-        int64_t needs = WAY_UNMEASURED_MS; /* the deadline alone; without one still a bound */
-        if (each > 0)
-            needs = steps > WAY_MAX_MS / each ? WAY_MAX_MS : steps * each;
-        if (needs > way)
-            way = needs;
-    }
-    return way;
-}
-
-void round_decide(struct core *core, struct job *job, struct round *round, int64_t step)
-{
-    uint64_t writers = 0;
-
-    round->step = step;
-    set_writers(job, round);
-    for (size_t i = 0; i < round->count; i++)
-        writers += round->parts[i].writer;
-    round_move(round, ROUND_DECIDED);
-    round->decided_unix_ms = core->now_unix;
-    round->way_until_boot_ms = core->now + round_way_ms(round);
-    round->checkpoint = (struct record_checkpoint){.job = job->name,
-                                                   .round = round->round,
-                                                   .generation = round->generation,
-                                                   .step = step,
-                                                   .state = CHECKPOINT_WRITING,
-                                                   .cause = round->cause,
-                                                   .layout = job->gen.layout,
-                                                   .world_size = job->gen.world_size,
-                                                   .shards_required = writers,
-                                                   .path = "",
-                                                   .epoch = -1,
-                                                   .step_in_epoch = -1,
-                                                   .data_position = -1,
-                                                   .metrics = ""};
-    persist_round(core, job, round);
-    persist_checkpoint(core, &round->checkpoint);
-    for (size_t i = 0; i < round->count; i++)
-        persist_participant(core, job, round, &round->parts[i]);
-    emit_with_members(core, job, round, EVENT_DECISION);
-    job_timer(job, round->way_until_boot_ms);
-}
-
-bool round_is_being_written(const struct job *job, int64_t step)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING &&
-            job->rounds[i].step == step)
-            return true;
-    return false;
-}
-
-static void decide_from_reports(struct core *core, struct job *job, struct round *round)
-{
-    int64_t furthest = -1;
-    size_t at = 0;
-
-    for (size_t i = 0; i < round->count; i++) {
-        int64_t stands = round->aborted_steps ? round->parts[i].done : round->parts[i].begun;
-        if (stands > furthest) {
-            furthest = stands;
-            at = i;
-        }
-    }
-    for (size_t i = 0; round->aborted_steps && i < round->count; i++) {
-        if (round->parts[i].done == furthest)
-            continue;
-        char text[256];
-        snprintf(text, sizeof text,
-                 "the survivors stand at different steps (rank %llu at %lld, rank %llu at %lld), "
-                 "so no step "
-                 "can be saved by all",
-                 (unsigned long long)round->parts[i].rank, (long long)round->parts[i].done,
-                 (unsigned long long)round->parts[at].rank, (long long)furthest);
-        round_abort(core, job, round, (int64_t)round->parts[i].rank, MUSTER_E_UNREACHABLE, text,
-                    ABORT_FINAL);
-        return;
-    }
-    if (round_is_committed(job, furthest))
-        round_unchanged(core, job, round, furthest);
-    else if (round_is_being_written(job, furthest) && core->now < round->freeze_until_boot_ms)
-        return; /* its commit would do; longer than a freeze may take nobody waits for it */
-    else
-        round_decide(core, job, round, furthest);
-}
-
-/* A checkpoint that the reports of the open round may have waited for is written, or never will be. */
-void round_writing_ended(struct core *core, struct job *job)
-{
-    struct round *round = round_open_one(job);
-
-    if (round != NULL && round->state == ROUND_FREEZING && all_reported(round))
-        decide_from_reports(core, job, round);
-}
-
-struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m)
-{
-    static const struct answer ok = {MUSTER_OK, "", 0};
-    struct round *round = round_find(peer->job, m->round);
-    struct participant *part = round ? round_part(round, peer) : NULL;
-
-    if (part == NULL || round->state != ROUND_FREEZING || part->reported_ms >= 0)
-        return ok; /* of a round that went on without it, or a repeat */
-    if (!step_ok(m->done) || m->begun < m->done || m->begun > m->done + 1)
-        return (struct answer){MUSTER_E_PROTOCOL,
-                               "begun and done of the report do not fit together", 0};
-    part->begun = peer->begun = m->begun;
-    part->done = peer->done = m->done;
-    part->reported_ms = core->now - round->opened_boot_ms;
-    persist_participant(core, peer->job, round, part);
-    if (all_reported(round))
-        decide_from_reports(core, peer->job, round);
-    return ok;
-}
-
 /* --- time ------------------------------------------------------------------------------------------- */
-
-static void freeze_over(struct core *core, struct job *job, struct round *round)
-{
-    char text[256];
-    size_t missing = 0;
-    const struct participant *first = NULL;
-
-    if (all_reported(round)) {
-        decide_from_reports(core, job, round);
-        return;
-    }
-    for (size_t i = 0; i < round->count; i++) {
-        struct participant *part = &round->parts[i];
-        if (part->reported_ms >= 0)
-            continue;
-        missing++;
-        if (first == NULL)
-            first = part;
-        if (part->peer != NULL)
-            part->peer->left_out = part->peer->missed_freeze = true;
-    }
-    MUST(first != NULL);
-    snprintf(text, sizeof text, "rank %llu did not answer the freeze in %lld.%lld s%s",
-             (unsigned long long)first->rank,
-             (long long)((core->now - round->opened_boot_ms) / 1000),
-             (long long)((core->now - round->opened_boot_ms) % 1000 / 100),
-             missing > 1 ? ", and it was not the only one" : "");
-    round_abort(core, job, round, (int64_t)first->rank, MUSTER_E_TIMEOUT, text,
-                round->aborted_steps ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY);
-}
 
 /* Who is to blame when the margin is reached. */
 static int64_t laggard(const struct job *job, const struct round *round)
@@ -634,7 +451,7 @@ void round_tick(struct core *core, struct job *job)
             continue;
         if (round->state == ROUND_FREEZING) {
             if (core->now >= round->freeze_until_boot_ms)
-                freeze_over(core, job, round);
+                round_freeze_over(core, job, round);
             else
                 job_timer(job, round->freeze_until_boot_ms);
         } else {

@@ -394,6 +394,9 @@ void round_writing_ended(struct core *core, struct job *job);
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
+/* The event of its freeze or its decision, with its members. */
+void round_emit(struct core *core, struct job *job, struct round *round, enum wire_event_kind kind);
+void round_freeze_over(struct core *core, struct job *job, struct round *round); /* its time is */
 void round_margin_reached(struct core *core, struct job *job);
 void round_tick(struct core *core, struct job *job);
 void round_move(struct round *round, enum wire_round_state to);

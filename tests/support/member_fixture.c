@@ -311,6 +311,17 @@ void member_in_step(struct member_fixture *f, int64_t at)
     f->done = at - 1;
 }
 
+void member_capture(struct member_fixture *f, enum wire_cause cause)
+{
+    member_stand(f, 5);
+    member_freeze(f, 1, cause, false);
+    member_ack_all(f);
+    member_decision(f, 1, cause, 5, 2);
+    member_arrive(f);
+    member_saved(f, 1, 1);
+    member_ack_all(f);
+}
+
 void member_arrive(struct member_fixture *f)
 {
     f->begun = f->done;

@@ -74,6 +74,9 @@ void member_commit(struct member_fixture *f, uint64_t round, enum wire_cause cau
 void member_abort(struct member_fixture *f, uint64_t round, bool retry);
 void member_peer_error(struct member_fixture *f, int64_t rank, bool follows);
 
+/* Round 1 at step 5, and this node, its writer, has saved. */
+void member_capture(struct member_fixture *f, enum wire_cause cause);
+
 /* What the training thread does. */
 void member_arrive(struct member_fixture *f);              /* begun == done at a closed boundary */
 void member_stand(struct member_fixture *f, int64_t step); /* the gate's counts, nothing is fed */

@@ -1,0 +1,134 @@
+/* The node's core: the manifests that it writes. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+/* --- the manifest ----------------------------------------------------------------------------------------------------- */
+
+static void chunk(struct member_fixture *f, uint64_t offset, uint64_t size, uint64_t total)
+{
+    static uint8_t bytes[MANIFEST_CHUNK_MAX];
+    struct wire_msg message = member_down(f, WIRE_MANIFEST_CHUNK);
+
+    for (uint64_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(offset + i);
+    message.u.manifest_chunk = (struct wire_manifest_chunk){
+        .checkpoint = 1, .round_generation = 2, .step = 5, .offset = offset, .total = total};
+    message.u.manifest_chunk.bytes.data = bytes;
+    message.u.manifest_chunk.bytes.size = size;
+    member_frame(f, message);
+}
+
+static void the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_TERMINATION);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, true);
+    assert_member(f, "MANIFEST_GET c1+0; close; view wait");
+    member_pass(f, 2 * RESEND_MIN_MS, true);
+    assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 2);
+    chunk(f, 0, 40000, 70000);
+    assert_member(f, "MANIFEST_GET c1+40000");
+    chunk(f, 0, 40000, 70000); /* a repeat */
+    assert_member(f, "");
+    chunk(f, 100, 100, 70000); /* from the middle */
+    assert_member(f, "");
+    chunk(f, 40000, 40000, 70000); /* more than there is */
+    assert_member(f, "");
+    chunk(f, 40000, 30000, 80000); /* another total */
+    assert_member(f, "");
+    chunk(f, 40000, 30000, 70000);
+    assert_member(f, "manifest r1 S5 70000 bytes");
+    const struct member_action *write = member_did(f, MEMBER_WRITE_MANIFEST);
+    assert_int_equal(write->generation, 2);
+    for (size_t i = 0; i < write->bytes_count; i++)
+        assert_int_equal(write->bytes[i], (uint8_t)i);
+    chunk(f, 70000, 0, 70000);
+    assert_member(f, "");
+    member_pass(f, 3000, true); /* it writes: nobody hurries it */
+    assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 0);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = 1, .text = "/ckpt/step-5"});
+    assert_string_equal(member_sent(f, WIRE_MANIFEST_DONE)->u.manifest_done.path, "/ckpt/step-5");
+    member_pass(f, MANIFEST_WAIT_MS, true); /* its event is lost: it leaves all the same */
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+}
+
+static void a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_TERMINATION);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, true);
+    member_close(f, LEAVE_PREEMPTED);
+    member_pass(f, ENDING_MS - 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_pass(f, 1, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+}
+
+static void a_second_manifest_waits_for_the_first(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    member_commit(f, 2, CAUSE_OPERATOR, 6, true);
+    assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 0);
+    chunk(f, 0, 100, 100);
+    assert_int_equal(member_did(f, MEMBER_WRITE_MANIFEST)->round, 1);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_MANIFEST_WRITTEN, .checkpoint = 1, .text = "/ckpt/step-5"});
+    assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 2);
+}
+
+static void a_manifest_that_cannot_be_written_is_left_to_the_next_launch(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN); /* beside the training */
+    chunk(f, 0, 100, 100);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_MANIFEST_FAILED, .checkpoint = 1, .text = "disk full"});
+    assert_member(f, "log");
+    member_pass(f, 5000, true);
+    assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 0);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
+        T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
+        T(a_second_manifest_waits_for_the_first),
+        T(a_manifest_that_cannot_be_written_is_left_to_the_next_launch),
+    };
+
+    return cmocka_run_group_tests_name("member_manifest", tests, NULL, NULL);
+}
