@@ -417,7 +417,9 @@ static void remove_created(const struct store *store)
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        bool ours = strcmp(suffixes[i], ".lock") == 0 ? store->created_lock : store->created;
+        bool ours = strcmp(suffixes[i], ".lock") == 0   ? store->created_lock
+                    : strcmp(suffixes[i], ".mark") == 0 ? store->created_mark
+                                                        : store->created;
 
         if (ours && snprintf(path, sizeof path, "%s%s", store->path, suffixes[i]) < PATH_MAX)
             unlink(path);

@@ -15,7 +15,8 @@ struct store {
     char *path;
     int lock_fd;
     bool created;      /* the file is of this life */
-    bool created_lock; /* so is its lock file */
+    bool created_lock; /* so is its lock file ... */
+    bool created_mark; /* ... and its mark */
     int mark_fd;
     uint64_t ends;      /* of checkpoints, as the database counts them ... */
     uint64_t ends_told; /* ... and as its mark does */

@@ -76,7 +76,10 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
     if (snprintf(path, sizeof path, "%s.mark", store->path) >= (int)sizeof path)
         return error_set(err, MUSTER_E_ARGUMENT, "path %.60s... is too long; use a shorter one",
                          store->path);
-    store->mark_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    store->mark_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    store->created_mark = store->mark_fd >= 0;
+    if (store->mark_fd < 0 && errno == EEXIST)
+        store->mark_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (store->mark_fd < 0)
         return failed(store, "open", err);
     size = pread(store->mark_fd, text, MARK_BYTES, 0);

@@ -172,6 +172,17 @@ static void without_a_mark_nothing_is_known(void **state)
     assert_false(is_older(f));
 }
 
+static void a_start_that_is_refused_leaves_the_mark_of_others(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    fixture_reopen(f);
+    store_discard(&f->store);
+    assert_true(scratch_exists(mark_of(f)));
+    assert_true(scratch_exists(f->db));
+}
+
 static void a_batch_that_is_not_committed_leaves_no_mark(void **state)
 {
     struct fixture *f = *state;
@@ -202,6 +213,7 @@ int main(void)
         T(a_crash_between_the_commit_and_the_mark_is_no_older_copy),
         T(a_mark_that_is_a_copy_itself_or_is_torn_makes_it_older),
         T(without_a_mark_nothing_is_known),
+        T(a_start_that_is_refused_leaves_the_mark_of_others),
         T(a_batch_that_is_not_committed_leaves_no_mark),
     };
 
