@@ -176,6 +176,34 @@ static void auto_finds_ec2_by_its_answer(void **state)
     notice_state(&f, "ec2", SOURCE_HEALTHY, "", LIMIT_MS);
 }
 
+/* Without a DMI, as in a container that hides it. */
+static void is_found_by_its_answer(const struct notice_service *service)
+{
+    char text[64];
+
+    serve();
+    f.service = service;
+    service->ready(&f);
+    notice_says_nothing(&f);
+    notice_fixture_watch(&f, "auto");
+    snprintf(text, sizeof text, "%s answered", service->name);
+    notice_state(&f, "auto", SOURCE_HEALTHY, text, LIMIT_MS);
+    notice_state(&f, service->name, SOURCE_HEALTHY, "", LIMIT_MS);
+    notice_none(&f);
+}
+
+static void auto_finds_gce_by_its_answer(void **state)
+{
+    (void)state;
+    is_found_by_its_answer(&notice_service_gce);
+}
+
+static void auto_finds_azure_by_its_answer(void **state)
+{
+    (void)state;
+    is_found_by_its_answer(&notice_service_azure);
+}
+
 /* A captive proxy, an OpenStack: something for everybody, no proof. */
 static void auto_is_not_deceived_by_another_service(void **state)
 {
@@ -270,6 +298,8 @@ int main(void)
         CASE(tencent_is_asked_by_its_own_name),
         CASE(with_nobody_there_it_is_absent),
         CASE(auto_finds_ec2_by_its_answer),
+        CASE(auto_finds_gce_by_its_answer),
+        CASE(auto_finds_azure_by_its_answer),
         CASE(auto_is_not_deceived_by_another_service),
         CASE(in_a_black_hole_open_does_not_wait_and_auto_gives_up_in_time),
         CASE(packets_are_counted),
