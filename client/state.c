@@ -76,6 +76,43 @@ enum muster_status muster_state_add_tensor(muster_state_t *state, const char *na
     return state_add(state, &item, ret_error);
 }
 
+enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
+                                          enum muster_dtype dtype, const int64_t *whole_shape,
+                                          size_t dim_count, size_t axis, int64_t begin,
+                                          int64_t count, void *data, struct muster_error *ret_error)
+{
+    const char *call = "muster_state_add_split";
+    struct state_item item = {.name = name,
+                              .kind = STATE_KIND_TENSOR,
+                              .dtype = (enum state_dtype)dtype,
+                              .dim_count = dim_count,
+                              .data = data};
+    enum muster_status status = check(call, state, name, ret_error);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (dim_count > MUSTER_STATE_DIMS_MAX || whole_shape == NULL || axis >= dim_count)
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "%s: \"%.255s\": give a shape of 1 to %d dimensions, and one of them as axis", call,
+            name, MUSTER_STATE_DIMS_MAX);
+    memcpy(item.shape, whole_shape, dim_count * sizeof *whole_shape);
+    item.split = (struct state_split){
+        .is = true, .axis = axis, .begin = begin, .global_count = whole_shape[axis]};
+    item.shape[axis] = count;
+    return state_add(state, &item, ret_error);
+}
+
+void muster_split_range(int64_t length, int rank, int world_size, int64_t *ret_begin,
+                        int64_t *ret_count)
+{
+    int64_t each = world_size > 0 ? length / world_size : 0;
+    int64_t more = world_size > 0 ? length % world_size : 0;
+
+    *ret_begin = each * rank + (rank < more ? rank : more);
+    *ret_count = each + (rank < more ? 1 : 0);
+}
+
 static enum muster_status add_scalar(const char *call, muster_state_t *state, const char *name,
                                      enum state_dtype dtype, void *value,
                                      struct muster_error *ret_error)

@@ -15,6 +15,7 @@
 #endif
 
 #define METADATA_KEY "__metadata__"
+#define SPLITS_FACT "muster_splits"
 
 struct safetensors_index {
     json_t *root; /* owns the names */
@@ -51,6 +52,26 @@ static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t di
                      "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes));
 }
 
+/* An empty object or array says nothing. */
+static int set_text_of(json_t *metadata, const char *key, json_t *value)
+{
+    bool empty = json_array_size(value) == 0 && json_object_size(value) == 0;
+    char *text = empty ? NULL : json_dumps(value, JSON_COMPACT);
+    int failed = value == NULL || (!empty && text == NULL);
+
+    if (text != NULL)
+        failed |= json_object_set_new(metadata, key, json_string(text));
+    free(text);
+    json_decref(value);
+    return failed;
+}
+
+static json_t *split_json(const struct state_split *split)
+{
+    return json_pack("[I, I, I]", (json_int_t)split->axis, (json_int_t)split->begin,
+                     (json_int_t)split->global_count);
+}
+
 /* The facts, and the names of the blobs: another reader sees them as U8 tensors. */
 static json_t *metadata_json(const struct safetensors_layout *layout, size_t count,
                              const struct safetensors_fact *facts, size_t fact_count)
@@ -58,24 +79,22 @@ static json_t *metadata_json(const struct safetensors_layout *layout, size_t cou
     const struct state_item *const *order = layout->order;
     json_t *metadata = json_object();
     json_t *blobs = json_array();
-    char *text;
+    json_t *splits = json_object();
     char number[24];
     int failed = 0;
 
     snprintf(number, sizeof number, "%" PRIu64, layout->piece_bytes);
     failed |= json_object_set_new(metadata, SUMS_FACT, json_string(number));
-
     for (size_t i = 0; i < fact_count; i++)
         failed |= json_object_set_new(metadata, facts[i].key, json_string(facts[i].text));
     for (size_t i = 0; i < count; i++) {
         if (order[i]->kind == STATE_KIND_BLOB)
             failed |= json_array_append_new(blobs, json_string(order[i]->name));
+        if (order[i]->split.is)
+            failed |= json_object_set_new(splits, order[i]->name, split_json(&order[i]->split));
     }
-    text = json_dumps(blobs, JSON_COMPACT);
-    if (json_array_size(blobs) > 0)
-        failed |= json_object_set_new(metadata, "muster_blobs", json_string(text));
-    free(text);
-    json_decref(blobs);
+    failed |= set_text_of(metadata, "muster_blobs", blobs);
+    failed |= set_text_of(metadata, SPLITS_FACT, splits);
     if (failed == 0)
         return metadata;
     json_decref(metadata);
@@ -284,6 +303,40 @@ static enum muster_status check_metadata(const json_t *metadata, struct muster_e
     return MUSTER_OK;
 }
 
+static enum muster_status parse_split(const json_t *object, struct safetensors_tensor *tensor,
+                                      struct muster_error *err)
+{
+    const json_t *list = json_object_get(object, tensor->name);
+    const json_t *numbers[] = {json_array_get(list, 0), json_array_get(list, 1),
+                               json_array_get(list, 2)};
+
+    if (list == NULL)
+        return MUSTER_OK;
+    tensor->split = (struct state_split){.is = true,
+                                         .axis = (size_t)json_integer_value(numbers[0]),
+                                         .begin = json_integer_value(numbers[1]),
+                                         .global_count = json_integer_value(numbers[2])};
+    if (json_array_size(list) == 3 && json_is_integer(numbers[0]) && json_is_integer(numbers[1]) &&
+        json_is_integer(numbers[2]) &&
+        state_split_ok(&tensor->split, tensor->shape, tensor->dim_count))
+        return MUSTER_OK;
+    return bad(err, MUSTER_E_CORRUPT, tensor->name, "is a part that its whole does not have");
+}
+
+static enum muster_status parse_splits(struct safetensors_index *index, struct muster_error *err)
+{
+    const char *text = safetensors_index_fact(index, SPLITS_FACT);
+    json_t *object = text != NULL ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    enum muster_status status = MUSTER_OK;
+
+    if (text != NULL && !json_is_object(object))
+        status = error_set(err, MUSTER_E_CORRUPT, SPLITS_FACT " in __metadata__ is no object");
+    for (size_t i = 0; object != NULL && i < index->count && status == MUSTER_OK; i++)
+        status = parse_split(object, &index->tensors[i], err);
+    json_decref(object);
+    return status;
+}
+
 static enum muster_status parse_root(struct safetensors_index *index, uint64_t data_bytes,
                                      struct muster_error *err)
 {
@@ -308,7 +361,8 @@ static enum muster_status parse_root(struct safetensors_index *index, uint64_t d
     if (status != MUSTER_OK)
         return status;
     qsort(index->tensors, index->count, sizeof *index->tensors, by_place);
-    return check_tiling(index, data_bytes, err);
+    status = check_tiling(index, data_bytes, err);
+    return status == MUSTER_OK ? parse_splits(index, err) : status;
 }
 
 enum muster_status safetensors_index_parse(const char *json, size_t size, uint64_t data_bytes,

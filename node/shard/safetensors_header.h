@@ -6,7 +6,8 @@
  *
  * Written here: widest element type first, then by name, N a multiple of 8, so that every tensor is
  * aligned to its element, and behind all of them the table of sums (sums.h); read here: any order in
- * the JSON, but the ranges must tile the data. */
+ * the JSON, but the ranges must tile the data. Facts of muster's own in __metadata__: muster_sums;
+ * muster_blobs, JSON: ["name", …]; muster_splits, JSON: {"name": [axis, begin, length of the whole], …}. */
 #ifndef NODE_SHARD_SAFETENSORS_HEADER_H
 #define NODE_SHARD_SAFETENSORS_HEADER_H
 
@@ -25,6 +26,7 @@ struct safetensors_tensor {
     enum state_dtype dtype;
     size_t dim_count;
     int64_t shape[STATE_DIMS_MAX];
+    struct state_split split;
     uint64_t begin; /* from the end of the header */
     uint64_t end;
 };

@@ -63,6 +63,11 @@ static enum muster_status match_one(const struct state_item *item,
     char wanted[256];
     char found[256];
 
+    if (item->split.is && tensor->split.is && item->split.begin != tensor->split.begin)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "tensor \"%s\" is the part from %lld on in the file and from %lld on in "
+                         "this program; " UNTOUCHED,
+                         item->name, (long long)tensor->split.begin, (long long)item->split.begin);
     if (item->dtype == tensor->dtype && item->dim_count == tensor->dim_count &&
         memcmp(item->shape, tensor->shape, item->dim_count * sizeof *item->shape) == 0)
         return MUSTER_OK;

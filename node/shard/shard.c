@@ -97,6 +97,22 @@ static void fill_facts(const struct shard_facts *facts, char texts[FACT_COUNT][F
     ret_facts[n] = (struct safetensors_fact){"incarnation", texts[n]};
 }
 
+/* One rank's part would be all that such a checkpoint has. */
+static enum muster_status check_splits(const struct shard_facts *facts,
+                                       const struct muster_state *state, struct muster_error *err)
+{
+    for (size_t i = 0; facts->layout == LAYOUT_REPLICATED && i < state->count; i++) {
+        const struct state_item *item = &state->items[i];
+
+        if (item->split.is && item->shape[item->split.axis] != item->split.global_count)
+            return error_set(err, MUSTER_E_SAVE,
+                             "tensor \"%s\" is split among the ranks, and layout replicated saves "
+                             "one rank's state only; use layout sharded",
+                             item->name);
+    }
+    return MUSTER_OK;
+}
+
 enum muster_status shard_save_state(const char *round_dir, const struct shard_facts *facts,
                                     const struct muster_state *state,
                                     struct safetensors_watch *watch, struct shard_files *ret_files,
@@ -111,6 +127,9 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
     uint64_t bytes;
     enum muster_status status;
 
+    status = check_splits(facts, state, err);
+    if (status != MUSTER_OK)
+        return status;
     dir_shard_name(facts->rank, facts->incarnation, name);
     memcpy(name + strlen(name), DIR_SHARD_SUFFIX, sizeof DIR_SHARD_SUFFIX);
     fill_facts(facts, texts, list);

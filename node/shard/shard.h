@@ -72,9 +72,10 @@ struct shard_restore {
 };
 
 /* Restores this rank's part: `replicated` the one shard there is, whatever the rank and the world;
- * `sharded` the rank's own. Every file's size and checksum is checked against the manifest first.
+ * `sharded` the rank's own, or, if another number of ranks saved it or its tensors are split otherwise, its
+ * parts of all (shard_reshard.h). Every file's size and checksum is checked against the manifest.
  * *ret_manifest (may be NULL; else owned, manifest_destroy) has epoch, position and run calls.
- * E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, world, kind, tensor; or
+ * E_NOT_FOUND: no such checkpoint. E_RESTORE: unfinished, another step, kind, tensor; or
  * restore_fn failed (its code in err). E_LAYOUT, E_JOB: not this one's. E_CORRUPT: damage, with the
  * file. E_IO, E_NOMEM. The state's memory is as before, see safetensors_restore. */
 enum muster_status shard_restore(const struct shard_restore *request,

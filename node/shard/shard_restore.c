@@ -3,6 +3,7 @@
 
 #include "node/shard/checksum.h"
 #include "node/shard/safetensors.h"
+#include "node/shard/shard_reshard.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -106,10 +107,13 @@ static enum muster_status check_request(const struct shard_restore *request,
                          " was to be "
                          "restored",
                          path, manifest->round, request->round);
-    if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
+    if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size &&
+        request->state == NULL)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has shards of %" PRIu64
-                         " ranks, this job has %" PRIu64 "; start it with as many",
+                         " ranks, this job has %" PRIu64
+                         ", and its own save_fn and restore_fn know of no parts; start it with as "
+                         "many ranks, or register a state with split tensors",
                          path, manifest->world_size, request->world_size);
     return MUSTER_OK;
 }
@@ -143,6 +147,7 @@ static enum muster_status shard_kind(const struct manifest_shard *shard, bool *r
 }
 
 static enum muster_status restore_state(const struct shard_restore *request,
+                                        const struct manifest *manifest,
                                         const struct manifest_shard *shard,
                                         struct muster_error *err)
 {
@@ -152,6 +157,8 @@ static enum muster_status restore_state(const struct shard_restore *request,
 
     if (status != MUSTER_OK)
         return status;
+    if (manifest->layout == LAYOUT_SHARDED && shard_is_split_otherwise(path, request->state))
+        return as_damage(shard_reshard(request, manifest, err), err);
     return as_damage(safetensors_restore(path, file->bytes, file->checksum, request->state, err),
                      err);
 }
@@ -191,6 +198,8 @@ static enum muster_status restore_shard(const struct shard_restore *request,
     bool is_dir = false;
     enum muster_status status;
 
+    if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
+        return as_damage(shard_reshard(request, manifest, err), err);
     if (shard == NULL)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has no shard of rank %" PRIu64,
@@ -205,7 +214,7 @@ static enum muster_status restore_shard(const struct shard_restore *request,
                          is_dir ? "by the job's own save_fn, and there is no restore_fn"
                                 : "from a muster_state_t, and there is a restore_fn instead");
     return is_dir ? restore_by_fn(request, manifest, shard, err)
-                  : restore_state(request, shard, err);
+                  : restore_state(request, manifest, shard, err);
 }
 
 enum muster_status shard_restore(const struct shard_restore *request,

@@ -58,6 +58,13 @@ bool state_shape_bytes(enum state_dtype dtype, const int64_t *shape, size_t dim_
     return true;
 }
 
+bool state_split_ok(const struct state_split *split, const int64_t *shape, size_t dim_count)
+{
+    return !split->is || (split->axis < dim_count && split->begin >= 0 &&
+                          split->global_count >= 0 && shape[split->axis] <= split->global_count &&
+                          split->begin <= split->global_count - shape[split->axis]);
+}
+
 void state_shape_text(enum state_dtype dtype, const int64_t *shape, size_t dim_count, char *text,
                       size_t text_size)
 {
@@ -214,6 +221,12 @@ enum muster_status state_add(struct muster_state *state, const struct state_item
             "\"%s\": the shape is negative, too large, has more than %d dimensions, or "
             "the element type is unknown; correct it",
             item->name, STATE_DIMS_MAX);
+    if (!state_split_ok(&item->split, item->shape, item->dim_count))
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "\"%s\": the part does not lie inside the whole tensor; give an axis of it, "
+            "and begin + count of at most its length there",
+            item->name);
     if (item->data == NULL && new_item.size_bytes != 0)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "\"%s\": data is NULL but has %llu bytes; give its address", item->name,

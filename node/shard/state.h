@@ -41,12 +41,21 @@ enum state_kind {
     STATE_KIND_BLOB    /* a tensor U8 [size] */
 };
 
+/* A tensor of which this rank has a part: shape[axis] slices from `begin` on, of global_count. */
+struct state_split {
+    bool is; /* false: the whole tensor, and the rest is 0 */
+    size_t axis;
+    int64_t begin;
+    int64_t global_count;
+};
+
 struct state_item {
     const char *name; /* in state_add: copied. In a state: owned by it */
     enum state_kind kind;
     enum state_dtype dtype;
     size_t dim_count;
     int64_t shape[STATE_DIMS_MAX];
+    struct state_split split;
     uint64_t size_bytes; /* set by state_add */
     void *data;          /* borrowed */
 };
@@ -83,6 +92,9 @@ enum state_dtype state_dtype_of(const char *name);    /* STATE_DTYPE_NONE when t
  * prefix passes INT64_MAX (also when a later dimension is 0, as in the format's reference). */
 bool state_shape_bytes(enum state_dtype dtype, const int64_t *shape, size_t dim_count,
                        uint64_t *ret_bytes);
+
+/* Does the split fit a tensor of this shape? */
+bool state_split_ok(const struct state_split *split, const int64_t *shape, size_t dim_count);
 
 /* "F32 [3, 4]" into text, cut when it does not fit. */
 void state_shape_text(enum state_dtype dtype, const int64_t *shape, size_t dim_count, char *text,

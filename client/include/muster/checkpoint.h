@@ -69,6 +69,21 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
                                                     void *data, size_t size_bytes,
                                                     struct muster_error *ret_error);
 
+/* Adds a tensor of which this rank has a part (layout sharded): `count` slices from `begin` on along
+ * `axis`; data has them densely, in the shape of the whole with count at the axis. count may be 0. The parts
+ * of all ranks make the whole and must not overlap. Such a checkpoint is restored by any number of ranks,
+ * each reading what it needs of its own parts; what is not split must then be the same in every
+ * rank's state, which is checked. As muster_state_add_tensor otherwise. */
+MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
+                                                     enum muster_dtype dtype,
+                                                     const int64_t *whole_shape, size_t dim_count,
+                                                     size_t axis, int64_t begin, int64_t count,
+                                                     void *data, struct muster_error *ret_error);
+
+/* The usual parts: of `length` slices, as even as can be, the first ranks one more. */
+MUSTER_API void muster_split_range(int64_t length, int rank, int world_size, int64_t *ret_begin,
+                                   int64_t *ret_count);
+
 /* Takes one entry out; its memory is no longer borrowed. MUSTER_E_NOT_FOUND: no such name. */
 MUSTER_API enum muster_status muster_state_remove(muster_state_t *state, const char *name,
                                                   struct muster_error *ret_error);
