@@ -1,8 +1,6 @@
 /* failpoint - see failpoint.h. Single-threaded, as the loop is. */
 #include "broker/failpoint.h"
 
-#include <stdbool.h>
-
 #ifdef MUSTER_FAIL_POINTS
 #include <fcntl.h>
 #include <signal.h>
@@ -218,7 +216,7 @@ bool failpoint_list(void)
     return true;
 }
 
-/* --- a deaf and a narrow PUB ------------------------------------------------------------------------ */
+/* --- a deaf, a narrow and a talkative PUB ------------------------------------------------------------------------ */
 
 bool failpoint_drop_publish(void)
 {
@@ -234,6 +232,11 @@ bool failpoint_small_queue(void)
 {
     return getenv("MUSTER_TEST_PUB_SMALL") != NULL;
 }
-#else
-typedef int failpoint_none; /* ISO C wants something in every file */
+
+long failpoint_publish_times(void)
+{
+    const char *asked = getenv("MUSTER_TEST_PUB_REPEAT");
+
+    return asked == NULL ? 1 : strtol(asked, NULL, 10);
+}
 #endif

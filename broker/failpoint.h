@@ -8,15 +8,16 @@
  *       "stop POINT[:n]"           SIGSTOP instead, once
  *       "trace PATH2"              each point that is reached is a line of PATH2
  *   MUSTER_TEST_PUB_DROP=n         every n-th frame on PUB is thrown away (1 = all of them)
- *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses some */
+ *   MUSTER_TEST_PUB_SMALL=1        PUB keeps few frames, so that a subscriber that stalls loses some
+ *   MUSTER_TEST_PUB_REPEAT=n       each frame on PUB is sent n times, so that they are soon many */
 #ifndef BROKER_FAILPOINT_H
 #define BROKER_FAILPOINT_H
 
-#ifdef MUSTER_FAIL_POINTS
 #include "broker/core/core.h"
 
 #include <stdbool.h>
 
+#ifdef MUSTER_FAIL_POINTS
 enum failpoint {
 #define FAILPOINT(PLACE, name, WHATS) FAILPOINT_##PLACE,
 #include "broker/failpoint.def"
@@ -32,6 +33,7 @@ void failpoint_batch(enum failpoint place, const struct actions *batch);
 bool failpoint_list(void);
 bool failpoint_drop_publish(void);
 bool failpoint_small_queue(void);
+long failpoint_publish_times(void);
 #else
 #define failpoint_pass(place) ((void)0)
 #define failpoint_message(place, message) ((void)(message))
@@ -40,6 +42,7 @@ bool failpoint_small_queue(void);
 #define failpoint_list() false
 #define failpoint_drop_publish() false
 #define failpoint_small_queue() false
+#define failpoint_publish_times() 1
 #endif
 
 #endif

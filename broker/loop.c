@@ -113,7 +113,8 @@ static void publish_message(struct loop *loop, const char *job, const struct wir
 
     failpoint_message(FAILPOINT_PUBLISH_BEFORE, message);
     if (size > 0 && !failpoint_drop_publish())
-        bus_publish(loop->bus, job, loop->frame, size);
+        for (long times = failpoint_publish_times(); times > 0; times--)
+            bus_publish(loop->bus, job, loop->frame, size);
     failpoint_message(FAILPOINT_PUBLISH_AFTER, message);
 }
 
