@@ -160,6 +160,8 @@ static int64_t step(struct agent *agent, struct member_input *input)
         if (closing < 0)
             closing = begun;
     }
+    if (member_is_starved(agent->core))
+        agent_fault(agent, "there was no memory for what the broker has to hear");
     return closing;
 }
 

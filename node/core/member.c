@@ -363,6 +363,11 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     m->out = NULL;
 }
 
+bool member_is_starved(const struct member *m)
+{
+    return m->starved;
+}
+
 int64_t member_wakeup_boot_ms(const struct member *m)
 {
     int64_t a = link_wakeup(m), b = round_wakeup(m);

@@ -197,6 +197,8 @@ void member_step(struct member *member, const struct member_input *input,
 void member_set_sources(struct member *member, const char *json);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
+/* Was there no memory for a message that the broker has to hear? It would wait for it in vain: the node is of no use. */
+bool member_is_starved(const struct member *member);
 /* Is the checkpoint of the round that ends the job committed? */
 bool member_end_is_committed(const struct member *member);
 /* What it is doing, for `muster nodes`; set by the core from mode and inputs. */

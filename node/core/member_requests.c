@@ -8,11 +8,12 @@ uint64_t request_put(struct member *m, const struct wire_msg *message)
     if (m->pending_count == PENDING_MAX)
         return 0;
     pending = calloc(1, sizeof *pending);
-    if (pending == NULL)
-        return 0;
-    arena_init(&pending->arena, 0);
-    if (!wire_copy(&pending->message, message, &pending->arena)) {
-        arena_free(&pending->arena);
+    if (pending != NULL)
+        arena_init(&pending->arena, 0);
+    if (pending == NULL || !wire_copy(&pending->message, message, &pending->arena)) {
+        m->starved = true;
+        if (pending != NULL)
+            arena_free(&pending->arena);
         free(pending);
         return 0;
     }

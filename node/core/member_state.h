@@ -74,7 +74,8 @@ struct member {
     int64_t done;
     bool in_hold;
     struct member_actions *out;
-    bool sent; /* something that carries applied_seq */
+    bool sent;    /* something that carries applied_seq */
+    bool starved; /* see member_is_starved */
     bool ack_wanted;
 
     /* link */
