@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <msgpack.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,10 @@ static struct {
     unsigned whose;
     uint64_t at;
     bool sticky, paused;
-    uint64_t count, hits;
+    _Atomic uint64_t count, hits;
     unsigned depth; /* of product calls */
+    bool others;    /* threads than `mine` */
+    pthread_t mine;
 } plan;
 
 void allocations_plan(unsigned whose, uint64_t at, bool sticky)
@@ -54,12 +57,25 @@ void allocations_end(void)
     plan.depth--;
 }
 
+void allocations_of_others(bool on)
+{
+    plan.mine = pthread_self();
+    plan.others = on;
+}
+
+static bool counts(void)
+{
+    return plan.others ? !pthread_equal(plan.mine, pthread_self()) : plan.depth > 0;
+}
+
 static bool refused(unsigned whose)
 {
-    if (plan.depth == 0 || plan.paused || (plan.whose & whose) == 0)
+    uint64_t count;
+
+    if (plan.paused || (plan.whose & whose) == 0 || !counts())
         return false;
-    plan.count++;
-    if (plan.at == 0 || plan.count < plan.at || (plan.count > plan.at && !plan.sticky))
+    count = ++plan.count;
+    if (plan.at == 0 || count < plan.at || (count > plan.at && !plan.sticky))
         return false;
     plan.hits++;
     return true;

@@ -25,5 +25,7 @@ uint64_t allocations_hits(void);
 /* For calls that are not wrapped. They nest. */
 void allocations_begin(void);
 void allocations_end(void);
+/* While it is on: whatever another thread than this one asks for counts too, in whichever call. */
+void allocations_of_others(bool on);
 
 #endif

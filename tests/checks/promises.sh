@@ -1,0 +1,43 @@
+#!/bin/bash
+# promises.sh - README's table of faults claims no more than the tests insist on: their recorded minima, read from the sources.
+set -euo pipefail
+cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+failed=0 rows=0
+
+# claimed TEST - the number in the last cell of the row whose command runs it.
+claimed() {
+    grep -F -- "-R $1\`" README.md | grep '^|' | awk -F'|' '{ print $(NF - 1) }' | tr -d ',' | grep -Eo '[0-9]+' | head -n 1
+}
+
+# insists TEST NUMBER - the test fails below that number.
+insists() {
+    local claim
+
+    claim=$(claimed "$1") || { echo "README.md has no row with -R $1" && failed=1 && return; }
+    rows=$((rows + 1))
+    [ "$claim" -gt 0 ] && [ "$claim" -le "$2" ] || { echo "README.md claims $claim for $1, which insists on $2" && failed=1; }
+}
+
+number() { grep -Eo -e "$2" "$1" | grep -Eo '[0-9]+' | head -n 1; } # FILE PATTERN
+
+# points FILE [PATTERN] - the sum of the minima of its sweeps, macros expanded.
+points() {
+    "${CC:-cc}" -E -P -I. "tests/faults/$1" | grep -Eo "${2:-points_min = [0-9]+}" | grep -Eo '[0-9]+$' | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+fixed=tests/sim/plain_fixed_set.c
+insists sim.fixed_set $(($(number $fixed 'FIXED_SEEDS [0-9]+') + $(number $fixed 'SQLITE_SEEDS [0-9]+')))
+insists sim.sim_controls "$(grep -c 'cmocka_unit_test(' tests/sim/test_sim_controls.c)"
+each=$(number tests/proc/lib_crash.sh '-ge [0-9]+ # may grow, never fall')
+insists proc.slow_crash $((each * 2 * $(find tests/proc -name 'slow_crash_*.sh' | wc -l)))
+insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))
+insists proc.slow_rounds_under_kills $((2 * $(number tests/proc/slow_rounds_under_kills.sh '^rounds_under_kills [0-9]+')))
+for sweep in slow_vfs_calls slow_sqlite_allocations slow_migrations; do
+    insists faults.$sweep "$(points test_$sweep.c)"
+done
+insists faults.own_allocations "$(number tests/faults/test_own_allocations.c 'POINTS_MIN [0-9]+')"
+insists faults.node_files "$(sed -n '/ sweeps\[\]/,/^};/s/.*, \([0-9]*\)},$/\1/p' tests/faults/test_node_files.c | awk '{ sum += $1 } END { print sum + 0 }')"
+insists faults.slow_node_allocations "$(number tests/faults/test_slow_node_allocations.c 'POINTS_MIN [0-9]+')"
+[ $rows -ge 11 ] || { echo "only $rows rows were compared" && failed=1; }
+[ $failed = 0 ] && echo "$rows figures of README.md are no more than the tests insist on"
+exit $failed
