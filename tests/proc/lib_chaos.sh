@@ -53,6 +53,10 @@ chaos_turn() {
 
     before=$(newest)
     fault=$(cut -d' ' -f"$fault" <<<"$all_faults")
+    case $turns in # of a short story too
+    0) fault=kill_broker ;;
+    1) fault=kill_rank ;;
+    esac
     case $cause in
     0) "$muster" save --broker "$broker" --job "$job" --timeout 2 >>"$dir/orders.log" 2>&1 & asked=$! ;;
     1) signal_rank TERM $((RANDOM % 3)) ;;
@@ -85,7 +89,7 @@ chaos() {
     supervisor=$!
     started+=("$supervisor")
     await "the first checkpoint" committed_beyond 0
-    while [ "$(rounds)" -lt "$2" ]; do
+    while [ "$(rounds)" -lt "$2" ] || [ "$turns" -lt 2 ]; do
         chaos_turn
         [ $((turns % 25)) -ne 0 ] || invariants
     done
