@@ -255,7 +255,8 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 
 /* --- joining ------------------------------------------------------------------------------------- */
 
-static enum muster_status told_to_end(const struct agent *agent, struct muster_error *err)
+static enum muster_status told_to_end(const struct agent *agent, const char *why,
+                                      struct muster_error *err)
 {
     const char *waits_for = agent->view.refused.text;
 
@@ -263,21 +264,22 @@ static enum muster_status told_to_end(const struct agent *agent, struct muster_e
         err, MUSTER_PREEMPTED,
         "told to end by %.200s, while waiting to join job %s%s%.500s; it took no part, "
         "start it again",
-        agent->told, agent->options.save.job, waits_for[0] != '\0' ? ": " : "", waits_for);
+        why, agent->options.save.job, waits_for[0] != '\0' ? ": " : "", waits_for);
 }
 
 static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, int64_t connect_ms,
                                         int64_t open_ms, bool *ret_wait, struct muster_error *err)
 {
     const struct member_view *view = &agent->view;
+    char why[256];
 
     *ret_wait = false;
     if (view->joined) /* also when it has ended since: a member says good-bye */
         return MUSTER_OK;
     if (view->mode == VIEW_END)
         return ended(agent, err);
-    if (agent->told[0] != '\0')
-        return told_to_end(agent, err);
+    if (member_ends_soon(agent->core, agent_now_boot_ms(), why, sizeof why))
+        return told_to_end(agent, why, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
         if (err != NULL)
             *err = view->refused;

@@ -228,8 +228,6 @@ static void feed_record(struct agent *agent, const struct notice_record *record)
         return;
     }
     write_notice_id(agent, record->source, record->number, id);
-    if (!record->withdrawn && agent->told[0] == '\0' && wire_notice_ends(item->kind))
-        snprintf(agent->told, sizeof agent->told, "%s: %s", record->source, item->text);
     if (record->withdrawn)
         agent_log(agent, 2, "notice %s is withdrawn: %s", id, item->text);
     agent_feed(agent, &input);

@@ -53,7 +53,6 @@ struct agent {
     struct opened_round opened[AGENT_ROUNDS_MAX];
     size_t opened_count;
     uint64_t notice_count;
-    char told[TEXT_MAX + 1]; /* the first notice that a source of this process gave; "" = none */
 
     /* training thread only */
     int64_t epoch, step_in_epoch, data_position;

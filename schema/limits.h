@@ -69,13 +69,15 @@
 #define PLAN_FREEZE_MS 1000       /* a freeze of nodes that are there, at the very latest */
 #define PLAN_RESTART_MS \
     4500 /* the broker starts again (1500), all reconnect, and say a heartbeat */
-#define PLAN_RESTART_SHARE 8   /* ... if that is not more than 1 / this of what could be trained */
-#define GRACE_DEFAULT_MS 30000 /* a notice that does not say, on an unknown platform */
-#define ENDING_MS 10000        /* an ending generation waits for its nodes */
-#define MANIFEST_WAIT_MS 2000  /* how long the others wait for the manifest before leaving */
-#define JOIN_TIMEOUT_MS 600000 /* from the first WELCOME until all have restored */
-#define ABORT_TIMEOUT_MS 60000 /* a step that does not return after on_error */
-#define LEAVE_MS 1000          /* how long LEAVE waits for its answer */
+#define PLAN_RESTART_SHARE 8 /* ... if that is not more than 1 / this of what could be trained */
+#define LEAST_LEAD_MS \
+    2000 /* a told time left below it is taken for unknown: who still lives shows that it is not exact */
+#define GRACE_DEFAULT_MS 30000   /* a notice that does not say, on an unknown platform */
+#define ENDING_MS 10000          /* an ending generation waits for its nodes */
+#define MANIFEST_WAIT_MS 2000    /* how long the others wait for the manifest before leaving */
+#define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
+#define ABORT_TIMEOUT_MS 60000   /* a step that does not return after on_error */
+#define LEAVE_MS 1000            /* how long LEAVE waits for its answer */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define RESEND_MAX_MS 1000       /* ... to this */

@@ -206,13 +206,30 @@ bool grace_is_due(const struct core *core, struct job *job)
     return false;
 }
 
+/* A job that has not begun yet has nothing to save, and whom a notice leaves time may begin: a machine
+ * whose end is announced for next week must not keep it from running until then. */
+static bool may_start_first(const struct core *core, struct job *job)
+{
+    int64_t late = notice_deadline(job) - GRACE_DEFAULT_MS;
+
+    if (job->gen.state != GENERATION_JOINING || core->now >= late)
+        return false;
+    for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next)
+        if (notice_counts(notice) &&
+            (notice->left_ms < 0 || (notice->flags & NOTICE_FLAG_AT_ONCE) != 0))
+            return false;
+    job_timer(job, late);
+    return true;
+}
+
 void grace_consider(struct core *core, struct job *job)
 {
     struct round *round = round_open_one(job);
 
     if ((job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING) ||
         job->want.cause == CAUSE_TERMINATION ||
-        (round != NULL && round->cause == CAUSE_TERMINATION) || !notice_any_active(job))
+        (round != NULL && round->cause == CAUSE_TERMINATION) || !notice_any_active(job) ||
+        may_start_first(core, job))
         return;
     if (!grace_is_due(core, job))
         return;

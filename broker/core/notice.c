@@ -209,7 +209,10 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     else
         grace_consider(core, job);
     bool both = (notice->flags & NOTICE_FLAG_SAVE_NOW) != 0 && job->plan.why == PLAN_MEASURED;
-    if (both && job->gen.state == GENERATION_RUNNING && round_open_one(job) == NULL)
+    if (!both || job->gen.state != GENERATION_RUNNING || job->plan.early_saved)
+        return;
+    job->plan.early_saved = true;
+    if (round_open_one(job) == NULL)
         round_want(core, job, CAUSE_NOTICE); /* an open one is as good */
 }
 
@@ -220,10 +223,14 @@ bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
     return peer != NULL && peer->role == ROLE_EVALUATOR;
 }
 
-struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *m,
+struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *told,
                           int64_t rank, uint64_t incarnation)
 {
+    struct wire_notice as_told = *told, *m = &as_told;
     struct notice *notice = find(job, m->id);
+
+    if (incarnation == 0 && m->left_ms >= 0 && m->left_ms < LEAST_LEAD_MS)
+        m->left_ms = -1; /* a node counts from when it heard, and has thought of this itself */
 
     if (m->id[0] == '\0' || m->left_ms < -1 || m->left_ms > LEFT_MAX_MS)
         return (struct answer){
@@ -293,6 +300,14 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
     if (!notice_any_active(job))
         grace_forget(job);
     return (struct answer){MUSTER_OK, "", notice->round};
+}
+
+/* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told. */
+void notices_of_finished(struct core *core, struct job *job, const struct peer *peer)
+{
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
+        if (notice->state == RECORD_NOTICE_ACTIVE && notice->rank == (int64_t)peer->rank)
+            notice_cancel(core, job, notice->id, peer->incarnation);
 }
 
 /* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a deadline

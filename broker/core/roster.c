@@ -149,6 +149,8 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
                  finished ? "finished" : "left");
         writes_without(core, job, peer, MUSTER_E_ABORTED, text);
         round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+        if (finished)
+            notices_of_finished(core, job, peer);
         if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
             generation_live_count(job) > 0)
             left_early(core, peer);

@@ -112,6 +112,8 @@ struct grace { /* what the active notices ask for, as shown */
     int64_t freeze_boot_ms;
     int64_t freeze_unix_ms; /* 0 = no plan waits */
     char text[GRACE_TEXT_MAX + 1];
+    bool
+        early_saved; /* save_on_notice: the early save was asked for, one for all that end together */
 };
 
 struct participant {
@@ -362,6 +364,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                           int64_t rank, uint64_t incarnation);
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation);
+void notices_of_finished(struct core *core, struct job *job, const struct peer *peer);
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation);
 bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);

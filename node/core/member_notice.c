@@ -14,6 +14,20 @@ int64_t notice_own_deadline(const struct member *m)
     return deadline;
 }
 
+bool member_ends_soon(const struct member *m, int64_t now_boot_ms, char *ret_why, size_t size)
+{
+    for (size_t i = 0; i < m->notices_count; i++) {
+        const struct own_notice *notice = &m->notices[i];
+        bool guess = (notice->flags & NOTICE_FLAG_AT_ONCE) != 0;
+        if (notice->termination && !notice->withdrawn &&
+            (guess || notice->deadline_boot_ms <= now_boot_ms + GRACE_DEFAULT_MS)) {
+            snprintf(ret_why, size, "%s: %s", notice->source, notice->text);
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct own_notice *notice_find(struct member *m, const char *id)
 {
     for (size_t i = 0; i < m->notices_count; i++)
@@ -63,13 +77,13 @@ void notice_put(struct member *m, const struct member_input *in)
 {
     struct own_notice *notice = notice_find(m, in->id);
     bool ends = wire_notice_ends(in->notice_kind);
-    int64_t left = in->left_ms;
-
+    int64_t told = in->left_ms >= LEAST_LEAD_MS ? in->left_ms : -1, left = told;
     uint64_t flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
 
     if (m->options.grace_period_ms > 0 && (left < 0 || left > m->options.grace_period_ms))
         left = m->options.grace_period_ms;
-    bool guess = left < 0 || (m->options.grace_period_ms < 0 && in->notice_kind == NOTICE_SIGNAL);
+    bool guess = left < 0 || told != in->left_ms ||
+                 (m->options.grace_period_ms < 0 && in->notice_kind == NOTICE_SIGNAL);
     if (guess || m->options.grace_period_ms == 0)
         flags |= NOTICE_FLAG_AT_ONCE; /* nobody trains on towards a deadline that is a guess */
     if (left < 0)
@@ -79,7 +93,7 @@ void notice_put(struct member *m, const struct member_input *in)
     int64_t deadline = m->now + left;
     bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
     if (notice != NULL && !again && notice->termination == ends &&
-        (in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
+        (told < 0 || deadline >= notice->deadline_boot_ms))
         return;
     if (notice != NULL && notice->termination && !ends && !again)
         return;
@@ -87,6 +101,12 @@ void notice_put(struct member *m, const struct member_input *in)
         notice = notice_place(m, in, deadline);
     if (notice == NULL)
         return;
+    if (told != in->left_ms && in->left_ms >= 0)
+        member_log(
+            m, 2,
+            "notice %s says that %lld ms are left: nothing could be saved in that time, so it is "
+            "taken as unknown, and a save is tried at once",
+            in->id, (long long)in->left_ms);
     notice_fill(m, notice, in, deadline);
     notice->flags = flags;
     if (notice->termination) {
@@ -145,11 +165,22 @@ bool notice_forget(struct member *m, const char *id)
     return true;
 }
 
+/* What the broker has not taken yet, it shall not hear: NOTICE would freeze before CANCEL came. */
+static void notice_unsay(struct member *m, const char *id)
+{
+    for (size_t i = 0; i < m->pending_count; i++) {
+        const struct wire_msg *message = &m->pending[i]->message;
+        if (message->type == WIRE_NOTICE && strcmp(message->u.notice.id, id) == 0)
+            request_withdraw(m, message->up.request);
+    }
+}
+
 void notice_drop(struct member *m, const char *id)
 {
     struct own_notice *notice = notice_find(m, id);
 
     if (notice == NULL)
         return;
+    notice_unsay(m, id);
     notice->withdrawn = notice->unsaid = true;
 }

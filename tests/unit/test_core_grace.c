@@ -313,6 +313,91 @@ static void two_saves_are_one_if_there_is_no_time_between(void **state)
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
 }
 
+/* One event that four machines tell 0.4 s apart, one of them taken back: one save now, one at the end. */
+static void two_saves_are_two_however_many_tell_of_the_end(void **state)
+{
+    struct core_fixture *f = *state;
+    static const char *const ids[] = {"n0", "n1", "n2"};
+
+    notice_with(f, 0, ids[0], 60000, NOTICE_FLAG_SAVE_NOW);
+    assert_events(f, "termination rank 0; freeze r2 notice m0,1,2");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    core_save(f, 0, 2, 9);
+    for (int n = 1; n < 3; n++) {
+        core_pass(f, 400);
+        notice_with(f, n, ids[n], 60000, NOTICE_FLAG_SAVE_NOW);
+        assert_events(f, n == 1 ? "termination rank 1" : "termination rank 2");
+    }
+    core_cancel(f, 2, ids[2]);
+    assert_events(f, "notice cancelled rank 2");
+    core_cancel(f, 0, ids[0]);
+    core_cancel(f, 1, ids[1]);
+    notice_with(f, 1, "another", 60000, NOTICE_FLAG_SAVE_NOW); /* all was taken back: a new story */
+    assert_events(f, "termination rank 1; freeze r3 notice m0,1,2");
+}
+
+/* Its machine goes, and nobody needs it; the others would end by it long after. */
+static void the_notice_of_a_rank_that_has_finished_ends_nobody(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_events(f, "notice cancelled rank 1");
+    core_pass(f, 61000);
+    assert_events(f, "");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+static void joining(struct core_fixture *f)
+{
+    core_fixture_close(f);
+    core_fixture_open(f, 2, LAYOUT_REPLICATED);
+    core_hello(f, 0);
+}
+
+/* A machine whose end is announced for later does not keep the job from running until then. */
+static void a_job_begins_although_a_notice_stands_that_leaves_it_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    joining(f);
+    core_notice(f, 0, "n1", 3000000);
+    assert_events(f, "termination rank 0");
+    core_hello(f, 1);
+    core_restored(f, 0, 0, 0);
+    core_restored(f, 1, 0, 0);
+    core_tick(f);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+static void one_that_does_not_begin_in_time_ends_as_it_is(void **state)
+{
+    struct core_fixture *f = *state;
+
+    joining(f);
+    core_notice(f, 0, "n1", 60000);
+    assert_events(f, "termination rank 0");
+    core_pass(f, 60000 - GRACE_DEFAULT_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "unchanged r1 termination S0");
+}
+
+static void a_tool_that_says_that_no_time_is_left_is_taken_for_one_that_does_not_know(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg m = {.type = WIRE_NOTICE};
+
+    m.u.notice = (struct wire_notice){
+        .id = "n1", .kind = NOTICE_PREEMPT, .source = "tool", .rank = 1, .text = ""};
+    core_tool(f, m, 1);
+    assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms,
+                     f->now + GRACE_DEFAULT_MS);
+}
+
 static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -376,6 +461,11 @@ int main(void)
         TEST(an_open_save_is_joined_when_the_moment_comes),
         TEST(a_notice_may_ask_for_two_saves),
         TEST(two_saves_are_one_if_there_is_no_time_between),
+        TEST(two_saves_are_two_however_many_tell_of_the_end),
+        TEST(the_notice_of_a_rank_that_has_finished_ends_nobody),
+        TEST(a_job_begins_although_a_notice_stands_that_leaves_it_time),
+        TEST(one_that_does_not_begin_in_time_ends_as_it_is),
+        TEST(a_tool_that_says_that_no_time_is_left_is_taken_for_one_that_does_not_know),
         TEST(a_rank_that_is_lost_while_a_plan_waits_loses_no_save),
         TEST(a_sharded_job_that_finishes_within_its_grace_is_let),
     };

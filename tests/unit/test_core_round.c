@@ -71,7 +71,7 @@ static void a_notice_before_the_first_step_ends_unchanged(void **state)
     struct core_fixture *f = *state;
 
     core_hello(f, 0);
-    core_notice(f, 0, "n1", 60000);
+    core_notice(f, 0, "n1", GRACE_DEFAULT_MS);
     assert_events(f, "termination rank 0; unchanged r1 termination S0");
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);

@@ -83,6 +83,11 @@ static void the_grace_period_bounds_what_a_notice_tells(void **state)
         {60000, 20000, 20000, 0}, /* the platform knows better when it ends */
         {0, 90000, 90000, NOTICE_FLAG_AT_ONCE},
         {0, -1, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE},
+        {-1, LEAST_LEAD_MS, LEAST_LEAD_MS, 0},
+        {-1, LEAST_LEAD_MS - 1, GRACE_DEFAULT_MS,
+         NOTICE_FLAG_AT_ONCE}, /* who told so still lives */
+        {-1, 0, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE},
+        {60000, 0, 60000, NOTICE_FLAG_AT_ONCE},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -94,9 +99,38 @@ static void the_grace_period_bounds_what_a_notice_tells(void **state)
         const struct wire_notice *told = &member_sent(f, WIRE_NOTICE)->u.notice;
         assert_int_equal(told->left_ms, table[i].left_ms);
         assert_int_equal(told->flags, table[i].flags | (i % 2 == 1 ? NOTICE_FLAG_SAVE_NOW : 0));
+        assert_int_equal(f->m->notices[0].flags, told->flags); /* for HELLO */
         member_ack_all(f);
+        member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = id});
+        member_ack_all(f); /* there is room for eight */
     }
-    assert_int_equal(f->m->notices[1].flags, NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_SAVE_NOW);
+}
+
+/* The broker was away while it came and went: what it never took it must not hear now. */
+static void a_notice_that_was_withdrawn_unheard_is_not_told_late(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 60000);
+    member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = "n1"});
+    member_tick_at(f, f->now + RESEND_MAX_MS);
+    assert_int_equal(member_sent_count(f, WIRE_NOTICE), 0);
+    assert_int_equal(member_sent_count(f, WIRE_NOOP), 1);
+    assert_string_equal(member_sent(f, WIRE_CANCEL)->u.cancel.id, "n1"); /* if it did take it */
+}
+
+static void only_an_end_that_is_near_keeps_a_process_from_joining(void **state)
+{
+    struct member_fixture *f = *state;
+    char why[64];
+
+    member_notice(f, "far", GRACE_DEFAULT_MS + 1000);
+    assert_false(member_ends_soon(f->m, f->now, why, sizeof why));
+    assert_true(member_ends_soon(f->m, f->now + 1000, why, sizeof why));
+    member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = "far"});
+    assert_false(member_ends_soon(f->m, f->now + 1000, why, sizeof why));
+    member_notice(f, "unknown", -1);
+    assert_true(member_ends_soon(f->m, f->now, why, sizeof why));
 }
 
 int main(void)
@@ -108,6 +142,10 @@ int main(void)
                                         close_member),
         cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, running,
                                         close_member),
+        cmocka_unit_test_setup_teardown(a_notice_that_was_withdrawn_unheard_is_not_told_late,
+                                        running, close_member),
+        cmocka_unit_test_setup_teardown(only_an_end_that_is_near_keeps_a_process_from_joining,
+                                        running, close_member),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
