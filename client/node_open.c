@@ -343,6 +343,8 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         return status;
     node->gate = agent_gate(node->agent);
     status = agent_wait_joined(node->agent, o->connect_timeout_ms, o->open_timeout_ms, err);
+    if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
+        return status; /* it hears what ends this process until somebody else does */
     if (status != MUSTER_OK) {
         if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
@@ -368,6 +370,7 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
                                           .save_every_steps = o->save_every_steps,
                                           .grace_period_ms = o->termination.grace_period_ms,
                                           .save_on_notice = o->termination.save_on_notice};
+    char told[SOURCE_TEXT_MAX + 64];
     enum muster_status status;
 
     if (node->world_size > 1)
@@ -381,6 +384,9 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
     status = local_open(&options, &node->local, err);
     if (status == MUSTER_OK)
         node->gate = local_gate(node->local);
+    if (agent_dismiss(&node->agent, told, sizeof told) && status == MUSTER_OK)
+        local_notify(node->local, NOTICE_SIGNAL, -1, told);
+    supervised_leaves(&node->supervised);
     return status;
 }
 

@@ -270,7 +270,10 @@ static bool stop_thread(struct agent *agent)
     agent->stop = true;
     agent_wake(agent);
     pthread_mutex_unlock(&agent->mutex);
-    return callback_join(agent->thread, AGENT_CLOSE_MS);
+    if (!callback_join(agent->thread, AGENT_CLOSE_MS))
+        return false;
+    agent->thread_started = false;
+    return true;
 }
 
 static void free_all(struct agent *agent)
@@ -316,6 +319,23 @@ void agent_destroy(struct agent **agent)
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);
     free_all(a);
+}
+
+bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
+{
+    struct agent *a = *agent;
+    bool told;
+
+    if (a == NULL)
+        return false;
+    bool stopped = stop_thread(a);
+    pthread_mutex_lock(&a->mutex);
+    if (stopped)
+        agent_feed_notices(a); /* what came since it last looked */
+    told = member_ends_soon(a->core, agent_now_boot_ms(), ret_why, size);
+    pthread_mutex_unlock(&a->mutex);
+    agent_destroy(agent);
+    return told;
 }
 
 struct gate *agent_gate(struct agent *agent)

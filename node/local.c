@@ -100,7 +100,7 @@ static void say_state(const struct local *local, const struct source_status *sta
 
     snprintf(text, sizeof text, "notice source %s: %s%s%s", status->name,
              source_state_name(status->state), status->text[0] != '\0' ? ": " : "", status->text);
-    local_say(local, status->state == SOURCE_DEGRADED ? 1 : 2, text);
+    tell_log(local->tell, status->state == SOURCE_DEGRADED ? 1 : 2, text);
 }
 
 /* What people should know of the plan: when it comes, changes its notice, and goes. */
@@ -111,7 +111,7 @@ static void say_plan(struct local *local, const char *text)
     if (strncmp(text, local->said, same) == 0 && (text[0] != '\0') == (local->said[0] != '\0'))
         return;
     memcpy(local->said, text, strlen(text) + 1);
-    local_say(local, 2, text[0] != '\0' ? text : "the notice is withdrawn; training goes on");
+    tell_log(local->tell, 2, text[0] != '\0' ? text : "the notice is withdrawn; training goes on");
 }
 
 /* One pass. Returns how long to sleep; -1: for ever, the node is closed. */
@@ -159,9 +159,13 @@ static void *watch(void *arg)
 
 static enum muster_status start(struct local *local, struct muster_error *err)
 {
+    const struct tell_hooks hooks = {.log = local->options.log, .arg = local->options.arg};
     enum muster_status status;
     int code;
 
+    status = tell_start(&hooks, &local->tell, err);
+    if (status != MUSTER_OK)
+        return status;
     local->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (local->wake_fd < 0)
         return error_set_code(err, MUSTER_E_IO, errno,
@@ -230,6 +234,7 @@ void local_destroy(struct local **local)
         pthread_join(l->thread, NULL);
     }
     watch_close(&l->watch, LEAVE_MS + 500); /* a callback that does not return is left behind */
+    tell_stop(&l->tell, LEAVE_MS + 500);
     gate_destroy(&l->gate);
     if (l->wake_fd >= 0)
         close(l->wake_fd);

@@ -4,6 +4,7 @@
 #ifndef NODE_LOCAL_STATE_H
 #define NODE_LOCAL_STATE_H
 
+#include "node/agent_tell.h"
 #include "node/local.h"
 #include "node/local_plan.h"
 #include "node/notice/watch.h"
@@ -26,6 +27,7 @@ struct local {
     bool save_now; /* save_on_notice: the next boundary saves and goes on */
     bool stop;
 
+    struct tell *tell; /* for the watching thread's lines: a log that blocks keeps no notice back */
     struct watch *watch;
     int wake_fd;
     pthread_t thread;
@@ -35,6 +37,7 @@ struct local {
 
 /* local.c */
 int64_t local_clock_ms(clockid_t clock);
+/* The training thread's lines. */
 void local_say(const struct local *local, int level, const char *text);
 
 /* local_save.c. Training thread. */

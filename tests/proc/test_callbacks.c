@@ -74,29 +74,79 @@ static int count_step(void *arg)
     return 0;
 }
 
-static void
-without_a_broker_a_watcher_that_never_returns_stops_neither_notices_nor_close(void **state)
+static muster_node_t *open_alone(void)
 {
     muster_node_t *node = NULL;
-    int tries = 0;
 
-    (void)state;
     atomic_store(&callbacks_inside, 0);
     lone.options.broker = "ipc:///tmp/muster-callbacks-no-broker";
     lone.options.offline_ok = true;
     lone.options.connect_timeout_ms = 1;
     lone.options.world_size = 1;
-    lone.options.termination.termination_watcher_fn = blocked_watcher;
     assert_int_equal(muster_node_open(&lone.options, &node, NULL), MUSTER_OK);
-    while (atomic_load(&callbacks_inside) == 0 && tries++ < 5000)
-        poll(NULL, 0, 1);
-    assert_true(atomic_load(&callbacks_inside) > 0);
-    assert_int_equal(kill(getpid(), SIGUSR1), 0);
-    for (tries = 0; muster_node_run(node, count_step, NULL, NULL) == MUSTER_OK; tries++) {
+    return node;
+}
+
+static void end_alone(muster_node_t *node)
+{
+    for (int tries = 0; muster_node_run(node, count_step, NULL, NULL) == MUSTER_OK; tries++) {
         assert_true(tries < 5000);
         poll(NULL, 0, 1);
     }
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_PREEMPTED); /* it comes back */
+}
+
+static void await_a_callback_inside(void)
+{
+    for (int tries = 0; atomic_load(&callbacks_inside) == 0 && tries < 5000; tries++)
+        poll(NULL, 0, 1);
+    assert_true(atomic_load(&callbacks_inside) > 0);
+}
+
+static void
+without_a_broker_a_watcher_that_never_returns_stops_neither_notices_nor_close(void **state)
+{
+    (void)state;
+    lone.options.termination.termination_watcher_fn = blocked_watcher;
+    muster_node_t *node = open_alone();
+    await_a_callback_inside();
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    end_alone(node);
+}
+
+static void log_blocked_by_a_source(int level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    if (strstr(text, "notice source") != NULL)
+        never_return();
+}
+
+static void without_a_broker_a_log_that_never_returns_stops_neither_notices_nor_close(void **state)
+{
+    (void)state;
+    lone.options.log = log_blocked_by_a_source;
+    lone.options.termination.sources = "file:/muster-callbacks-no-notice";
+    muster_node_t *node = open_alone();
+    await_a_callback_inside();
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    end_alone(node);
+}
+
+/* On its way from one who asks the broker to one who does without. */
+static void log_that_is_told_to_end(int level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    if (strstr(text, "goes on alone") != NULL)
+        raise(SIGUSR1);
+}
+
+static void a_signal_while_the_broker_is_given_up_is_not_lost(void **state)
+{
+    (void)state;
+    lone.options.log = log_that_is_told_to_end;
+    end_alone(open_alone());
 }
 
 static void blocked_on_error(const struct muster_error *error, void *arg)
@@ -205,6 +255,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(callbacks_that_never_return_stop_neither_heartbeats_nor_close),
         TEST(without_a_broker_a_watcher_that_never_returns_stops_neither_notices_nor_close),
+        TEST(without_a_broker_a_log_that_never_returns_stops_neither_notices_nor_close),
+        TEST(a_signal_while_the_broker_is_given_up_is_not_lost),
         TEST(an_on_error_that_never_returns_stops_neither_heartbeats_nor_close),
         cmocka_unit_test(an_on_error_and_a_step_that_never_return_end_the_process_in_time),
     };
