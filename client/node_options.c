@@ -172,6 +172,11 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
     if (code < 1 || code > 255)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "termination.restart_code is %ld; give a number from 1 to 255", code);
+    if (code == EXIT_CODE_NO_RESTART)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the restart code is %d, which tells `muster run` not to restart; give "
+                         "another number from 1 to 255",
+                         EXIT_CODE_NO_RESTART);
     node->options.termination.restart_code = (int)code;
     return MUSTER_OK;
 }

@@ -48,6 +48,8 @@
 #define JOURNAL_EVENTS_MAX 100000
 #define JOURNAL_AGE_MS (30LL * 24 * 3600 * 1000) /* 30 days of the wall clock */
 
+#define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
+
 /* --- times, see the table of protocol.md section 6 ------------------------------------------ */
 #define HEARTBEAT_MS 1000
 #define LOST_MS 5000          /* silence after which a node is lost */

@@ -8,11 +8,13 @@
 #ifndef TOOLS_SUPERVISE_H
 #define TOOLS_SUPERVISE_H
 
+#include "schema/limits.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define SUPERVISE_CODE_NO_RESTART 93
+#define SUPERVISE_CODE_NO_RESTART EXIT_CODE_NO_RESTART
 #define SUPERVISE_UNBOUNDED (-1)
 
 struct supervise_policy {

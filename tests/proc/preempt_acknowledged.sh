@@ -25,5 +25,8 @@ same_why
 says "$story" azure preempt "step $saved"
 echo posts >&7
 await "the service's count" grep -q POSTs "$dir/metadata.log"
-same "acknowledgements" "$(cat "$dir/metadata.log")" '1 POSTs'
+same "acknowledgements" "$(sed 's/,.*//' "$dir/metadata.log")" '1 POSTs'
+acknowledged=$(sed 's/.* //' "$dir/metadata.log")
+holds "ms from the commit to the acknowledgement" \
+    $((acknowledged - $(query "SELECT ended_unix_ms FROM round WHERE state = 'committed'"))) -ge 0
 finish "acknowledged: Azure is told to go ahead once, by the process that asks for the host"

@@ -1,11 +1,30 @@
 /* prog_metadata URL_FILE - a metadata service that answers as it is told: each line of its input is
- * "PATH STATUS BODY..." and holds from then on; "posts" asks how many came. Every answer says
+ * "PATH STATUS BODY..." and holds from then on; "posts" asks how many came, and when (ms since 1970). Every answer says
  * that it is Google's, which others do not mind. Its address goes into the file. Ends with its input. */
 #include "tests/support/http_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void print_posts(struct http_server *server)
+{
+    const char *path = "POST /metadata/scheduledevents";
+    int64_t age_ms = clock_ms(CLOCK_BOOTTIME) - http_server_last_boot_ms(server, path);
+
+    printf("%zu POSTs, the last at %lld\n", http_server_hits(server, path),
+           (long long)(clock_ms(CLOCK_REALTIME) - age_ms));
+    fflush(stdout);
+}
 
 int main(int argc, char **argv)
 {
@@ -27,8 +46,7 @@ int main(int argc, char **argv)
 
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "posts") == 0) {
-            printf("%zu POSTs\n", http_server_hits(server, "POST /metadata/scheduledevents"));
-            fflush(stdout);
+            print_posts(server);
             continue;
         }
         status = strchr(line, ' ');

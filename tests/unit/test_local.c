@@ -429,6 +429,7 @@ static void wrong_options_are_named(void **state)
     WRONG(job, "a/b", MUSTER_E_ARGUMENT, "a/b");
     WRONG(state, NULL, MUSTER_E_ARGUMENT, "nothing to save");
     WRONG(termination.save_fn, save_fn, MUSTER_E_ARGUMENT, "restore_fn");
+    WRONG(termination.restart_code, 93, MUSTER_E_ARGUMENT, "not to restart");
     WRONG(termination.restart_code, 256, MUSTER_E_ARGUMENT, "restart_code");
     WRONG(termination.grace_period_ms, -2, MUSTER_E_ARGUMENT, "grace_period_ms");
     WRONG(connect_timeout_ms, -1, MUSTER_E_ARGUMENT, "connect_timeout_ms");
