@@ -24,8 +24,9 @@ static const struct {
 };
 
 static const char *const records[] = {
-    "none",  "broker", "job",         "generation", "node",      "progress", "notice",
-    "event", "round",  "participant", "checkpoint", "supersede", "shard",    "file"};
+    "none",   "broker", "job",         "generation", "node",      "progress", "notice",
+    "event",  "round",  "participant", "checkpoint", "supersede", "shard",    "file",
+    "policy", "pin",    "unpin",       "custom",     "history"};
 _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word for each record");
 
 /* --- what was asked ------------------------------------------------------------------------------ */

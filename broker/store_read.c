@@ -133,7 +133,8 @@ static enum muster_status read_checkpoint(struct store *store, const char *job, 
     enum muster_status status = prepare_of_round(
         store,
         "SELECT generation, step, layout, world_size, epoch, step_in_epoch, data_position, "
-        "committed_unix_ms, cause FROM checkpoint "
+        "committed_unix_ms, cause, metrics, COALESCE((SELECT custom FROM checkpoint_custom u "
+        "WHERE u.job = ?1 AND u.round = ?2), '') FROM checkpoint "
         "WHERE job = ?1 AND round = ?2 AND state IN ('committed', 'superseded')",
         job, round, &statement, err);
     int result;
@@ -154,6 +155,8 @@ static enum muster_status read_checkpoint(struct store *store, const char *job, 
         ret_manifest->total_run_calls = ret_manifest->step;
         ret_manifest->created_unix_ms = sqlite3_column_int64(statement, 7);
         ret_manifest->cause = arena_strdup(&store->arena, text_of(statement, 8));
+        ret_manifest->metrics = arena_strdup(&store->arena, text_of(statement, 9));
+        ret_manifest->custom = arena_strdup(&store->arena, text_of(statement, 10));
         ret_manifest->job = job;
         ret_manifest->round = round;
     } else if (result == SQLITE_DONE) {

@@ -206,17 +206,41 @@ static const struct column checkpoint_columns[] = {
     COLUMN(checkpoint, pinned, BOOL),
     COLUMN(checkpoint, metrics, TEXT),
     COLUMN(checkpoint, committed_unix_ms, I64),
+    COLUMN(checkpoint, blocked_ms, I64),
+    COLUMN(checkpoint, waited_ms, I64),
+    COLUMN(checkpoint, total_ms, I64),
 };
 static const struct column shard_columns[] = {
     COLUMN(shard, job, TEXT),          COLUMN(shard, round, U64),
     COLUMN(shard, rank, U64),          COLUMN(shard, incarnation, U64),
     COLUMN(shard, files, U64),         COLUMN(shard, bytes, U64),
     COLUMN(shard, save_ms, U64),       COLUMN(shard, blocked_ms, U64),
-    COLUMN(shard, saved_unix_ms, I64),
+    COLUMN(shard, saved_unix_ms, I64), COLUMN(shard, waited_ms, U64),
 };
 static const struct column file_columns[] = {
     COLUMN(file, job, TEXT),  COLUMN(file, round, U64), COLUMN(file, rank, U64),
     COLUMN(file, path, TEXT), COLUMN(file, bytes, U64), COLUMN(file, checksum, TEXT),
+};
+
+static const struct column policy_columns[] = {
+    COLUMN(policy, job, TEXT),  COLUMN(policy, generation, U64), COLUMN(policy, keep, TEXT),
+    COLUMN(policy, save, TEXT), COLUMN(policy, trash, TEXT),
+};
+static const struct column pin_columns[] = {
+    COLUMN(pin, job, TEXT),
+    COLUMN(pin, checkpoint, U64),
+    COLUMN(pin, id, TEXT),
+    COLUMN(pin, until_unix_ms, I64),
+};
+static const struct column custom_columns[] = {
+    COLUMN(custom, job, TEXT),
+    COLUMN(custom, round, U64),
+    COLUMN(custom, custom, TEXT),
+};
+static const struct column history_columns[] = {
+    COLUMN(history, job, TEXT),
+    COLUMN(history, run_ms, I64),
+    COLUMN(history, interruptions, U64),
 };
 
 #define EVENT_KEPT "seq = event.seq WHERE body = excluded.body" /* other content: no row changes */
@@ -240,12 +264,22 @@ static const struct table {
     [RECORD_CHECKPOINT] = {"checkpoint", TABLE(checkpoint_columns), "job, round", NULL},
     [RECORD_SHARD] = {"shard", TABLE(shard_columns), "job, round, rank", NULL},
     [RECORD_FILE] = {"shard_file", TABLE(file_columns), "job, round, rank, path", NULL},
+    [RECORD_POLICY] = {"policy", TABLE(policy_columns), "job", NULL},
+    [RECORD_PIN] = {"pin", TABLE(pin_columns), "job, checkpoint, id", NULL},
+    [RECORD_CUSTOM] = {"checkpoint_custom", TABLE(custom_columns), "job, round", NULL},
+    [RECORD_HISTORY] = {"history", TABLE(history_columns), NULL, NULL},
 };
 
 static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1) "
                                  "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 static const char supersede_sql[] = "UPDATE checkpoint SET state = 'superseded' "
                                     "WHERE job = ?1 AND state = 'committed' AND step > ?2";
+static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
+/* Of launches that took steps and are over; one that did not finish was interrupted. */
+#define HISTORY_SQL                                                              \
+    " FROM (SELECT job, sum(max(ended_unix_ms - started_unix_ms, 0)) AS run_ms," \
+    " sum(end_status <> 0) AS interruptions FROM generation"                     \
+    " WHERE job = ?1 AND started_unix_ms > 0 AND ended_unix_ms > 0 GROUP BY job) AS history"
 
 /* --- statements ----------------------------------------------------------------------------- */
 
@@ -302,8 +336,10 @@ enum muster_status store_rows_prepare(struct store *store, struct muster_error *
 
     if (status == MUSTER_OK)
         status = store_prepare(store, supersede_sql, &store->writes[RECORD_SUPERSEDE], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, unpin_sql, &store->writes[RECORD_UNPIN], err);
     for (size_t kind = 0; kind < RECORD_KIND_COUNT && status == MUSTER_OK; kind++) {
-        if (tables[kind].name == NULL)
+        if (tables[kind].name == NULL || tables[kind].key == NULL)
             continue;
         write_sql(&tables[kind], sql);
         status = store_prepare(store, sql, &store->writes[kind], err);
@@ -383,7 +419,9 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
         return result != SQLITE_OK ? result
                                    : sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
     }
-    for (size_t i = 0; i < table->count; i++) {
+    if (row->kind == RECORD_UNPIN)
+        table = &tables[RECORD_PIN]; /* its key is the first columns */
+    for (size_t i = 0; i < table->count && !(row->kind == RECORD_UNPIN && i == 3); i++) {
         result = bind_column(store, statement, (int)i + 1, &table->columns[i], row);
         if (result != SQLITE_OK)
             return result;
@@ -393,7 +431,7 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
 
 static const char *row_name(const struct record *row)
 {
-    return tables[row->kind].name != NULL ? tables[row->kind].name : "broker or supersede";
+    return tables[row->kind].name != NULL ? tables[row->kind].name : "broker, supersede or unpin";
 }
 
 enum muster_status store_row_write(struct store *store, const struct record *row,
@@ -404,7 +442,7 @@ enum muster_status store_row_write(struct store *store, const struct record *row
     int result;
     bool changed;
 
-    if (row->kind <= RECORD_NONE || row->kind >= RECORD_KIND_COUNT)
+    if (row->kind <= RECORD_NONE || row->kind >= RECORD_HISTORY)
         return error_set(err, MUSTER_E_FAULT, "the core wants a row of unknown kind %d written",
                          (int)row->kind);
     statement = store->writes[row->kind];
@@ -527,8 +565,10 @@ static enum muster_status load_rows(struct store *store, enum record_kind kind, 
     int result = SQLITE_DONE;
 
     append_columns(sql, table);
-    append(sql, " FROM ");
-    append(sql, table->name);
+    if (kind != RECORD_HISTORY) { /* which is no table */
+        append(sql, " FROM ");
+        append(sql, table->name);
+    }
     append(sql, rest);
     status = store_prepare(store, sql, &statement, err);
     if (status != MUSTER_OK)
@@ -594,9 +634,12 @@ static const struct {
     {RECORD_PARTICIPANT, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
     {RECORD_SHARD, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
     {RECORD_FILE, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank, path"},
-    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'writing' ORDER BY round"},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state IN ('writing', 'deleting') ORDER BY round"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed'"
                         " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_POLICY, " WHERE job = ?1"},
+    {RECORD_PIN, " WHERE job = ?1 ORDER BY checkpoint, id"},
+    {RECORD_HISTORY, HISTORY_SQL},
 };
 
 static enum muster_status load_job(struct store *store, const char *job, uint64_t generation,

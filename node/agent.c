@@ -292,6 +292,10 @@ static void free_all(struct agent *agent)
         close(agent->wake_fd);
     pthread_cond_destroy(&agent->changed);
     pthread_mutex_destroy(&agent->mutex);
+    free(agent->saving_metrics);
+    free(agent->saving_custom);
+    free(agent->metrics);
+    free(agent->custom);
     free(agent->frame);
     free(agent->broker);
     free(agent);

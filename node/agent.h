@@ -10,6 +10,7 @@
 #ifndef NODE_AGENT_H
 #define NODE_AGENT_H
 
+#include "node/agent_keep.h"
 #include "node/agent_save.h"
 #include "node/core/member.h"
 #include "node/gate.h"

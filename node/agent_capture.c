@@ -15,7 +15,7 @@ static void remember_round(struct agent *agent, const struct member_view *view)
         .generation = view->generation, .round = view->round, .nonce = view->round_nonce};
 }
 
-static struct post *saved_post(const struct behind_result *result)
+static struct post *saved_post(struct agent *agent, const struct behind_result *result)
 {
     const struct save_order *order = result->order;
     const struct shard_files *files = result->files;
@@ -44,6 +44,8 @@ static struct post *saved_post(const struct behind_result *result)
     post->input.epoch = order->epoch;
     post->input.step_in_epoch = order->step_in_epoch;
     post->input.data_position = order->data_position;
+    post->input.waited_ms = order->waited_ms > 0 ? (uint64_t)order->waited_ms : 0;
+    agent_facts_into(agent, post);
     post->input.round = order->round;
     post->input.step = order->step;
     return post;
@@ -63,9 +65,9 @@ static struct post *failed_post(const struct save_order *order, const struct mus
     return post;
 }
 
-static struct post *result_post(const struct behind_result *result)
+static struct post *result_post(struct agent *agent, const struct behind_result *result)
 {
-    return result->status == MUSTER_OK ? saved_post(result)
+    return result->status == MUSTER_OK ? saved_post(agent, result)
                                        : failed_post(result->order, result->why);
 }
 
@@ -94,7 +96,7 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     began_ms = agent_now_mono_ms();
     result.status = save_shard(&agent->options.save, order, &files, &why);
     result.save_ms = result.blocked_ms = agent_now_mono_ms() - began_ms;
-    post = result_post(&result);
+    post = result_post(agent, &result);
     shard_files_clear(&files);
     pthread_mutex_lock(&agent->mutex);
     writing_ended(agent, order);
@@ -116,7 +118,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
                   (long long)result->order->step, result->why->text);
     writing_ended(agent, result->order);
     while (!told && !agent->faulted) { /* lost for want of memory it would time out at the broker */
-        told = post_put(agent, result_post(result), NULL) == MUSTER_OK;
+        told = post_put(agent, result_post(agent, result), NULL) == MUSTER_OK;
         if (!told && agent_wait(agent, &patience, POST_PATIENCE_MS, NULL) != MUSTER_OK)
             break;
     }
@@ -125,7 +127,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
 }
 
 /* One is written at a time: the next save waits for the one before, in its own round's time. */
-static enum muster_status await_behind(struct agent *agent, const struct save_order *order,
+static enum muster_status await_behind(struct agent *agent, struct save_order *order,
                                        struct muster_error *err)
 {
     int64_t began_ms = agent_now_mono_ms(), waited_ms;
@@ -136,6 +138,7 @@ static enum muster_status await_behind(struct agent *agent, const struct save_or
            agent->view.mode == VIEW_CAPTURE && agent->view.round == order->round)
         status = agent_wait(agent, &patience, POST_PATIENCE_MS, err);
     waited_ms = agent_now_mono_ms() - began_ms;
+    order->waited_ms = waited_ms;
     if (waited_ms > LONG_WAIT_MS)
         agent_log(agent, 1,
                   "the save of step %lld waited %lld ms until the one before it was written; save "
@@ -196,6 +199,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
     agent->saving_round = order.round;
+    agent_facts_take(agent);
     remember_round(agent, &agent->view);
     if (agent->behind != NULL && !visit->leaving && !agent->view.termination) {
         if (save_behind(agent, &order, &over))

@@ -129,6 +129,9 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
     case MEMBER_DISCARD_ROUND:
         agent_discard(agent, action->generation, action->round);
         return -1;
+    case MEMBER_DELETE:
+        agent_delete(agent, action);
+        return -1;
     case MEMBER_EXIT_PROCESS:
         /* a thread that knows of its end is on its way */
         agent->exit_wanted = agent->options.member.exit_allowed && !agent->end_told;

@@ -65,8 +65,9 @@ enum muster_status post_put(struct agent *agent, struct post *post, struct muste
 void agent_writer_done(const struct writer_result *result, void *arg)
 {
     struct agent *agent = arg;
-    struct post *post =
-        post_new(result->status == MUSTER_OK ? MEMBER_MANIFEST_WRITTEN : MEMBER_MANIFEST_FAILED);
+    struct post *post = post_new(result->deleted               ? MEMBER_DELETED
+                                 : result->status == MUSTER_OK ? MEMBER_MANIFEST_WRITTEN
+                                                               : MEMBER_MANIFEST_FAILED);
 
     if (post != NULL) {
         post->input.checkpoint = result->checkpoint;

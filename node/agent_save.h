@@ -16,7 +16,8 @@ struct save_order { /* one save */
     int64_t epoch; /* this and the next two: -1 = not known */
     int64_t step_in_epoch;
     int64_t data_position;
-    void *call_arg; /* of the boundary call that saves */
+    int64_t waited_ms; /* for the save before */
+    void *call_arg;    /* of the boundary call that saves */
     /* Of a snapshot, else NULL: what was taken by the user's hook, or the state's copy. */
     void *snapshot;
     const struct muster_state *state;

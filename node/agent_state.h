@@ -56,6 +56,8 @@ struct agent {
 
     /* training thread only */
     int64_t epoch, step_in_epoch, data_position;
+    char *metrics, *custom;               /* of the next save, NULL = none */
+    char *saving_metrics, *saving_custom; /* of the one that is captured */
     bool leaving;
 
     /* agent thread only */
@@ -124,6 +126,13 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
 void agent_end_behind(struct agent *agent);
 void agent_behind_done(const struct behind_result *result,
                        void *arg); /* behind's thread, mutex free */
+
+/* --- agent_keep.c: agent thread, mutex held ------------------------------------------------------ */
+void agent_delete(struct agent *agent, const struct member_action *action);
+/* The next save's facts become those of the save that is captured now; and into its SAVED. One save is in
+ * flight at a time. Training thread; into also behind's. */
+void agent_facts_take(struct agent *agent);
+void agent_facts_into(struct agent *agent, struct post *post);
 
 /* --- agent_post.c: any thread, mutex held -------------------------------------------------------- */
 struct post *post_new(enum member_input_kind kind);

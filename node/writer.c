@@ -1,7 +1,7 @@
 /* writer - see writer.h. */
 #include "node/writer.h"
 
-#include "node/shard/dir.h"
+#include "node/shard/dir_delete.h"
 #include "schema/error.h"
 
 #include <pthread.h>
@@ -11,12 +11,13 @@
 
 struct job {
     struct job *next;
-    bool discard;
+    enum { WRITE_MANIFEST, DISCARD_ROUND, DELETE_CHECKPOINT } what;
     uint64_t generation;
     uint64_t round; /* or checkpoint */
     uint64_t nonce;
+    int64_t step;
     size_t size;
-    char bytes[];
+    char bytes[]; /* a manifest; or path and trash, each with its NUL */
 };
 
 struct writer {
@@ -27,6 +28,7 @@ struct writer {
     bool stop;
     bool working;
     struct job *first, *last;
+    struct job *deletions; /* the newest first: their order does not matter */
     writer_done_fn *done;
     void *arg;
     char *root, *job;
@@ -39,12 +41,44 @@ static void work(struct writer *writer, const struct job *job)
     struct muster_error err = {.status = MUSTER_OK};
     struct writer_result result = {.checkpoint = job->round, .path = path, .text = err.text};
 
-    if (job->discard) { /* what cannot be removed stays: it is only room on the disk */
+    if (job->what == DELETE_CHECKPOINT) {
+        result.deleted = true;
+        result.status = dir_delete_checkpoint(
+            &(struct dir_deletion){.root = writer->root,
+                                   .job = writer->job,
+                                   .generation = job->generation,
+                                   .round = job->round,
+                                   .step = job->step,
+                                   .path = job->bytes,
+                                   .trash = job->bytes + strlen(job->bytes) + 1},
+            &err);
+        path[0] = '\0';
+        writer->done(&result, writer->arg);
+        return;
+    }
+    if (job->what ==
+        DISCARD_ROUND) { /* what cannot be removed stays: it is only room on the disk */
         dir_remove_round(writer->root, writer->job, job->generation, job->round, job->nonce, NULL);
         return;
     }
     result.status = dir_commit_as(writer->root, &writer->names, job->bytes, job->size, path, &err);
     writer->done(&result, writer->arg);
+}
+
+static struct job *take(struct writer *writer)
+{
+    struct job *job = writer->first;
+
+    if (job != NULL) {
+        writer->first = job->next;
+        if (writer->first == NULL)
+            writer->last = NULL;
+        return job;
+    }
+    job = writer->stop ? NULL : writer->deletions;
+    if (job != NULL)
+        writer->deletions = job->next;
+    return job;
 }
 
 static void *run(void *arg)
@@ -53,15 +87,12 @@ static void *run(void *arg)
 
     pthread_mutex_lock(&writer->mutex);
     while (!writer->stop || writer->first != NULL) {
-        struct job *job = writer->first;
+        struct job *job = take(writer);
 
         if (job == NULL) {
             pthread_cond_wait(&writer->changed, &writer->mutex);
             continue;
         }
-        writer->first = job->next;
-        if (writer->first == NULL)
-            writer->last = NULL;
         writer->working = true;
         pthread_mutex_unlock(&writer->mutex);
         work(writer, job);
@@ -122,6 +153,12 @@ void writer_destroy(struct writer **writer)
         free(w->first);
         w->first = next;
     }
+    while (w->deletions != NULL) {
+        struct job *next = w->deletions->next;
+
+        free(w->deletions);
+        w->deletions = next;
+    }
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->mutex);
     free(w->root);
@@ -153,11 +190,16 @@ static enum muster_status push(struct writer *writer, struct job *job, struct mu
                          "no thread could be started to write the manifest; raise the limit of "
                          "processes (ulimit -u)");
     }
-    if (writer->last != NULL)
-        writer->last->next = job;
-    else
-        writer->first = job;
-    writer->last = job;
+    if (job->what == DELETE_CHECKPOINT) {
+        job->next = writer->deletions;
+        writer->deletions = job;
+    } else {
+        if (writer->last != NULL)
+            writer->last->next = job;
+        else
+            writer->first = job;
+        writer->last = job;
+    }
     pthread_cond_signal(&writer->changed);
     pthread_mutex_unlock(&writer->mutex);
     return MUSTER_OK;
@@ -195,10 +237,28 @@ enum muster_status writer_discard(struct writer *writer, uint64_t generation, ui
 
     if (job == NULL)
         return MUSTER_E_NOMEM;
-    job->discard = true;
+    job->what = DISCARD_ROUND;
     job->generation = generation;
     job->round = round;
     job->nonce = nonce;
+    return push(writer, job, err);
+}
+
+enum muster_status writer_delete(struct writer *writer, uint64_t generation, uint64_t round,
+                                 int64_t step, const char *path, const char *trash,
+                                 struct muster_error *err)
+{
+    size_t size = strlen(path) + 1;
+    struct job *job = calloc(1, sizeof *job + size + strlen(trash) + 1);
+
+    if (job == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for a deletion; free some");
+    memcpy(job->bytes, path, size);
+    memcpy(job->bytes + size, trash, strlen(trash) + 1);
+    job->what = DELETE_CHECKPOINT;
+    job->generation = generation;
+    job->round = round;
+    job->step = step;
     return push(writer, job, err);
 }
 

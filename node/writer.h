@@ -1,4 +1,6 @@
-/* writer - the thread that writes manifests and removes aborted rounds, beside the agent's.
+/* writer - the thread that writes manifests, removes aborted rounds and deletes checkpoints, beside the
+ * agent's. Manifests go before deletions, which are dropped when the writer is destroyed: who decided on
+ * them asks again.
  * Owns: its queue and its thread, which starts with the first job: most nodes never need it.
  * Never: a shard's content; the decision to write or remove. All signals are blocked in it. */
 #ifndef NODE_WRITER_H
@@ -15,11 +17,12 @@ struct writer;
 
 struct writer_result {
     uint64_t checkpoint;
-    enum muster_status status; /* of the manifest */
-    const char *path;          /* MUSTER_OK: the checkpoint's directory */
-    const char *text;          /* else: why not */
+    bool deleted; /* of a deletion; else of a manifest */
+    enum muster_status status;
+    const char *path; /* MUSTER_OK: the checkpoint's directory */
+    const char *text; /* else: why not */
 };
-/* Called on the writer's thread with each manifest's outcome; borrows it for the call. */
+/* Called on the writer's thread with the outcome of each manifest and deletion; borrows it for the call. */
 typedef void writer_done_fn(const struct writer_result *result, void *arg);
 
 /* root and job are copied. E_NOMEM. */
@@ -27,7 +30,7 @@ enum muster_status writer_create(const char *root, const char *job, writer_done_
                                  struct writer **ret_writer, struct muster_error *err);
 /* How checkpoints are called from here on; before the first manifest. Copies. */
 void writer_set_names(struct writer *writer, const struct dir_names *names);
-/* Waits until all that was queued is done. NULL-safe. */
+/* Waits until all that was queued is done, but for deletions that have not begun. NULL-safe. */
 void writer_destroy(struct writer **writer);
 
 /* Neither waits. Bytes are copied. E_NOMEM, E_BUSY (no thread to be had). */
@@ -36,6 +39,11 @@ enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, c
 enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
                                   uint64_t nonce, struct muster_error *err);
 
-bool writer_is_busy(struct writer *writer); /* any thread */
+/* Deletes a committed checkpoint, see dir_delete.h. Strings are copied. */
+enum muster_status writer_delete(struct writer *writer, uint64_t generation, uint64_t round,
+                                 int64_t step, const char *path, const char *trash,
+                                 struct muster_error *err);
+
+bool writer_is_busy(struct writer *writer); /* any thread; deletions that wait do not count */
 
 #endif

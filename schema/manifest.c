@@ -2,6 +2,7 @@
 #include "schema/manifest.h"
 
 #include "schema/error.h"
+#include "schema/metrics.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,7 +13,9 @@
 /* What manifest_parse returns: the manifest first, so that its address is this one's. */
 struct parsed {
     struct manifest manifest;
-    json_t *root; /* owns every string */
+    json_t *root; /* owns every string but these */
+    char *metrics;
+    char *custom;
     struct manifest_shard *shards;
     struct wire_file *files;
 };
@@ -231,9 +234,17 @@ static json_t *shard_json(const struct manifest_shard *shard)
     return object;
 }
 
+static bool add_object(json_t *root, const char *key, const char *text)
+{
+    if (text == NULL || *text == '\0')
+        return true;
+    return json_object_set_new(root, key, json_loads(text, JSON_REJECT_DUPLICATES, NULL)) == 0;
+}
+
 static json_t *manifest_json(const struct manifest *m, const struct manifest_shard *shards)
 {
     json_t *list = json_array();
+    json_t *root;
 
     for (size_t i = 0; i < m->shard_count; i++) {
         if (json_array_append_new(list, shard_json(&shards[i])) != 0) {
@@ -241,7 +252,7 @@ static json_t *manifest_json(const struct manifest *m, const struct manifest_sha
             return NULL;
         }
     }
-    return json_pack("{s:i, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
+    root = json_pack("{s:i, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
                      "muster_manifest", MANIFEST_FORMAT, "job", m->job, "generation",
                      (json_int_t)m->generation, "round", (json_int_t)m->round, "step",
                      (json_int_t)m->step, "layout", wire_layout_name(m->layout), "world_size",
@@ -249,6 +260,11 @@ static json_t *manifest_json(const struct manifest *m, const struct manifest_sha
                      (json_int_t)m->step_in_epoch, "data_position", (json_int_t)m->data_position,
                      "total_run_calls", (json_int_t)m->total_run_calls, "created_unix_ms",
                      (json_int_t)m->created_unix_ms, "cause", m->cause, "shards", list);
+    if (!add_object(root, "metrics", m->metrics) || !add_object(root, "custom", m->custom)) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
 }
 
 enum muster_status manifest_render(const struct manifest *manifest, char **ret_text,
@@ -260,6 +276,10 @@ enum muster_status manifest_render(const struct manifest *manifest, char **ret_t
     char *text = NULL;
     const char *problem = problem_of(manifest);
 
+    if (problem == NULL && manifest->metrics != NULL && !metrics_ok(manifest->metrics))
+        problem = "has metrics that are no object of names and numbers";
+    if (problem == NULL && manifest->custom != NULL && !custom_ok(manifest->custom))
+        problem = "has custom metadata that is no object, or too long";
     if (problem != NULL)
         return bad(err, MUSTER_E_ARGUMENT, problem);
     shards = copy_shards(manifest, &files);
@@ -367,6 +387,29 @@ static const char *parse_head(const json_t *root, struct manifest *m)
     return NULL;
 }
 
+/* A missing object is none. */
+static bool parse_object(const json_t *root, const char *key, char **ret_text)
+{
+    const json_t *value = json_object_get(root, key);
+
+    if (value == NULL)
+        return true;
+    if (!json_is_object(value))
+        return false;
+    *ret_text = json_dumps(value, JSON_SORT_KEYS | JSON_COMPACT);
+    return *ret_text != NULL;
+}
+
+static bool parse_facts(const json_t *root, struct parsed *parsed)
+{
+    if (!parse_object(root, "metrics", &parsed->metrics) ||
+        !parse_object(root, "custom", &parsed->custom))
+        return false;
+    parsed->manifest.metrics = parsed->metrics;
+    parsed->manifest.custom = parsed->custom;
+    return true;
+}
+
 /* Fills parsed->shards and files; bounded by what the text can hold, which MANIFEST_BYTES_MAX bounds. */
 static const char *parse_shards(const json_t *list, struct parsed *parsed, bool *ret_nomem)
 {
@@ -419,6 +462,8 @@ static enum muster_status parse_root(const json_t *root, struct parsed *parsed,
         problem = "has no shards";
     if (problem == NULL && json_array_size(list) > WORLD_SIZE_MAX)
         problem = "has too many shards";
+    if (problem == NULL && !parse_facts(root, parsed))
+        problem = "has metrics or custom metadata that are no objects, or found no memory";
     if (problem == NULL)
         problem = parse_shards(list, parsed, &nomem);
     if (problem == NULL)
@@ -466,6 +511,8 @@ void manifest_destroy(struct manifest **manifest)
     if (parsed == NULL)
         return;
     json_decref(parsed->root);
+    free(parsed->metrics);
+    free(parsed->custom);
     free(parsed->shards);
     free(parsed->files);
     free(parsed);

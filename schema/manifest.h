@@ -9,7 +9,10 @@
  *  "total_run_calls": 1200, "created_unix_ms": 1700000000000, "cause": "termination",
  *  "shards": [{"rank": 0, "incarnation": "00112233445566ff",
  *              "files": [{"path": "shard-00000-00112233445566ff.safetensors", "bytes": 4096,
- *                         "checksum": "xxh3-128:…32 digits…"}]}, …]}
+ *                         "checksum": "xxh3-128:…32 digits…"}]}, …],
+ *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}}
+ *
+ * The last two only where the save told them.
  *
  * Paths are relative to the checkpoint's directory. Keys that a reader does not know are ignored;
  * a change that a reader must understand raises the number of "muster_manifest". */
@@ -48,7 +51,9 @@ struct manifest {
     int64_t data_position;
     int64_t total_run_calls;
     int64_t created_unix_ms;
-    const char *cause; /* wire_cause_name() */
+    const char *cause;   /* wire_cause_name() */
+    const char *metrics; /* metrics.h; both as JSON text, NULL or "" = none */
+    const char *custom;
     const struct manifest_shard *shards;
     size_t shard_count;
 };

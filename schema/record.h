@@ -24,6 +24,11 @@ enum record_kind {
     RECORD_SUPERSEDE, /* write only: all committed checkpoints of the job beyond a step */
     RECORD_SHARD,
     RECORD_FILE,
+    RECORD_POLICY,
+    RECORD_PIN,
+    RECORD_UNPIN,   /* write only: that pin is gone */
+    RECORD_CUSTOM,  /* write only: custom metadata of a checkpoint */
+    RECORD_HISTORY, /* read only: of the job's generations that are over */
     RECORD_KIND_COUNT
 };
 
@@ -181,6 +186,33 @@ struct record_checkpoint {
     bool pinned;
     const char *metrics;
     int64_t committed_unix_ms;
+    int64_t
+        blocked_ms; /* how long it stopped training: the longest of its writers, -1 = not known */
+    int64_t waited_ms; /* for the save before, the same way */
+    int64_t total_ms;  /* from the decision to the commit, -1 = not committed */
+};
+struct record_policy {
+    const char *job;
+    uint64_t generation; /* that told them */
+    const char *keep;
+    const char *save;
+    const char *trash;
+};
+struct record_pin {
+    const char *job;
+    uint64_t checkpoint;
+    const char *id;
+    int64_t until_unix_ms; /* 0 = until it is taken back */
+};
+struct record_custom {
+    const char *job;
+    uint64_t round;
+    const char *custom; /* JSON */
+};
+struct record_history {
+    const char *job;
+    int64_t run_ms;         /* that its launches took steps */
+    uint64_t interruptions; /* how many did not finish */
 };
 struct record_supersede {
     const char *job;
@@ -196,6 +228,7 @@ struct record_shard {
     uint64_t save_ms;
     uint64_t blocked_ms;
     int64_t saved_unix_ms;
+    uint64_t waited_ms;
 };
 struct record_file {
     const char *job;
@@ -222,6 +255,10 @@ struct record {
         struct record_supersede supersede;
         struct record_shard shard;
         struct record_file file;
+        struct record_policy policy;
+        struct record_pin pin;
+        struct record_custom custom;
+        struct record_history history;
     } u;
 };
 

@@ -106,6 +106,7 @@ enum wire_checkpoint_state {
     CHECKPOINT_FAILED,
     CHECKPOINT_SUPERSEDED,
     CHECKPOINT_DELETED,
+    CHECKPOINT_DELETING, /* decided, on record, and not done yet */
     CHECKPOINT_STATE_COUNT
 };
 enum wire_event_kind { /* fields that carry something are named; `round` etc. as in wire.def */

@@ -30,7 +30,7 @@ NAMES(wire_notice_kind_name, kind, NOTICE_KIND_COUNT, "none", "preempt", "termin
       "reboot", "time limit", "signal", "user", "freeze", "migrate")
 NAMES(wire_leave_why_name, why, LEAVE_WHY_COUNT, "none", "finished", "preempted", "failed", "error")
 NAMES(wire_checkpoint_state_name, state, CHECKPOINT_STATE_COUNT, "none", "writing", "committed",
-      "failed", "superseded", "deleted")
+      "failed", "superseded", "deleted", "deleting")
 NAMES(wire_event_kind_name, kind, EVENT_KIND_COUNT, "none", "generation opened", "resume",
       "started", "termination", "notice cancelled", "freeze", "decision", "commit", "manifest",
       "abort", "unchanged", "not saved", "peer error", "node lost", "rank restarted", "join failed",

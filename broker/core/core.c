@@ -22,6 +22,7 @@ static void job_free(struct core *core, struct job *job)
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         round_free(&job->rounds[i]);
     registry_forget_beyond(job, INT64_MIN);
+    keep_free(job);
     notices_free(job);
     free(job->peers);
     free(job->trainers);
@@ -236,6 +237,20 @@ static struct answer take_request(struct core *core, struct peer *peer, const st
         return registry_manifest_done(core, peer, &m->u.manifest_done);
     case WIRE_LEAVE:
         return roster_leave(core, peer, &m->u.leave);
+    case WIRE_POLICIES:
+        return keep_policies_take(core, peer, &m->u.policies);
+    case WIRE_SAVE_WISH:
+        return save_policy_wish(core, peer, m->u.save_wish.step);
+    case WIRE_SWEEP:
+        return keep_sweep(core, peer, &m->u.sweep);
+    case WIRE_DELETED:
+        return keep_deleted(core, peer, &m->u.deleted);
+    case WIRE_DROP:
+        return keep_drop(core, peer->job, &m->u.drop);
+    case WIRE_PIN:
+        return pins_take(core, peer->job, &m->u.pin);
+    case WIRE_UNPIN:
+        return pins_unpin(core, peer->job, &m->u.unpin);
     case WIRE_NOOP:
         return (struct answer){MUSTER_OK, "", 0};
     default:
@@ -297,6 +312,12 @@ static void on_tool(struct core *core, const struct input *in)
         answer = gone_take(core, job, &m->u.gone);
     else if (m->type == WIRE_SAVE_NOW)
         answer = round_save_now(core, job, m->u.save_now.id);
+    else if (m->type == WIRE_PIN)
+        answer = pins_take(core, job, &m->u.pin);
+    else if (m->type == WIRE_UNPIN)
+        answer = pins_unpin(core, job, &m->u.unpin);
+    else if (m->type == WIRE_DROP)
+        answer = keep_drop(core, job, &m->u.drop);
     if (job != NULL)
         persist_want(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
@@ -390,6 +411,8 @@ void job_tick(struct core *core, struct job *job)
     roster_tick(core, job);
     round_tick(core, job);
     generation_tick(core, job);
+    keep_tick(core, job);
+    save_policy_tick(core, job);
     grace_step_p95(job);
     if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
         job->progress_boot_ms = core->now;

@@ -90,8 +90,10 @@ void core_destroy(struct core **core);
  * job its newest generation, that generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
  * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
  * or writing (of any generation), the participants (ascending rank) and shard files of these,
- * checkpoints: every one `writing`, and the CORE_CHECKPOINTS_MAX newest committed. */
-#define CORE_CHECKPOINTS_MAX 64
+ * checkpoints: every one `writing` or `deleting`, and the CORE_CHECKPOINTS_MAX newest committed
+ * (ascending or descending), the policies, the pins, the history. Older checkpoints than that are never
+ * deleted. */
+#define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64
 void core_load(struct core *core, const struct record *row);
 

@@ -19,6 +19,7 @@ static void reset(struct core *core, struct job *job)
     job->policy_step = -1;
     job->policy_skipped = false;
     job->policy_pending = -1;
+    job->keep.final = false;
 }
 
 static void set_facts(struct core *core, struct job *job, uint64_t number,
@@ -64,6 +65,7 @@ static void fence_old(struct core *core, struct job *job)
     }
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;
+    save_policy_ended(job);
     persist_generation(core, job);
 }
 
@@ -219,6 +221,7 @@ void generation_end(struct core *core, struct job *job)
     grace_forget(job);
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;
+    save_policy_ended(job);
     job->state_unix_ms = core->now_unix;
     persist_generation(core, job);
     struct wire_event event = event_make(job, EVENT_GENERATION_ENDED);
@@ -254,6 +257,7 @@ void generation_check_started(struct core *core, struct job *job)
     job->state_unix_ms = core->now_unix;
     persist_generation(core, job);
     event_emit(core, job, event_make(job, EVENT_STARTED), 0);
+    save_policy_launched(core, job);
 }
 
 /* "1, 3 to 7 and 12" would be nicer; a bounded list is what fits into a line. */

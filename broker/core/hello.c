@@ -24,14 +24,6 @@ static bool asked_to_repair(const struct peer *peer)
            peer->rank == 0;
 }
 
-static const char *checkpoint_path(const struct job *job, uint64_t round)
-{
-    for (size_t i = 0; i < job->checkpoints_count; i++)
-        if (job->checkpoints[i].row.round == round)
-            return job->checkpoints[i].path;
-    return "";
-}
-
 static void snapshot_round(struct core *core, struct job *job, const struct peer *peer,
                            struct wire_snapshot *s)
 {
@@ -64,6 +56,7 @@ void hello_snapshot(struct core *core, struct peer *peer)
     struct wire_msg *out = send_to(core, peer->route, job->name, WIRE_SNAPSHOT);
     struct wire_snapshot *s = &out->u.snapshot;
     const struct checkpoint *newest = registry_newest(job);
+    const struct checkpoint *resume = registry_resume_of(job, peer);
     struct outcome named = round_outcome(job, peer->named_round);
     int64_t deadline = notice_deadline(job);
 
@@ -72,10 +65,10 @@ void hello_snapshot(struct core *core, struct peer *peer)
         .seq = job->seq,
         .generation = gen->generation,
         .generation_state = gen->state,
-        .resume_checkpoint = gen->resume_checkpoint,
-        .resume_step = gen->resume_step,
+        .resume_checkpoint = resume ? resume->row.round : gen->resume_checkpoint,
+        .resume_step = resume ? resume->row.step : gen->resume_step,
         .resume_ready = gen->resume_ready,
-        .resume_path = out_text(core, checkpoint_path(job, gen->resume_checkpoint)),
+        .resume_path = out_text(core, resume ? resume->path : ""),
         .resume_repair = asked_to_repair(peer),
         .round_step = -1,
         .newest_checkpoint = newest ? newest->row.round : 0,

@@ -33,6 +33,14 @@ char *out_text(struct core *core, const char *text)
     return copy;
 }
 
+char *out_long(struct core *core, const char *text)
+{
+    char *copy = arena_strdup(&core->out->arena, text);
+
+    MUST(copy != NULL);
+    return copy;
+}
+
 char *out_printf(struct core *core, const char *format, ...)
 {
     char text[1024];
@@ -248,7 +256,7 @@ void persist_checkpoint(struct core *core, const struct record_checkpoint *row)
     record->u.checkpoint = *row;
     record->u.checkpoint.job = out_text(core, row->job);
     record->u.checkpoint.path = out_text(core, row->path);
-    record->u.checkpoint.metrics = out_text(core, row->metrics);
+    record->u.checkpoint.metrics = out_long(core, row->metrics);
 }
 
 struct wire_event event_make(const struct job *job, enum wire_event_kind kind)

@@ -215,13 +215,20 @@ static void load_checkpoint(struct core *core, const struct record_checkpoint *r
         registry_add(job, row);
         return;
     }
+    if (row->state == CHECKPOINT_DELETING) {
+        keep_load(core, &(struct record){.kind = RECORD_CHECKPOINT, .u.checkpoint = *row});
+        return;
+    }
     struct round *round = round_find(job, row->round);
     if (round == NULL)
         return;
     round->checkpoint = *row;
     round->checkpoint.job = job->name;
     round->checkpoint.path = "";
-    round->checkpoint.metrics = "";
+    free(round->metrics);
+    round->metrics = strdup(row->metrics);
+    MUST(round->metrics != NULL);
+    round->checkpoint.metrics = round->metrics;
 }
 
 static void load_file(struct core *core, const struct record_file *row)
@@ -267,6 +274,15 @@ void core_load(struct core *core, const struct record *row)
         break;
     case RECORD_FILE:
         load_file(core, &row->u.file);
+        break;
+    case RECORD_POLICY:
+        keep_load(core, row);
+        break;
+    case RECORD_PIN:
+        pins_load(core, &row->u.pin);
+        break;
+    case RECORD_HISTORY:
+        save_policy_load(core, &row->u.history);
         break;
     default:
         break;

@@ -25,6 +25,17 @@ static void point_to_own(struct job *job, struct checkpoint *checkpoint)
     checkpoint->row.metrics = checkpoint->metrics;
 }
 
+static void make_room(struct job *job)
+{
+    if (job->checkpoints_count < job->checkpoints_capacity)
+        return;
+    size_t capacity = job->checkpoints_capacity ? job->checkpoints_capacity * 2 : 16;
+    struct checkpoint *checkpoints = realloc(job->checkpoints, capacity * sizeof *checkpoints);
+    MUST(checkpoints != NULL);
+    job->checkpoints = checkpoints;
+    job->checkpoints_capacity = capacity;
+}
+
 void registry_add(struct job *job, const struct record_checkpoint *row)
 {
     size_t at = job->checkpoints_count;
@@ -39,6 +50,7 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
         drop(job, 0);
         at--;
     }
+    make_room(job);
     memmove(&job->checkpoints[at + 1], &job->checkpoints[at],
             (job->checkpoints_count - at) * sizeof job->checkpoints[0]);
     job->checkpoints_count++;
@@ -56,9 +68,24 @@ void registry_forget_beyond(struct job *job, int64_t step)
         drop(job, job->checkpoints_count - 1);
     if (step == INT64_MIN && job->checkpoints_count > 0)
         drop(job, 0);
+    if (job->checkpoints_count > 0)
+        return;
+    free(job->checkpoints);
+    job->checkpoints = NULL;
+    job->checkpoints_capacity = 0;
 }
 
-static struct checkpoint *find(struct job *job, uint64_t round)
+void registry_drop(struct job *job, uint64_t round)
+{
+    for (size_t i = 0; i < job->checkpoints_count; i++) {
+        if (job->checkpoints[i].row.round != round)
+            continue;
+        drop(job, i);
+        return;
+    }
+}
+
+struct checkpoint *registry_find(struct job *job, uint64_t round)
 {
     for (size_t i = 0; i < job->checkpoints_count; i++)
         if (job->checkpoints[i].row.round == round)
@@ -66,12 +93,25 @@ static struct checkpoint *find(struct job *job, uint64_t round)
     return NULL;
 }
 
+const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
+{
+    const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
+
+    if (chosen == NULL && job->gen.resume_checkpoint > 0 && !role_is_trainer(peer->role) &&
+        job->gen.state == GENERATION_RUNNING)
+        for (size_t i = 0; i < job->checkpoints_count; i++)
+            if (job->checkpoints[i].path[0] != '\0')
+                chosen = &job->checkpoints[i];
+    peer->told_resume = chosen != NULL ? chosen->row.round : 0;
+    return chosen;
+}
+
 /* The choice is in place (manifest and final name): every rank may restore it. After this nobody
  * renames it. */
 void registry_announce_resume(struct core *core, struct job *job)
 {
     struct generation *gen = &job->gen;
-    const struct checkpoint *chosen = find(job, gen->resume_checkpoint);
+    const struct checkpoint *chosen = registry_find(job, gen->resume_checkpoint);
     struct wire_event event = event_make(job, EVENT_RESUME);
 
     gen->resume_ready = true;
@@ -114,6 +154,8 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
         return ok; /* an older one was announced meanwhile: it will restore that */
     bool wrong = m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step;
+    if (!role_is_trainer(peer->role) && m->checkpoint > 0 && m->checkpoint == peer->told_resume)
+        wrong = false; /* the launch's choice was deleted meanwhile: it was told another */
     if (wrong && !role_is_trainer(peer->role))
         return bystander_restore_failed(core, peer, m->step,
                                         "it restored another checkpoint than the job's");
@@ -123,13 +165,14 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     peer->begun = peer->done = m->step;
     persist_peer(core, peer);
     generation_check_started(core, job);
+    keep_consider(core, job); /* it may be the last that held on to what it restored */
     return ok;
 }
 
 /* The whole generation goes back to the next older one; nothing newer is ever taken again. */
 static bool fall_back(struct core *core, struct job *job, uint64_t from)
 {
-    const struct checkpoint *failed = find(job, from);
+    const struct checkpoint *failed = registry_find(job, from);
     const struct checkpoint *older = NULL;
     int64_t step = failed ? failed->row.step : job->gen.resume_step;
 
@@ -182,7 +225,7 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
                                      (unsigned long long)peer->rank, m->text));
         return ok;
     }
-    const struct checkpoint *chosen = find(job, job->gen.resume_checkpoint);
+    const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
     if (chosen->path[0] != '\0')
         registry_announce_resume(core, job);
     else if (job->trainers[0] != NULL)
@@ -195,7 +238,7 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
 {
     static const struct answer ok = {MUSTER_OK, "", 0};
     struct job *job = peer->job;
-    struct checkpoint *checkpoint = find(job, m->checkpoint);
+    struct checkpoint *checkpoint = registry_find(job, m->checkpoint);
 
     if (checkpoint == NULL || checkpoint->path[0] != '\0' || m->path[0] == '\0')
         return ok; /* superseded meanwhile, or told twice */
@@ -213,5 +256,6 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     if ((job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING) &&
         !job->gen.resume_ready && job->gen.resume_checkpoint == m->checkpoint)
         registry_announce_resume(core, job);
+    keep_consider(core, job);
     return ok;
 }

@@ -51,6 +51,7 @@ struct participant *round_part(struct round *round, const struct peer *peer)
 void round_free(struct round *round)
 {
     free(round->parts);
+    free(round->metrics);
     memset(round, 0, sizeof *round);
 }
 

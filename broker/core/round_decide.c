@@ -72,7 +72,10 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
                                                    .epoch = -1,
                                                    .step_in_epoch = -1,
                                                    .data_position = -1,
-                                                   .metrics = ""};
+                                                   .metrics = "",
+                                                   .blocked_ms = -1,
+                                                   .total_ms = -1};
+    save_policy_decided(core, job);
     persist_round(core, job, round);
     persist_checkpoint(core, &round->checkpoint);
     for (size_t i = 0; i < round->count; i++)

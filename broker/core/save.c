@@ -4,6 +4,7 @@
  * decided incarnations of this round at this S. Both halves are tested here and nowhere else: round,
  * step and incarnation of each SAVED in accept(), the count of shards in try_commit(). */
 #include "broker/core/state.h"
+#include "schema/metrics.h"
 
 #include <stdio.h>
 
@@ -158,9 +159,11 @@ static void commit(struct core *core, struct job *job, struct round *round)
     round->margin_ms = round->deadline_boot_ms > 0 ? round->deadline_boot_ms - core->now : -1;
     round->checkpoint.state = CHECKPOINT_COMMITTED;
     round->checkpoint.committed_unix_ms = core->now_unix;
+    round->checkpoint.total_ms = core->now_unix - round->decided_unix_ms;
     persist_round(core, job, round);
     persist_checkpoint(core, &round->checkpoint);
     registry_add(job, &round->checkpoint);
+    keep_consider(core, job);
     grace_save_measured(job, round);
     event.round = round->round;
     event.cause = round->cause;
@@ -271,6 +274,17 @@ struct answer save_files(struct core *core, struct peer *peer, const struct wire
     return taken;
 }
 
+/* Of the lowest writer. What is no JSON was checked by its sender: it is left out, the save counts. */
+static void take_metrics(struct round *round, const struct wire_saved *m)
+{
+    if (m->metrics[0] == '\0' || !metrics_ok(m->metrics))
+        return;
+    free(round->metrics);
+    round->metrics = strdup(m->metrics);
+    MUST(round->metrics != NULL);
+    round->checkpoint.metrics = round->metrics;
+}
+
 static void take_shard(struct core *core, struct peer *peer, struct round *round,
                        struct participant *part, const struct wire_saved *m)
 {
@@ -295,8 +309,13 @@ static void take_shard(struct core *core, struct peer *peer, struct round *round
                                                    .bytes = m->bytes,
                                                    .save_ms = m->save_ms,
                                                    .blocked_ms = m->blocked_ms,
-                                                   .saved_unix_ms = core->now_unix};
+                                                   .saved_unix_ms = core->now_unix,
+                                                   .waited_ms = m->waited_ms};
     round->checkpoint.bytes += m->bytes;
+    if ((int64_t)m->blocked_ms > round->checkpoint.blocked_ms)
+        round->checkpoint.blocked_ms = (int64_t)m->blocked_ms;
+    if ((int64_t)m->waited_ms > round->checkpoint.waited_ms)
+        round->checkpoint.waited_ms = (int64_t)m->waited_ms;
     bool lowest = true;
     for (size_t i = 0; i < round->count; i++)
         lowest &= !(round->parts[i].writer && round->parts[i].rank < part->rank);
@@ -304,8 +323,15 @@ static void take_shard(struct core *core, struct peer *peer, struct round *round
         round->checkpoint.epoch = m->epoch;
         round->checkpoint.step_in_epoch = m->step_in_epoch;
         round->checkpoint.data_position = m->data_position;
+        take_metrics(round, m);
     }
     persist_checkpoint(core, &round->checkpoint);
+    if (lowest && m->custom[0] != '\0' && custom_ok(m->custom)) {
+        action = action_add(core, ACTION_PERSIST);
+        action->record.kind = RECORD_CUSTOM;
+        action->record.u.custom =
+            (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
+    }
     persist_participant(core, job, round, part);
 }
 

@@ -76,6 +76,8 @@ void start_take(struct core *core)
             job->trainers[job->gen.error_rank] != NULL)
             job->trainers[job->gen.error_rank]->failed = true;
         restart_rounds(core, job);
+        keep_start(core, job);
+        save_policy_start(core, job);
         bool takes_notices =
             job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
         if (!takes_notices)

@@ -8,6 +8,7 @@
  *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
  *   bystander.c  ps and evaluators, for whom nobody waits
  *   plan.c      when to freeze, from numbers    grace.c     the same for this job and its notices
+ *   keep.c, pins.c, save_policy.c   the job's policies, see keep.h    import.c  checkpoints found on disk
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
  * bounded by CORE_JOBS_MAX, CORE_NODES_MAX and WORLD_SIZE_MAX. */
@@ -15,6 +16,7 @@
 #define BROKER_CORE_STATE_H
 
 #include "broker/core/core.h"
+#include "broker/core/keep_state.h"
 #include "schema/error.h"
 #include "schema/plan.h"
 
@@ -65,6 +67,7 @@ struct peer { /* one incarnation of the newest generation */
     uint64_t step_p95_ms;
     uint64_t applied_seq;
     uint64_t named_round; /* the round that its last HELLO spoke of */
+    uint64_t told_resume; /* a bystander: what it was told to restore */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
     int64_t advanced_boot_ms; /* when begun last changed */
@@ -158,7 +161,8 @@ struct round {
     int64_t way_until_boot_ms;
     struct participant *parts; /* by rank, ascending */
     size_t count;
-    struct record_checkpoint checkpoint; /* strings: job's, "" */
+    struct record_checkpoint checkpoint; /* strings: job's, "", metrics */
+    char *metrics;                       /* as its lowest writer told, NULL = none */
 };
 
 struct checkpoint {               /* a committed one, not superseded */
@@ -219,8 +223,9 @@ struct job {
     struct peer **trainers; /* [world_size]: the live holder of each rank, or NULL */
     struct notice *notices; /* of this generation */
     struct round rounds[ROUNDS_ACTIVE_MAX];
-    struct checkpoint checkpoints[CORE_CHECKPOINTS_MAX]; /* ascending step */
-    size_t checkpoints_count;
+    struct checkpoint *checkpoints; /* ascending step */
+    size_t checkpoints_count, checkpoints_capacity;
+    struct keep_state keep;
     struct outcome outcomes[OUTCOMES_MAX]; /* ring */
     size_t outcomes_next;
     struct want want;     /* the save that is to be opened */
@@ -264,6 +269,8 @@ struct core {
 /* journal.c */
 struct action *action_add(struct core *core, enum action_kind kind);
 char *out_text(struct core *core, const char *text);
+char *out_long(struct core *core,
+               const char *text); /* longer than TEXT_MAX, and known to be UTF-8 */
 char *out_printf(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void persist_broker(struct core *core);
 void persist_job(struct core *core, struct job *job);
@@ -338,8 +345,37 @@ size_t generation_live_count(const struct job *job);
 void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
 
+/* keep.c, pins.c, save_policy.c */
+void keep_free(struct job *job);
+void keep_load(struct core *core,
+               const struct record *row); /* POLICY, CHECKPOINT that is deleting */
+void keep_start(struct core *core, struct job *job);
+void keep_tick(struct core *core, struct job *job);
+void keep_consider(struct core *core, struct job *job); /* something was committed or let go */
+struct answer keep_policies_take(struct core *core, struct peer *peer,
+                                 const struct wire_policies *m);
+struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire_sweep *m);
+struct answer keep_drop(struct core *core, struct job *job, const struct wire_drop *m);
+struct answer keep_deleted(struct core *core, struct peer *peer, const struct wire_deleted *m);
+struct answer pins_take(struct core *core, struct job *job, const struct wire_pin *m);
+struct answer pins_unpin(struct core *core, struct job *job, const struct wire_unpin *m);
+void pins_load(struct core *core, const struct record_pin *row);
+void save_policy_tick(struct core *core, struct job *job);
+void save_policy_decided(struct core *core,
+                         struct job *job); /* a save begins, whatever its cause */
+void save_policy_launched(struct core *core, struct job *job); /* all have restored */
+void save_policy_start(struct core *core, struct job *job);
+void save_policy_ended(struct job *job); /* the generation is over: it is history now */
+void save_policy_load(struct core *core, const struct record_history *row);
+struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step);
+
 /* registry.c */
 const struct checkpoint *registry_newest(const struct job *job);
+struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
+void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
+/* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
+ * deleted, the newest. */
+const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
 void registry_forget_beyond(struct job *job, int64_t step);
 void registry_announce_resume(struct core *core, struct job *job);

@@ -41,6 +41,7 @@ struct member_action *member_add(struct member *m, enum member_action_kind kind)
     memset(action, 0, sizeof *action);
     action->kind = kind;
     action->text = "";
+    action->trash = "";
     return action;
 }
 
@@ -326,6 +327,12 @@ static void dispatch(struct member *m, const struct member_input *in)
     case MEMBER_MANIFEST_WRITTEN:
     case MEMBER_MANIFEST_FAILED:
         manifest_done(m, in, in->kind == MEMBER_MANIFEST_WRITTEN);
+        break;
+    case MEMBER_ASK:
+        ask_put(m, in);
+        break;
+    case MEMBER_DELETED:
+        delete_done(m, in);
         break;
     case MEMBER_CLOSE:
         on_close(m, in);

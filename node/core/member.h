@@ -67,7 +67,9 @@ enum member_input_kind {
     MEMBER_RESTORE_FAILED,   /* checkpoint, step, text */
     MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
     MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
-    MEMBER_CLOSE,            /* close() or the exit policy: why, code. A boundary: begun == done */
+    MEMBER_ASK,      /* ask: a request of the program's, one at a time; answered in the view */
+    MEMBER_DELETED,  /* checkpoint, code = status, text: what became of MEMBER_DELETE */
+    MEMBER_CLOSE,    /* close() or the exit policy: why, code. A boundary: begun == done */
     MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from behind */
 };
 
@@ -93,6 +95,10 @@ struct member_input {
     uint64_t bytes;
     uint64_t save_ms;
     uint64_t blocked_ms;
+    uint64_t waited_ms;  /* SAVED: for the save before */
+    const char *metrics; /* SAVED: JSON, NULL = none; so custom */
+    const char *custom;
+    const struct wire_msg *ask; /* ASK: type and body; borrowed for the call */
     int64_t epoch;
     int64_t step_in_epoch;
     int64_t data_position;
@@ -146,6 +152,10 @@ struct member_view {
     bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
     bool termination_seen; /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
+    uint64_t asks_answered; /* MEMBER_ASK: how many; of the last one the next three */
+    unsigned ask_code;
+    uint64_t ask_value;
+    char ask_text[256]; /* code MUSTER_E_HELLO: it was taken, its answer is lost; ask again */
 };
 
 enum member_action_kind {
@@ -157,6 +167,8 @@ enum member_action_kind {
     MEMBER_WRITE_MANIFEST, /* generation, round (= checkpoint), step, bytes: write, rename; off this thread */
     MEMBER_DISCARD_ROUND, /* generation, round: the round was aborted by a journaled event; remove own
                               shards (after a save still running has ended); off this thread */
+    MEMBER_DELETE, /* round (= checkpoint), generation, step, text = path or "", trash: remove that checkpoint's
+                      directory, then feed MEMBER_DELETED; off this thread */
     MEMBER_EXIT_PROCESS, /* policy EXIT only: the step does not return; end the process from this
                               thread. restart: with the restart code, else as a failure (1) */
     MEMBER_LOG,          /* level, text */
@@ -172,7 +184,8 @@ struct member_action {
     const uint8_t *bytes; /* lives in the actions' arena */
     size_t bytes_count;
     const char *text;
-    int level; /* as muster_log_fn */
+    const char *trash; /* DELETE: a folder to move it to, "" = none */
+    int level;         /* as muster_log_fn */
     bool restart;
 };
 

@@ -72,6 +72,7 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
                        m->pending[ack->request - m->pending[0]->message.up.request]->message.type),
                    muster_status_name((enum muster_status)ack->code), ack->text[0] ? ": " : "",
                    ack->text);
+    ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     requests_pop(m, ack->request);
     if (policy)
@@ -338,6 +339,9 @@ void link_frame(struct member *m, const struct wire_msg *message)
             m->view.termination_seen = true;
             m->view_changed = true;
         }
+        break;
+    case WIRE_DELETE:
+        delete_take(m, &message->u.delete);
         break;
     case WIRE_MANIFEST_CHUNK:
         manifest_chunk(m, &message->u.manifest_chunk);

@@ -72,6 +72,7 @@ void requests_renumber(struct member *m, uint64_t last_request)
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
 
     requests_pop(m, last_request);
+    ask_lost(m);
     if (first <= last_request || first - last_request == 1)
         return;
     uint64_t shift = first - last_request - 1;
@@ -81,4 +82,5 @@ void requests_renumber(struct member *m, uint64_t last_request)
     m->report_request -= m->report_request >= shift ? shift : m->report_request;
     m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
     m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
+    m->ask_request -= m->ask_request >= shift ? shift : m->ask_request;
 }

@@ -73,7 +73,10 @@ void round_saved(struct member *m, const struct member_input *in)
                             .blocked_ms = in->blocked_ms > INT32_MAX ? INT32_MAX : in->blocked_ms,
                             .epoch = in->epoch,
                             .step_in_epoch = in->step_in_epoch,
-                            .data_position = in->data_position};
+                            .data_position = in->data_position,
+                            .waited_ms = in->waited_ms > INT32_MAX ? INT32_MAX : in->waited_ms,
+                            .metrics = in->metrics,
+                            .custom = in->custom};
     request_put(m, &message);
     save_told(m, in, true);
 }

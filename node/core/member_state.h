@@ -7,6 +7,7 @@
  *   member_outcome.c what became of the rounds in which it captured
  *   member_save.c    what this node's own save came to
  *   member_round.c   this node's part in a round
+ *   member_keep.c    what the program asks the broker for, and what the broker has deleted here
  *   member_manifest.c  the manifests that it writes
  *   member_error.c   errors of others, a step that does not return
  *   member_leave.c   when a node that closes may leave */
@@ -26,6 +27,7 @@
 #define PENDING_NOTICE_MAX \
     48 /* beyond: notices wait. The rest is for a round, its shard's FILES above all */
 #define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
+#define DELETES_MAX 16 /* at once; the broker repeats the others */
 #define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
 #define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
 uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
@@ -104,6 +106,10 @@ struct member {
     uint64_t next_request;
     int64_t resend_at;
     int64_t resend_every;
+
+    uint64_t ask_request;          /* of the program's question, 0 = none is open */
+    uint64_t deletes[DELETES_MAX]; /* under way */
+    size_t deletes_count;
 
     struct own_notice notices[NOTICES_NODE_MAX];
     char sources[SOURCES_BYTES_MAX + 1]; /* what they stand at, for heartbeats */
@@ -185,6 +191,13 @@ void view_open_or_end(struct member *m); /* nothing concerns this node any more:
 void member_end(struct member *m, enum muster_status status, bool restart, int rank, int code,
                 int64_t step, const char *text);
 void close_gate(struct member *m, enum gate_use use);
+
+/* member_keep.c */
+void ask_put(struct member *m, const struct member_input *in);
+void ask_answered(struct member *m, const struct wire_ack *ack);
+void ask_lost(struct member *m); /* requests were taken whose answers nobody heard */
+void delete_take(struct member *m, const struct wire_delete *told);
+void delete_done(struct member *m, const struct member_input *in);
 
 /* member_link.c */
 void link_frame(struct member *m, const struct wire_msg *message);

@@ -2,6 +2,7 @@
  * its posts. What the training thread does is sim_thread.c. */
 #include "tests/sim/sim_world.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,9 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
         return -1;
     case MEMBER_DISCARD_ROUND:
         fs_discard(sim, proc, action->generation, action->round);
+        return -1;
+    case MEMBER_DELETE: /* no world tells policies (unit.core_keep): then this is the broker's invention */
+        sim_broken(sim, "I11", "checkpoint %" PRIu64 " is to be deleted", action->round);
         return -1;
     case MEMBER_EXIT_PROCESS:
         sim_after(sim, 0, exit_by_agent, proc)->number = action->restart;

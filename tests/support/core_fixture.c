@@ -39,6 +39,11 @@ static const char *job_of(const struct record *row)
         return row->u.checkpoint.job;
     case RECORD_FILE:
         return row->u.file.job;
+    case RECORD_POLICY:
+        return row->u.policy.job;
+    case RECORD_PIN:
+    case RECORD_UNPIN:
+        return row->u.pin.job;
     default:
         return "";
     }
@@ -69,6 +74,8 @@ static bool same_key(const struct record *a, const struct record *b)
     case RECORD_FILE:
         return a->u.file.round == b->u.file.round && a->u.file.rank == b->u.file.rank &&
                strcmp(a->u.file.path, b->u.file.path) == 0;
+    case RECORD_PIN:
+        return a->u.pin.checkpoint == b->u.pin.checkpoint && strcmp(a->u.pin.id, b->u.pin.id) == 0;
     default:
         return true; /* broker, job */
     }
@@ -84,10 +91,24 @@ static void supersede(struct core_fixture *f, const struct record_supersede *ord
     }
 }
 
+static void unpin(struct core_fixture *f, const struct record *row)
+{
+    struct record pin = *row;
+
+    pin.kind = RECORD_PIN;
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (same_key(&f->rows[i], &pin))
+            f->rows[i].kind = RECORD_NONE;
+}
+
 static void write_row(struct core_fixture *f, const struct record *row)
 {
-    if (row->kind == RECORD_EVENT || row->kind == RECORD_SHARD)
+    if (row->kind == RECORD_EVENT || row->kind == RECORD_SHARD || row->kind == RECORD_CUSTOM)
         return;
+    if (row->kind == RECORD_UNPIN) {
+        unpin(f, row);
+        return;
+    }
     if (row->kind == RECORD_SUPERSEDE) {
         supersede(f, &row->u.supersede);
         return;
@@ -134,6 +155,7 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
         return round_is_active(f, row->u.file.job, row->u.file.round);
     case RECORD_CHECKPOINT:
         return row->u.checkpoint.state == CHECKPOINT_WRITING ||
+               row->u.checkpoint.state == CHECKPOINT_DELETING ||
                row->u.checkpoint.state == CHECKPOINT_COMMITTED;
     default:
         return true;
@@ -206,6 +228,8 @@ static void start(struct core_fixture *f)
     load(f, RECORD_PARTICIPANT, true);
     load(f, RECORD_FILE, true);
     load(f, RECORD_CHECKPOINT, true);
+    load(f, RECORD_POLICY, true);
+    load(f, RECORD_PIN, true);
     actions_clear(&f->out);
     step(f, &input);
 }
@@ -475,8 +499,15 @@ void core_saved(struct core_fixture *f, int n, uint64_t round, int64_t at, size_
 {
     struct wire_msg message = core_msg(f, n, WIRE_SAVED);
 
-    message.u.saved = (struct wire_saved){
-        .round = round, .step = at, .files_count = files, .bytes = 30, .save_ms = 40, .epoch = 2};
+    message.u.saved = (struct wire_saved){.round = round,
+                                          .step = at,
+                                          .files_count = files,
+                                          .bytes = 30,
+                                          .save_ms = 40,
+                                          .epoch = 2,
+                                          .blocked_ms = f->blocked_ms,
+                                          .metrics = f->metrics ? f->metrics : "",
+                                          .custom = f->custom ? f->custom : ""};
     core_say(f, n, message);
 }
 
@@ -581,4 +612,12 @@ void core_commit_at(struct core_fixture *f, int64_t at)
 struct job *core_job(struct core_fixture *f)
 {
     return job_find(f->core, f->job);
+}
+
+const struct record_checkpoint *core_checkpoint(const struct core_fixture *f, uint64_t round)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_CHECKPOINT && f->rows[i].u.checkpoint.round == round)
+            return &f->rows[i].u.checkpoint;
+    return NULL;
 }

@@ -39,6 +39,9 @@ struct core_fixture {
     uint64_t world_size;
     enum wire_layout layout;
     bool fallback;
+    const char *metrics; /* of the next SAVED, NULL = none; custom the same */
+    const char *custom;
+    uint64_t blocked_ms; /* of the next SAVED */
     int64_t now;
     uint64_t starts;
     struct core_node nodes[CORE_NODES];
@@ -106,6 +109,8 @@ const char *core_events(struct core_fixture *f);  /* the published events only, 
 const char *core_answers(struct core_fixture *f); /* what was sent to nodes only */
 const struct wire_msg *core_sent(const struct core_fixture *f, uint64_t route, enum wire_type type);
 const struct wire_event *core_event(const struct core_fixture *f, enum wire_event_kind kind);
+/* Ended checkpoints: how the rows stand. */
+const struct record_checkpoint *core_checkpoint(const struct core_fixture *f, uint64_t round);
 const struct record *core_row(const struct core_fixture *f, enum record_kind kind);
 
 struct job *core_job(struct core_fixture *f);

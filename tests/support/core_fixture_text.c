@@ -107,6 +107,17 @@ static void put_row(struct line *line, const struct record *row)
     case RECORD_FILE:
         put(line, "+file %s", row->u.file.path);
         break;
+    case RECORD_POLICY:
+        put(line, "+policy '%s' '%s'", row->u.policy.keep, row->u.policy.save);
+        break;
+    case RECORD_PIN:
+    case RECORD_UNPIN:
+        put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
+            (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
+        break;
+    case RECORD_CUSTOM:
+        put(line, "+custom %s", row->u.custom.custom);
+        break;
     default:
         fail();
     }
@@ -130,6 +141,9 @@ static void put_sent(struct line *line, const struct action *action)
     case WIRE_REFUSED:
         put(line, "refused %s%s", muster_status_name((enum muster_status)message->u.refused.code),
             message->u.refused.retry ? " retry" : "");
+        break;
+    case WIRE_DELETE:
+        put(line, "delete %llu", (unsigned long long)message->u.delete.checkpoint);
         break;
     case WIRE_WELCOME:
         put(line, "welcome g%llu", (unsigned long long)message->u.welcome.generation);

@@ -513,6 +513,10 @@ static void put_action(struct line *line, const struct member_fixture *f,
     case MEMBER_DISCARD_ROUND:
         put(line, "discard r%llu", (unsigned long long)action->round);
         break;
+    case MEMBER_DELETE:
+        put(line, "delete %llu S%lld %s", (unsigned long long)action->round,
+            (long long)action->step, action->text);
+        break;
     case MEMBER_EXIT_PROCESS:
         put(line, "exit%s", action->restart ? " restart" : "");
         break;

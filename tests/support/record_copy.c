@@ -67,6 +67,24 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
         KEEP(file.path);
         KEEP(file.checksum);
         break;
+    case RECORD_POLICY:
+        KEEP(policy.job);
+        KEEP(policy.keep);
+        KEEP(policy.save);
+        KEEP(policy.trash);
+        break;
+    case RECORD_PIN:
+    case RECORD_UNPIN:
+        KEEP(pin.job);
+        KEEP(pin.id);
+        break;
+    case RECORD_CUSTOM:
+        KEEP(custom.job);
+        KEEP(custom.custom);
+        break;
+    case RECORD_HISTORY:
+        KEEP(history.job);
+        break;
     default:
         break; /* has no string */
     }

@@ -147,7 +147,10 @@ const struct record samples[] = {
                       .data_position = 804,
                       .pinned = true,
                       .metrics = "{}",
-                      .committed_unix_ms = 805}},
+                      .committed_unix_ms = 805,
+                      .blocked_ms = 806,
+                      .waited_ms = 807,
+                      .total_ms = 808}},
     {.kind = RECORD_SHARD,
      .u.shard = {.job = SAMPLE_JOB,
                  .round = SAMPLE_ROUND,
@@ -157,7 +160,8 @@ const struct record samples[] = {
                  .bytes = 901,
                  .save_ms = 902,
                  .blocked_ms = 903,
-                 .saved_unix_ms = 904}},
+                 .saved_unix_ms = 904,
+                 .waited_ms = 905}},
     {.kind = RECORD_FILE,
      .u.file = {.job = SAMPLE_JOB,
                 .round = SAMPLE_ROUND,
@@ -186,6 +190,16 @@ const struct record samples[] = {
                           .text = "text",
                           .path = "path",
                           .members = {.items = members, .count = 2}}}},
+    {.kind = RECORD_POLICY,
+     .u.policy = {.job = SAMPLE_JOB,
+                  .generation = SAMPLE_GENERATION,
+                  .keep = "latest 2; steps 1 2",
+                  .save = "young-daly",
+                  .trash = "old"}},
+    {.kind = RECORD_PIN,
+     .u.pin = {.job = SAMPLE_JOB, .checkpoint = 1101, .id = "reader-1", .until_unix_ms = 1102}},
+    {.kind = RECORD_CUSTOM,
+     .u.custom = {.job = SAMPLE_JOB, .round = SAMPLE_ROUND, .custom = "{\"who\": \"me\"}"}},
     {.kind = RECORD_SUPERSEDE, .u.supersede = {.job = SAMPLE_JOB, .beyond_step = 801}},
 };
 const size_t samples_count = sizeof samples / sizeof *samples;
@@ -366,6 +380,9 @@ static void assert_checkpoint_same(const struct record *a, const struct record *
     NUMBER(checkpoint, pinned);
     TEXT(checkpoint, metrics);
     NUMBER(checkpoint, committed_unix_ms);
+    NUMBER(checkpoint, blocked_ms);
+    NUMBER(checkpoint, waited_ms);
+    NUMBER(checkpoint, total_ms);
 }
 
 static void assert_shard_same(const struct record *a, const struct record *b)
@@ -379,6 +396,7 @@ static void assert_shard_same(const struct record *a, const struct record *b)
     NUMBER(shard, save_ms);
     NUMBER(shard, blocked_ms);
     NUMBER(shard, saved_unix_ms);
+    NUMBER(shard, waited_ms);
 }
 
 static void assert_file_same(const struct record *a, const struct record *b)
@@ -427,6 +445,19 @@ void assert_record_same(const struct record *a, const struct record *b)
         return;
     case RECORD_FILE:
         assert_file_same(a, b);
+        return;
+    case RECORD_POLICY:
+        TEXT(policy, job);
+        NUMBER(policy, generation);
+        TEXT(policy, keep);
+        TEXT(policy, save);
+        TEXT(policy, trash);
+        return;
+    case RECORD_PIN:
+        TEXT(pin, job);
+        NUMBER(pin, checkpoint);
+        TEXT(pin, id);
+        NUMBER(pin, until_unix_ms);
         return;
     default:
         fail_msg("rows of kind %d are not compared here", (int)a->kind);

@@ -29,15 +29,20 @@ static void compare_with_sample(void *arg, const struct record *row)
 
     loaded->seen[row->kind]++;
     loaded->order[loaded->count++] = row->kind;
+    if (row->kind == RECORD_HISTORY) { /* of the one generation, which did not finish */
+        assert_int_equal(row->u.history.run_ms, 1);
+        assert_int_equal(row->u.history.interruptions, 1);
+        return;
+    }
     assert_record_same(row, sample_of(row->kind));
 }
 
 static void every_kind_comes_back_as_it_was_written(void **state)
 {
-    static const enum record_kind order[] = {RECORD_BROKER, RECORD_JOB,         RECORD_GENERATION,
-                                             RECORD_NODE,   RECORD_PROGRESS,    RECORD_NOTICE,
-                                             RECORD_ROUND,  RECORD_PARTICIPANT, RECORD_SHARD,
-                                             RECORD_FILE,   RECORD_CHECKPOINT};
+    static const enum record_kind order[] = {
+        RECORD_BROKER,     RECORD_JOB,    RECORD_GENERATION,  RECORD_NODE,   RECORD_PROGRESS,
+        RECORD_NOTICE,     RECORD_ROUND,  RECORD_PARTICIPANT, RECORD_SHARD,  RECORD_FILE,
+        RECORD_CHECKPOINT, RECORD_POLICY, RECORD_PIN,         RECORD_HISTORY};
     struct fixture *f = *state;
 
     fixture_write_samples(f);

@@ -32,7 +32,7 @@ static void every_number_has_a_word_and_no_other(void **state)
         {wire_phase_name, PHASE_COUNT, "joining", "ended"},
         {wire_notice_kind_name, NOTICE_KIND_COUNT, "preempt", "migrate"},
         {wire_leave_why_name, LEAVE_WHY_COUNT, "finished", "error"},
-        {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT, "writing", "deleted"},
+        {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT, "writing", "deleting"},
         {wire_event_kind_name, EVENT_KIND_COUNT, "generation opened", "bystander"},
     };
 

@@ -1,0 +1,324 @@
+/* keep - which checkpoints go, and the chief's hand that removes them; see keep.h.
+ * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted, but for the
+ * newest when the chief said that the job is done with it. */
+#include "broker/core/keep.h"
+
+#include "schema/keep.h"
+
+#include <stdio.h>
+
+static const struct answer ok = {MUSTER_OK, "", 0};
+
+const struct job_policies *keep_policies_of(const struct job *job)
+{
+    const struct job_policies *policies = job->keep.policies;
+
+    return policies != NULL && policies->generation == job->gen.generation ? policies : NULL;
+}
+
+static void policies_free(struct job *job)
+{
+    struct job_policies *policies = job->keep.policies;
+
+    if (policies == NULL)
+        return;
+    free(policies->keep_text);
+    free(policies->save_text);
+    free(policies);
+    job->keep.policies = NULL;
+}
+
+static void deletion_drop(struct job *job, size_t index)
+{
+    struct keep_state *keep = &job->keep;
+
+    free(keep->deletions[index].path);
+    free(keep->deletions[index].metrics);
+    memmove(&keep->deletions[index], &keep->deletions[index + 1],
+            (keep->deletions_count - index - 1) * sizeof keep->deletions[0]);
+    keep->deletions_count--;
+}
+
+void keep_free(struct job *job)
+{
+    policies_free(job);
+    while (job->keep.deletions_count > 0)
+        deletion_drop(job, job->keep.deletions_count - 1);
+    free(job->keep.deletions);
+    free(job->keep.pins);
+    memset(&job->keep, 0, sizeof job->keep);
+}
+
+/* --- policies --------------------------------------------------------------------------------- */
+
+static void policies_set(struct job *job, uint64_t generation, const char *keep_text,
+                         const char *save_text, const char *trash)
+{
+    struct job_policies *policies = calloc(1, sizeof *policies);
+
+    MUST(policies != NULL);
+    policies->generation = generation;
+    policies->keep_text = strdup(keep_text);
+    policies->save_text = strdup(save_text);
+    MUST(policies->keep_text != NULL && policies->save_text != NULL);
+    snprintf(policies->trash, sizeof policies->trash, "%s", trash);
+    /* A database of ours holds none that do not parse; of one that does, nothing is deleted. */
+    if (keep_policies_parse(keep_text, &policies->keep, NULL) != MUSTER_OK)
+        policies->keep.count = 0;
+    if (save_policies_parse(save_text, &policies->save, NULL) != MUSTER_OK)
+        policies->save.count = 0;
+    policies_free(job);
+    job->keep.policies = policies;
+}
+
+static void persist_policies(struct core *core, const struct job *job)
+{
+    const struct job_policies *policies = job->keep.policies;
+    struct action *action = action_add(core, ACTION_PERSIST);
+
+    action->record.kind = RECORD_POLICY;
+    action->record.u.policy = (struct record_policy){.job = out_text(core, job->name),
+                                                     .generation = policies->generation,
+                                                     .keep = out_long(core, policies->keep_text),
+                                                     .save = out_long(core, policies->save_text),
+                                                     .trash = out_text(core, policies->trash)};
+}
+
+struct answer keep_policies_take(struct core *core, struct peer *peer,
+                                 const struct wire_policies *m)
+{
+    struct job *job = peer->job;
+    struct keep_policies keep;
+    struct save_policies save;
+    struct muster_error err;
+
+    if (!role_is_trainer(peer->role) || peer->rank != 0)
+        return (struct answer){MUSTER_E_ARGUMENT, "the chief tells the job's policies, nobody else",
+                               0};
+    if (keep_policies_parse(m->keep, &keep, &err) != MUSTER_OK ||
+        save_policies_parse(m->save, &save, &err) != MUSTER_OK)
+        return (struct answer){MUSTER_E_ARGUMENT, out_text(core, err.text), 0};
+    if (m->trash[0] != '\0' && !policy_trash_ok(m->trash))
+        return (struct answer){MUSTER_E_ARGUMENT,
+                               "the trash folder is to be one name that begins with a letter", 0};
+    policies_set(job, job->gen.generation, m->keep, m->save, m->trash);
+    persist_policies(core, job);
+    keep_consider(core, job);
+    job_timer(job, core->now); /* a save may be due by the new ones */
+    return ok;
+}
+
+/* --- what goes -------------------------------------------------------------------------------- */
+
+/* A process that has not restored yet reads what it was told to, or may be told to. */
+static bool is_being_restored(const struct job *job, uint64_t checkpoint)
+{
+    if (job->gen.state == GENERATION_JOINING)
+        return true; /* with fallback any of them may be next */
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i]->state == NODE_JOINED &&
+            (checkpoint == job->gen.resume_checkpoint || checkpoint == job->peers[i]->told_resume))
+            return true;
+    return false;
+}
+
+/* NULL: it may be deleted; else why not. */
+static const char *held_by(const struct job *job, const struct checkpoint *checkpoint,
+                           bool newest_too)
+{
+    if (pins_hold(job, checkpoint->row.round))
+        return "it is pinned";
+    if (is_being_restored(job, checkpoint->row.round))
+        return "it is being restored";
+    if (!newest_too && checkpoint == registry_newest(job))
+        return "it is the newest";
+    if (checkpoint->path[0] == '\0' && checkpoint->row.generation == job->gen.generation)
+        return "its manifest is being written";
+    return NULL;
+}
+
+static struct deletion *deletion_add(struct job *job, const struct record_checkpoint *row)
+{
+    struct keep_state *keep = &job->keep;
+
+    if (keep->deletions_count == keep->deletions_capacity) {
+        size_t capacity = keep->deletions_capacity ? keep->deletions_capacity * 2 : 8;
+        struct deletion *deletions = realloc(keep->deletions, capacity * sizeof *deletions);
+        MUST(deletions != NULL);
+        keep->deletions = deletions;
+        keep->deletions_capacity = capacity;
+    }
+    struct deletion *deletion = &keep->deletions[keep->deletions_count++];
+    *deletion = (struct deletion){.checkpoint = row->round,
+                                  .generation = row->generation,
+                                  .step = row->step,
+                                  .path = strdup(row->path),
+                                  .metrics = strdup(row->metrics),
+                                  .row = *row};
+    MUST(deletion->path != NULL && deletion->metrics != NULL);
+    deletion->row.job = job->name;
+    deletion->row.path = deletion->path;
+    deletion->row.metrics = deletion->metrics;
+    return deletion;
+}
+
+static void decide(struct core *core, struct job *job, const struct checkpoint *checkpoint)
+{
+    struct deletion *deletion = deletion_add(job, &checkpoint->row);
+
+    deletion->row.state = CHECKPOINT_DELETING;
+    persist_checkpoint(core, &deletion->row);
+    deletion->send_boot_ms = core->now;
+    registry_drop(job, deletion->checkpoint);
+    job_timer(job, core->now);
+}
+
+void keep_consider(struct core *core, struct job *job)
+{
+    const struct job_policies *policies = keep_policies_of(job);
+    size_t count = job->checkpoints_count;
+
+    if (policies == NULL || policies->keep.count == 0 || job->gen.state != GENERATION_RUNNING ||
+        count == 0)
+        return;
+    struct keep_item *items = calloc(count, sizeof *items);
+    bool *wanted = calloc(count, sizeof *wanted);
+    if (items != NULL && wanted != NULL) {
+        for (size_t i = 0; i < count; i++)
+            items[i] = (struct keep_item){job->checkpoints[i].row.step,
+                                          job->checkpoints[i].row.committed_unix_ms,
+                                          job->checkpoints[i].metrics};
+        if (keep_choose(&policies->keep, items, count, wanted))
+            for (size_t i = count; i-- > 0;) /* from the end: a decision moves what is behind it */
+                if (!wanted[i] && held_by(job, &job->checkpoints[i], job->keep.final) == NULL)
+                    decide(core, job, &job->checkpoints[i]);
+    }
+    free(items); /* without memory nothing goes now: the next commit asks again */
+    free(wanted);
+}
+
+struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire_sweep *m)
+{
+    struct job *job = peer->job;
+
+    if (!role_is_trainer(peer->role))
+        return (struct answer){MUSTER_E_ARGUMENT, "only ranks may say that saving is over", 0};
+    if (m->final)
+        job->keep.final = true;
+    keep_consider(core, job);
+    return (struct answer){MUSTER_OK, "", job->keep.deletions_count};
+}
+
+struct answer keep_drop(struct core *core, struct job *job, const struct wire_drop *m)
+{
+    struct checkpoint *checkpoint = registry_find(job, m->checkpoint);
+
+    for (size_t i = 0; i < job->keep.deletions_count; i++)
+        if (job->keep.deletions[i].checkpoint == m->checkpoint)
+            return ok; /* it goes already */
+    if (checkpoint == NULL)
+        return (struct answer){MUSTER_E_NOT_FOUND,
+                               out_printf(core, "job '%s' has no committed checkpoint %llu",
+                                          job->name, (unsigned long long)m->checkpoint),
+                               0};
+    const char *why = held_by(job, checkpoint, m->newest);
+    if (why != NULL)
+        return (struct answer){MUSTER_E_BUSY,
+                               out_printf(core, "checkpoint %llu (step %lld) stays: %s",
+                                          (unsigned long long)m->checkpoint,
+                                          (long long)checkpoint->row.step, why),
+                               0};
+    decide(core, job, checkpoint);
+    return ok;
+}
+
+/* --- the chief's hand ------------------------------------------------------------------------- */
+
+static struct peer *hand_of(const struct job *job)
+{
+    for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL && job->trainers[rank]->mapped &&
+            job->trainers[rank]->state == NODE_RESTORED)
+            return job->trainers[rank];
+    return NULL;
+}
+
+static void send_delete(struct core *core, struct job *job, const struct peer *hand,
+                        struct deletion *deletion)
+{
+    const struct job_policies *policies = keep_policies_of(job);
+    struct wire_msg *message = send_to(core, hand->route, job->name, WIRE_DELETE);
+
+    message->u.delete =
+        (struct wire_delete){.checkpoint = deletion->checkpoint,
+                             .round_generation = deletion->generation,
+                             .step = deletion->step,
+                             .path = out_text(core, deletion->path),
+                             .trash = out_text(core, policies != NULL ? policies->trash : "")};
+    deletion->send_boot_ms = core->now + DELETE_REPEAT_MS;
+}
+
+void keep_tick(struct core *core, struct job *job)
+{
+    struct peer *hand = job->keep.deletions_count > 0 ? hand_of(job) : NULL;
+
+    pins_tick(core, job);
+    for (size_t i = 0; hand != NULL && i < job->keep.deletions_count && i < DELETES_IN_FLIGHT_MAX;
+         i++) {
+        struct deletion *deletion = &job->keep.deletions[i];
+        if (core->now >= deletion->send_boot_ms)
+            send_delete(core, job, hand, deletion);
+        job_timer(job, deletion->send_boot_ms);
+    }
+}
+
+struct answer keep_deleted(struct core *core, struct peer *peer, const struct wire_deleted *m)
+{
+    struct job *job = peer->job;
+
+    for (size_t i = 0; i < job->keep.deletions_count; i++) {
+        struct deletion *deletion = &job->keep.deletions[i];
+        if (deletion->checkpoint != m->checkpoint)
+            continue;
+        if (m->code != MUSTER_OK) { /* the others are not to wait behind it */
+            struct deletion last = *deletion;
+            memmove(deletion, deletion + 1, (job->keep.deletions_count - i - 1) * sizeof *deletion);
+            last.send_boot_ms = core->now + DELETE_AGAIN_MS;
+            job->keep.deletions[job->keep.deletions_count - 1] = last;
+            /* the copy's strings did not move */
+            break;
+        }
+        deletion->row.state = CHECKPOINT_DELETED;
+        persist_checkpoint(core, &deletion->row);
+        pins_forget(core, job, m->checkpoint);
+        deletion_drop(job, i);
+        break;
+    }
+    job_timer(job, core->now); /* the next may go */
+    return ok;
+}
+
+/* --- start ------------------------------------------------------------------------------------ */
+
+void keep_load(struct core *core, const struct record *row)
+{
+    struct job *job;
+
+    if (row->kind == RECORD_POLICY) {
+        const struct record_policy *policy = &row->u.policy;
+        job = job_find(core, policy->job);
+        if (job != NULL)
+            policies_set(job, policy->generation, policy->keep, policy->save, policy->trash);
+    } else if (row->kind == RECORD_CHECKPOINT) {
+        job = job_find(core, row->u.checkpoint.job);
+        if (job != NULL)
+            deletion_add(job, &row->u.checkpoint);
+    }
+}
+
+void keep_start(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->keep.deletions_count; i++)
+        job->keep.deletions[i].send_boot_ms = core->now;
+    pins_start(core, job);
+}

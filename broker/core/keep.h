@@ -1,0 +1,24 @@
+/* keep - what a job's policies mean in the broker's core: what goes, who holds on to it, when a save is due.
+ *
+ *   keep.c         from the policies' wish to the deletion, which the chief carries out
+ *   pins.c         leases on checkpoints
+ *   save_policy.c  rounds that the broker opens by time, cost and history
+ *
+ * A deletion: decided (row: deleting) -> DELETE to the lowest live rank, repeated -> DELETED (row: deleted). Its
+ * decision is never taken back, so either side may be restarted in between. */
+#ifndef BROKER_CORE_KEEP_H
+#define BROKER_CORE_KEEP_H
+
+#include "broker/core/state.h"
+
+/* The policies of this launch; NULL: it has told none. */
+const struct job_policies *keep_policies_of(const struct job *job);
+/* Daly's interval for saves of that cost in a job interrupted so often, and how often this one is. */
+int64_t save_policy_daly_ms(int64_t cost_ms, int64_t between_ms);
+int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms);
+bool pins_hold(const struct job *job, uint64_t checkpoint);
+void pins_forget(struct core *core, struct job *job, uint64_t checkpoint); /* it is deleted */
+void pins_tick(struct core *core, struct job *job);
+void pins_start(struct core *core, struct job *job);
+
+#endif

@@ -1,0 +1,52 @@
+/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c, pins.c and
+ * save_policy.c alone; see keep.h. */
+#ifndef BROKER_CORE_KEEP_STATE_H
+#define BROKER_CORE_KEEP_STATE_H
+
+#include "schema/policies.h"
+#include "schema/record.h"
+
+struct
+    job_policies { /* of the launch that told them; another launch has none until it tells its own */
+    uint64_t generation;
+    char *keep_text;
+    char *save_text;
+    char trash[FILE_PATH_MAX + 1];
+    struct keep_policies keep;
+    struct save_policies save;
+};
+
+struct pin {
+    uint64_t checkpoint;
+    char id[NOTICE_ID_MAX + 1];
+    int64_t until_unix_ms; /* as stored, 0 = until UNPIN */
+    int64_t until_boot_ms; /* 0 = until UNPIN; BOOT_UNKNOWN between load and start */
+};
+
+#define DELETES_IN_FLIGHT_MAX 8
+
+struct deletion {
+    uint64_t checkpoint;
+    uint64_t generation;
+    int64_t step;
+    char *path;
+    struct record_checkpoint row; /* strings: job's, path, metrics */
+    char *metrics;
+    int64_t send_boot_ms; /* not before */
+};
+
+struct keep_state {
+    struct job_policies *policies; /* NULL: none were ever told */
+    bool final;                    /* of this launch: the newest is not protected */
+    struct deletion *deletions;
+    size_t deletions_count, deletions_capacity;
+    struct pin *pins;
+    size_t pins_count, pins_capacity;
+    /* save_policy.c */
+    int64_t saved_boot_ms;  /* when the last save began */
+    int64_t retry_boot_ms;  /* no round by a policy before */
+    int64_t run_ms;         /* of the launches that are over ... */
+    uint64_t interruptions; /* ... and how many of them did not finish */
+};
+
+#endif

@@ -1,0 +1,205 @@
+/* save_policy - rounds that the broker opens by time, cost and history: what no rank can compute alike.
+ * Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
+ *
+ * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first step.
+ * cost = how long a save stops training, the mean of the newest SAVES_MEASURED commits. While it is not
+ * known, the first step that is heard of is saved, so that it becomes known.
+ *   overhead x     cost / interval = x
+ *   Young, Daly    with M = mean time between interruptions, C = cost:
+ *                  sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) between saves, M if C >= 2M
+ * M = (time that all launches ran + a day) / (interruptions + 1): a job of which nothing is known is taken
+ * to be interrupted once a day, and what it lives through weighs that out. */
+#include "broker/core/keep.h"
+
+#include <math.h>
+
+#define SAVES_MEASURED 8
+
+static const struct answer none_opened = {MUSTER_OK, "", 0};
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+/* -1 = not known. */
+static int64_t cost_ms(const struct job *job)
+{
+    int64_t sum = 0, count = 0;
+
+    for (size_t i = job->checkpoints_count; i-- > 0 && count < SAVES_MEASURED;) {
+        int64_t blocked = job->checkpoints[i].row.blocked_ms;
+        if (blocked < 0)
+            continue;
+        sum += blocked;
+        count++;
+    }
+    return count > 0 ? sum / count : -1;
+}
+
+int64_t save_policy_daly_ms(int64_t cost, int64_t between)
+{
+    double c = (double)cost, m = (double)between;
+
+    if (c >= 2 * m)
+        return between;
+    double part = c / (2 * m);
+    return (int64_t)(sqrt(2 * c * m) * (1 + sqrt(part) / 3 + part / 9));
+}
+
+int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)
+{
+    int64_t run = job->keep.run_ms;
+
+    if (job->gen.state == GENERATION_RUNNING && job->gen.started_unix_ms > 0 &&
+        now_unix_ms > job->gen.started_unix_ms)
+        run += now_unix_ms - job->gen.started_unix_ms;
+    return (run + INTERRUPTION_PRIOR_MS) / ((int64_t)job->keep.interruptions + 1);
+}
+
+static bool is_writing(const struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            return true;
+    return false;
+}
+
+/* Boot ms; INT64_MAX: not before something else happens. */
+static int64_t due_at(const struct core *core, const struct job *job, const struct save_rule *rule)
+{
+    int64_t cost = cost_ms(job);
+    int64_t last = job->keep.saved_boot_ms;
+    int64_t number = rule->number < LEFT_MAX_MS ? rule->number : LEFT_MAX_MS;
+
+    switch (rule->kind) {
+    case SAVE_RULE_PERIOD_MS:
+        return last + number;
+    case SAVE_RULE_CONTINUOUS_MS:
+        return is_writing(job) ? INT64_MAX : last + number;
+    case SAVE_RULE_OVERHEAD_PPM:
+        return cost < 0 ? core->now : last + cost * 1000000 / number;
+    case SAVE_RULE_YOUNG_DALY:
+        return cost < 0
+                   ? core->now
+                   : last + cost +
+                         save_policy_daly_ms(cost, save_policy_between_ms(job, core->now_unix));
+    default:
+        return INT64_MAX;
+    }
+}
+
+/* Is there a step that no checkpoint has? As far as heartbeats tell. */
+static bool has_advanced(const struct job *job)
+{
+    const struct checkpoint *newest = registry_newest(job);
+    int64_t saved = job->gen.resume_step;
+
+    if (newest != NULL && newest->row.step > saved)
+        saved = newest->row.step;
+    for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL && job->trainers[rank]->begun > saved)
+            return true;
+    return false;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static struct answer open_one(struct core *core, struct job *job)
+{
+    uint64_t before = job->round;
+
+    job->keep.retry_boot_ms = core->now + SAVE_POLICY_RETRY_MS;
+    round_want(core, job, CAUSE_PERIOD);
+    if (job->want.cause ==
+        CAUSE_PERIOD) /* it could not begin: it is asked for again, not promised */
+        job->want = (struct want){CAUSE_NONE, 0, false};
+    return job->round > before ? (struct answer){MUSTER_OK, "", job->round} : none_opened;
+}
+
+static bool may_save(const struct core *core, struct job *job)
+{
+    return job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_NONE &&
+           round_open_one(job) == NULL && core->now >= job->keep.retry_boot_ms;
+}
+
+void save_policy_tick(struct core *core, struct job *job)
+{
+    const struct job_policies *policies = keep_policies_of(job);
+    int64_t due = INT64_MAX;
+
+    if (policies == NULL || policies->save.count == 0 || job->gen.state != GENERATION_RUNNING)
+        return;
+    for (size_t i = 0; i < policies->save.count; i++) {
+        int64_t at = due_at(core, job, &policies->save.rules[i]);
+        if (at < due)
+            due = at;
+    }
+    if (due == INT64_MAX)
+        return;
+    if (due > core->now) {
+        job_timer(job, due);
+        return;
+    }
+    if (may_save(core, job) && has_advanced(job))
+        open_one(core, job);
+    job_timer(job, core->now + SAVE_POLICY_RETRY_MS);
+}
+
+struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step)
+{
+    struct job *job = peer->job;
+    struct round *open = round_open_one(job);
+
+    if (!role_is_trainer(peer->role) || !step_ok(step))
+        return (struct answer){MUSTER_E_ARGUMENT, "only a rank may wish for a save, at its step",
+                               0};
+    if (open != NULL) /* its outcome is the answer */
+        return (struct answer){MUSTER_OK, "", open->round};
+    if (!may_save(core, job))
+        return none_opened;
+    return open_one(core, job);
+}
+
+/* --- what happens ----------------------------------------------------------------------------- */
+
+void save_policy_decided(struct core *core, struct job *job)
+{
+    job->keep.saved_boot_ms = core->now;
+}
+
+void save_policy_launched(struct core *core, struct job *job)
+{
+    job->keep.saved_boot_ms = core->now;
+    job->keep.retry_boot_ms = 0;
+    job_timer(job, core->now);
+}
+
+/* The last save began when it was committed at the latest; that much is in the rows. */
+void save_policy_start(struct core *core, struct job *job)
+{
+    const struct checkpoint *newest = registry_newest(job);
+    int64_t last = job->gen.started_unix_ms;
+
+    if (newest != NULL && newest->row.committed_unix_ms > last)
+        last = newest->row.committed_unix_ms;
+    int64_t age = core->now_unix - last;
+    job->keep.saved_boot_ms = core->now - (age < 0 ? 0 : age > LEFT_MAX_MS ? LEFT_MAX_MS : age);
+    job->keep.retry_boot_ms = 0;
+}
+
+void save_policy_ended(struct job *job)
+{
+    if (job->gen.started_unix_ms <= 0)
+        return;
+    if (job->gen.ended_unix_ms > job->gen.started_unix_ms)
+        job->keep.run_ms += job->gen.ended_unix_ms - job->gen.started_unix_ms;
+    job->keep.interruptions += job->gen.end_status != MUSTER_OK;
+}
+
+void save_policy_load(struct core *core, const struct record_history *row)
+{
+    struct job *job = job_find(core, row->job);
+
+    if (job == NULL || row->run_ms < 0)
+        return;
+    job->keep.run_ms = row->run_ms;
+    job->keep.interruptions = row->interruptions;
+}
