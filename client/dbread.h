@@ -20,6 +20,7 @@ struct question { /* a query with its arguments; all borrowed */
     const char *text_arg;
     int64_t number_arg;
     int64_t after; /* rows that are there already */
+    bool keyed; /* rows above number_arg in the order of their first column: pages go on by that */
 };
 
 /* Appends one page of rows. *ret_more: ask again with a greater `after`. */

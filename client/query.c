@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct muster_client {
     struct dbread *db; /* one of these two */
@@ -88,7 +89,11 @@ static enum muster_status run(muster_client_t *client, struct question question,
         return error_set(err, MUSTER_E_NOMEM, "no memory for the answer to query %s",
                          question.query);
     while (status == MUSTER_OK && more) {
-        question.after = (int64_t)muster_rows_count(rows);
+        size_t count = muster_rows_count(rows);
+        question.after = question.keyed ? 0 : (int64_t)count;
+        if (question.keyed &&
+            count > 0) /* the first column is the key: no row is skipped over again */
+            question.number_arg = muster_rows_integer(rows, count - 1, 0);
         if (client->db != NULL)
             status = dbread_page(client->db, &question, rows, &more, err);
         else
@@ -122,12 +127,22 @@ QUESTION(rounds)
 QUESTION(round)
 QUESTION(attempts)
 QUESTION(participants)
-QUESTION(checkpoints)
 QUESTION(checkpoint)
 QUESTION(shards)
 QUESTION(files)
 QUESTION(incidents)
 QUESTION(generations)
+
+/* There may be tens of thousands. */
+enum muster_status muster_client_checkpoints(muster_client_t *client, const char *job,
+                                             int64_t after_checkpoint, muster_rows_t **ret_rows,
+                                             struct muster_error *ret_error)
+{
+    struct question question = {
+        .query = "checkpoints", .job = job, .number_arg = after_checkpoint, .keyed = true};
+
+    return run(client, question, ret_rows, ret_error);
+}
 
 enum muster_status muster_client_latest(muster_client_t *client, const char *job,
                                         muster_rows_t **ret_rows, struct muster_error *ret_error)
@@ -237,4 +252,96 @@ enum muster_status muster_client_gone(muster_client_t *client, const char *job, 
     if (status == MUSTER_OK && ret_lived != NULL)
         *ret_lived = value != 0;
     return status;
+}
+
+/* --- checkpoints that are held, found, awaited ---------------------------------------------------- */
+
+enum muster_status muster_client_pin(muster_client_t *client, const char *job, int64_t checkpoint,
+                                     const char *id, int64_t lease_ms, int64_t *ret_checkpoint,
+                                     struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_PIN, .up.job = job};
+
+    if (checkpoint < 0 || lease_ms < 0)
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "a pin needs a checkpoint (0: the newest) and a lease that are not negative");
+    msg.u.pin =
+        (struct wire_pin){.checkpoint = (uint64_t)checkpoint, .id = id, .lease_ms = lease_ms};
+    return order(client, &msg, id, ret_checkpoint, ret_error);
+}
+
+enum muster_status muster_client_unpin(muster_client_t *client, const char *job, int64_t checkpoint,
+                                       const char *id, struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_UNPIN, .up.job = job};
+
+    if (checkpoint < 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "there is no negative checkpoint");
+    msg.u.unpin = (struct wire_unpin){.checkpoint = (uint64_t)checkpoint, .id = id};
+    return order(client, &msg, id, NULL, ret_error);
+}
+
+enum muster_status muster_client_import(muster_client_t *client, const char *job, const char *path,
+                                        const char *manifest, size_t size, bool *ret_new,
+                                        struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_IMPORT, .up.job = job};
+    enum muster_status status = MUSTER_OK;
+    int64_t value = 0;
+
+    if (path == NULL || path[0] != '/' || strlen(path) > PATH_BYTES_MAX || size == 0 ||
+        size > MANIFEST_BYTES_MAX)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "an import needs an absolute path of at most %d bytes and a manifest",
+                         PATH_BYTES_MAX);
+    for (size_t at = 0; at < size && status == MUSTER_OK; at += MANIFEST_CHUNK_MAX) {
+        size_t left = size - at;
+        msg.u.import.path = path;
+        msg.u.import.offset = at;
+        msg.u.import.total = size;
+        msg.u.import.bytes.data = (const uint8_t *)manifest + at;
+        msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
+        status = order(client, &msg, path, &value, ret_error);
+    }
+    if (status == MUSTER_OK && ret_new != NULL)
+        *ret_new = value != 0;
+    return status;
+}
+
+#define WAIT_EVERY_MS 200
+
+static int64_t now_mono_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+enum muster_status muster_client_wait_checkpoint(muster_client_t *client, const char *job,
+                                                 int64_t after_checkpoint, int64_t timeout_ms,
+                                                 muster_rows_t **ret_rows,
+                                                 struct muster_error *ret_error)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
+    int64_t began_ms = now_mono_ms();
+    muster_rows_t *rows = NULL;
+
+    for (;;) {
+        enum muster_status status = muster_client_latest(client, job, &rows, ret_error);
+        if (status != MUSTER_OK)
+            return status;
+        if (muster_rows_count(rows) > 0 &&
+            muster_rows_checkpoints(rows)[0].checkpoint > after_checkpoint) {
+            *ret_rows = rows;
+            return MUSTER_OK;
+        }
+        muster_rows_destroy(&rows);
+        if (now_mono_ms() - began_ms >= timeout_ms)
+            return error_set(ret_error, MUSTER_E_TIMEOUT,
+                             "job %s has committed no checkpoint after number %lld in %lld ms", job,
+                             (long long)after_checkpoint, (long long)timeout_ms);
+        nanosleep(&pause, NULL);
+    }
 }

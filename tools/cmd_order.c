@@ -25,8 +25,7 @@ static struct order_id new_id(const char *what)
     return id;
 }
 
-/* Only a broker takes orders. */
-static int check_broker(struct tool *tool)
+int tool_check_broker(struct tool *tool)
 {
     if (!muster_client_is_database(tool->client))
         return TOOL_DONE;
@@ -113,7 +112,7 @@ int cmd_notify(struct tool *tool)
     if (code == TOOL_DONE && tool->values[OPTION_GRACE] != NULL)
         code = tool_seconds_ms(tool->values[OPTION_GRACE], "--grace", &grace_ms);
     if (code == TOOL_DONE)
-        code = check_broker(tool);
+        code = tool_check_broker(tool);
     if (code == TOOL_DONE)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)
@@ -206,7 +205,7 @@ int cmd_save(struct tool *tool)
     enum muster_status status;
     json_t *document;
     char sentence[512];
-    int code = check_broker(tool);
+    int code = tool_check_broker(tool);
 
     if (code == TOOL_DONE)
         code = tool_find_job(tool);

@@ -332,15 +332,46 @@ static struct shown position(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
+static struct shown rate(const struct muster_checkpoint_row *checkpoint)
+{
+    struct shown shown = {"-"};
+
+    if (checkpoint->bytes_per_s >= 0)
+        snprintf(shown.text, sizeof shown.text, "%.20s/s",
+                 render_bytes(checkpoint->bytes_per_s).text);
+    return shown;
+}
+
+/* The user's JSON inside ours is shown as such, not as a text. */
+static int print_json_checkpoints(struct tool *tool, muster_rows_t *rows)
+{
+    static const char *const keys[] = {"metrics", "custom"};
+    json_t *checkpoints = render_rows(rows), *checkpoint;
+    size_t index;
+
+    muster_rows_destroy(&rows);
+    json_array_foreach(checkpoints, index, checkpoint)
+    {
+        for (size_t i = 0; i < 2; i++) {
+            const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
+            json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;
+
+            if (object != NULL)
+                json_object_set_new(checkpoint, keys[i], object);
+        }
+    }
+    return print_json_as(tool, "checkpoints", checkpoints);
+}
+
 static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {">CHECKPOINT", ">STEP",      "EPOCH", "STATE",
-                                         "CAUSE",       ">SIZE",      ">SAVE", "SHARDS",
-                                         "PINNED",      ">COMMITTED", "PATH",  "METRICS"};
+    static const char *const titles[] = {
+        ">CHECKPOINT", ">STEP", "EPOCH",  "STATE",  "CAUSE",      ">SIZE", ">SAVE",
+        ">BLOCKED",    ">RATE", "SHARDS", "PINNED", ">COMMITTED", "PATH",  "METRICS"};
     const struct muster_checkpoint_row *checkpoints = muster_rows_checkpoints(rows);
     struct table table;
 
-    table_init(&table, titles, 12);
+    table_init(&table, titles, 14);
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         const struct muster_checkpoint_row *checkpoint = &checkpoints[i];
 
@@ -351,6 +382,8 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, checkpoint->cause);
         table_add(&table, render_bytes(checkpoint->bytes).text);
         table_add(&table, render_duration(checkpoint->save_ms).text);
+        table_add(&table, render_duration(checkpoint->blocked_ms).text);
+        table_add(&table, rate(checkpoint).text);
         table_add(&table, part(checkpoint->shards, checkpoint->shards_required).text);
         table_add(&table, checkpoint->pinned ? "yes" : "no");
         table_add(&table, render_age(checkpoint->committed_unix_ms, tool->now_unix_ms).text);
@@ -362,7 +395,19 @@ static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 
 int cmd_checkpoints(struct tool *tool)
 {
-    return show_rows(tool, "checkpoints", muster_client_checkpoints, print_checkpoints);
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int code = tool_json(tool) ? tool_find_job(tool) : TOOL_DONE;
+
+    if (!tool_json(tool))
+        return show_rows(tool, "checkpoints", muster_client_checkpoints, print_checkpoints);
+    if (code != TOOL_DONE)
+        return code;
+    status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    return print_json_checkpoints(tool, rows);
 }
 
 int cmd_latest(struct tool *tool)

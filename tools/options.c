@@ -26,6 +26,9 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_TEXT] = {"text", "TEXT", NULL, "why, for `muster why` to tell"},
     [OPTION_CANCEL] = {"cancel", "ID", NULL, "withdraw this notice instead"},
     [OPTION_WAIT] = {"wait", NULL, NULL, "until the checkpoint is committed or given up"},
+    [OPTION_LEASE] = {"lease", "SECONDS", NULL,
+                      "it falls by itself after so long (it stands until unpin)"},
+    [OPTION_ID] = {"id", "ID", NULL, "who holds it (operator)"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

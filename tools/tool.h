@@ -29,6 +29,8 @@ enum tool_option_id {
     OPTION_TEXT,
     OPTION_CANCEL,
     OPTION_WAIT,
+    OPTION_LEASE,
+    OPTION_ID,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -101,6 +103,11 @@ bool tool_json(const struct tool *tool);
  * the broker (NULL: MUSTER_BROKER, else the default one) was not reachable. Prints nothing. */
 int tool_latest_step(const char *broker, const char *job, int64_t *ret_step);
 
+/* --- cmd_order.c --- */
+
+/* Only a broker takes orders: TOOL_DONE, or says so. */
+int tool_check_broker(struct tool *tool);
+
 /* --- verbs --- */
 
 int cmd_status(struct tool *tool);
@@ -112,6 +119,10 @@ int cmd_latest(struct tool *tool);
 int cmd_events(struct tool *tool);
 int cmd_notify(struct tool *tool);
 int cmd_save(struct tool *tool);
+int cmd_pin(struct tool *tool);
+int cmd_unpin(struct tool *tool);
+int cmd_verify(struct tool *tool);
+int cmd_import(struct tool *tool);
 int cmd_why(struct tool *tool);
 int cmd_run(int argc, char **argv); /* parses its own words; argv[0] is "run" */
 

@@ -39,6 +39,7 @@ void core_destroy(struct core **core)
         job_free(*core, job);
         job = next;
     }
+    import_free(*core);
     free(*core);
     *core = NULL;
 }
@@ -298,7 +299,9 @@ static void on_tool(struct core *core, const struct input *in)
         send_to(core, in->route, m->up.job, WIRE_ALIVE);
         return;
     }
-    if (job == NULL)
+    if (m->type == WIRE_IMPORT)
+        answer = import_take(core, &m->u.import);
+    else if (job == NULL)
         answer = (struct answer){
             MUSTER_E_NOT_FOUND,
             out_printf(core, "no job '%s' is known here; `muster status` lists the jobs",

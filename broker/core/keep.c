@@ -206,7 +206,11 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
     if (m->final)
         job->keep.final = true;
     keep_consider(core, job);
-    return (struct answer){MUSTER_OK, "", job->keep.deletions_count};
+    uint64_t left = job->keep.deletions_count;
+    for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */
+        left += job->checkpoints[i].path[0] == '\0' &&
+                job->checkpoints[i].row.generation == job->gen.generation;
+    return (struct answer){MUSTER_OK, "", left};
 }
 
 struct answer keep_drop(struct core *core, struct job *job, const struct wire_drop *m)

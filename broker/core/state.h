@@ -248,7 +248,15 @@ struct job {
     struct job *next;
 };
 
+struct import { /* of a manifest, under way; see import.c */
+    char path[PATH_BYTES_MAX + 1];
+    char *bytes; /* NULL: none is */
+    size_t total, have;
+    uint64_t done; /* what the last one was answered */
+};
+
 struct core {
+    struct import import;
     struct core_options options;
     char events_endpoint[ENDPOINT_MAX + 1];
     uint64_t epoch;
@@ -344,6 +352,10 @@ void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);
 void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
+
+/* import.c */
+struct answer import_take(struct core *core, const struct wire_import *m);
+void import_free(struct core *core);
 
 /* keep.c, pins.c, save_policy.c */
 void keep_free(struct job *job);

@@ -151,7 +151,7 @@ struct muster_checkpoint_row {
     int64_t checkpoint;
     int64_t generation;
     int64_t step;
-    const char *state; /* writing, committed, failed, superseded, deleted */
+    const char *state; /* writing, committed, failed, superseded, deleting, deleted */
     const char *cause;
     const char *layout;
     int64_t world_size;
@@ -168,6 +168,11 @@ struct muster_checkpoint_row {
     const char *metrics;
     int64_t save_ms; /* of its slowest shard */
     int64_t committed_unix_ms;
+    int64_t blocked_ms;  /* training stood still for it, longest rank; -1 = not known */
+    int64_t waited_ms;   /* for the save before, longest rank */
+    int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
+    int64_t bytes_per_s; /* all shards, by the slowest one's time; -1 = not known */
+    const char *custom;  /* the user's metadata, JSON; "" = none */
 };
 struct muster_shard_row {
     int64_t checkpoint;
@@ -179,6 +184,7 @@ struct muster_shard_row {
     int64_t save_ms;
     int64_t blocked_ms; /* how long training stood still for it */
     int64_t saved_unix_ms;
+    int64_t waited_ms; /* for the save before */
 };
 struct muster_file_row {
     int64_t checkpoint;
@@ -352,6 +358,31 @@ MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, cons
 MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, const char *job,
                                                      const char *id, int64_t *ret_round,
                                                      struct muster_error *ret_error);
+/* Holds a checkpoint (0 = the newest): it is not deleted while this pin stands. lease_ms: it falls after so
+ * long unless it is told again with the same id; 0 = until unpin. *ret_checkpoint (may be NULL): which. */
+MUSTER_API enum muster_status muster_client_pin(muster_client_t *client, const char *job,
+                                                int64_t checkpoint, const char *id,
+                                                int64_t lease_ms, int64_t *ret_checkpoint,
+                                                struct muster_error *ret_error);
+/* Lets it go (0 = all that this id holds). One that is not held is no error. */
+MUSTER_API enum muster_status muster_client_unpin(muster_client_t *client, const char *job,
+                                                  int64_t checkpoint, const char *id,
+                                                  struct muster_error *ret_error);
+/* Hands the broker a manifest that was found in `path` (absolute): its rows are made if the database lost
+ * them. *ret_new (may be NULL): they were not there. MUSTER_E_EXISTS: the job has other rows with these
+ * numbers. MUSTER_E_BUSY: it is running. */
+MUSTER_API enum muster_status muster_client_import(muster_client_t *client, const char *job,
+                                                   const char *path, const char *manifest,
+                                                   size_t size, bool *ret_new,
+                                                   struct muster_error *ret_error);
+/* Waits until the job's newest committed checkpoint has a greater number than after_checkpoint (0 = until
+ * there is one), at most timeout_ms; broker or database, asked every 200 ms. *ret_rows (owned) holds that
+ * one row. MUSTER_E_TIMEOUT: there is none yet. Call it again with the number that it gave to go through
+ * all that come; who reads one pins it. */
+MUSTER_API enum muster_status
+muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t after_checkpoint,
+                              int64_t timeout_ms, muster_rows_t **ret_rows,
+                              struct muster_error *ret_error);
 /* For supervisors: the process that was this incarnation (16 hexadecimal digits, as in its life file,
  * see muster(1)) of the rank ended without leaving; by signo, or with code if that is 0. The broker
  * pings it, and when nothing answers the others learn at once that the rank is lost. *ret_lived (may be

@@ -1,0 +1,57 @@
+#!/bin/bash
+# `muster verify` names every damaged file; `muster import` rebuilds a lost database from the manifests alone, and the
+# job goes on from its newest checkpoint.
+. "$(dirname "$0")/lib.sh"
+trainer=$TESTS_DIR/proc/prog_keep
+not_checked=1 # the processes that wrote what was found on disk are in no row
+root=$dir/checkpoints-$job
+custom='{"who": ["me", null], "n": 1.5}'
+
+broker_start
+ranks_start 1 '' '' '' 3 0 "$custom"
+ranks_end 0
+ask verify --broker "$broker" >"$dir/verify.txt" || fail "$(cat "$dir/verify.txt")"
+says "$(cat "$dir/verify.txt")" '^3 checkpoints of job job, 3 files, .* read: 0 damaged'
+says "$(tr -d '\n ' <"$root/2/manifest.json")" '"metrics":\{"loss":4.5\}' '"custom":\{"n":1.5,"who":\["me",null\]\}'
+
+rows="SELECT round, generation, step, state, cause, layout, world_size, shards_required, bytes, path, epoch,
+    step_in_epoch, data_position, replace(metrics, ' ', '') FROM checkpoint ORDER BY round"
+files="SELECT * FROM shard_file ORDER BY round, rank, path"
+before=$(query "$rows") && before_files=$(query "$files")
+before_custom=$(query "SELECT round, custom FROM checkpoint_custom ORDER BY round")
+
+broker_stop
+rm -rf "${db%/*}"
+broker_start
+code=0
+ask import "$dir" --broker "$broker" 2>"$dir/wrong.txt" || code=$?
+same "exit code without checkpoints" "$code" 1
+says "$(cat "$dir/wrong.txt")" 'holds no checkpoint'
+"$muster" import "$root" --broker "$broker" >"$dir/import.txt"
+says "$(cat "$dir/import.txt")" '^3 checkpoints of job job from .* are in the broker.s records now, 0 were there already'
+same "rows" "$(query "$rows")" "$before"
+same "files" "$(query "$files")" "$before_files"
+same "custom metadata" "$(query "SELECT round, replace(custom, ' ', '') FROM checkpoint_custom ORDER BY round")" \
+    "$(sed 's/|.*/|{"n":1.5,"who":["me",null]}/' <<<"$before_custom")"
+"$muster" import "$root" --broker "$broker" >"$dir/import.txt"
+says "$(cat "$dir/import.txt")" '^0 checkpoints .*, 3 were there already'
+ask verify --broker "$broker" >/dev/null || fail "what was imported is not whole"
+ranks_start 1 '' '' '' 1 0
+ranks_end 0
+says "$(cat "$(log 0)")" '^resumed 3'
+same "committed" "$(committed)" '1 2 3 4'
+
+# damage: every file is named, and no other
+shard=$(echo "$root"/2/shard-*.safetensors)
+printf 'x' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+truncate -s -1 "$root"/3/shard-*.safetensors
+echo '{' >"$root/4/manifest.json"
+code=0
+ask verify --broker "$broker" >"$dir/verify.txt" || code=$?
+same "exit code of verify" "$code" 1
+same "damages" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
+says "$(cat "$dir/verify.txt")" "^damaged: .*/2/shard-.*step 2" "^damaged: .*/3/shard-.*step 3" "^damaged: .*/4/manifest.json"
+same "as JSON" "$(ask verify --json --broker "$broker" | grep -c '"what"')" 3
+ask verify 1 --db "$db" >"$dir/verify.txt" || fail "checkpoint 1 is whole: $(cat "$dir/verify.txt")"
+finish "a lost database is rebuilt from the manifests: rows and files as before, with metrics and custom metadata; the job resumes" \
+    "verify names a flipped bit, a cut file and a broken manifest, each by its path, and nothing else"

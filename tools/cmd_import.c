@@ -1,0 +1,170 @@
+/* cmd_import - a lost database is rebuilt from the manifests in a checkpoint directory: muster import. */
+#include "tools/render.h"
+#include "tools/tool.h"
+
+#include "node/shard/shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct found {
+    char *path;
+    struct manifest *manifest;
+};
+struct list {
+    struct found *items;
+    size_t count;
+    int unreadable;
+};
+
+static void list_free(struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].path);
+        manifest_destroy(&list->items[i].manifest);
+    }
+    free(list->items);
+}
+
+/* A directory without a manifest is no checkpoint; one whose manifest cannot be read is said so. */
+static void look_at(struct list *list, const char *path)
+{
+    struct manifest *manifest = NULL;
+    struct muster_error err;
+    struct found *items;
+    enum muster_status status = shard_manifest_read(path, &manifest, &err);
+
+    if (status == MUSTER_E_NOT_FOUND || status == MUSTER_E_RESTORE)
+        return;
+    if (status != MUSTER_OK) {
+        list->unreadable++;
+        tool_fail(TOOL_NO, "%s is left out: %s", path, err.text);
+        return;
+    }
+    items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (items != NULL) {
+        list->items = items;
+        items[list->count] = (struct found){strdup(path), manifest};
+        if (items[list->count].path != NULL) {
+            list->count++;
+            return;
+        }
+    }
+    list->unreadable++;
+    manifest_destroy(&manifest);
+}
+
+/* Entries of one folder; those of .muster are rounds that were committed and never got their name. */
+static bool look_into(struct list *list, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    char path[FS_PATH_MAX];
+
+    if (dir == NULL)
+        return false;
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' && strncmp(entry->d_name, "trash-", 6) != 0 &&
+            fs_path(path, NULL, "%s/%s", folder, entry->d_name) == MUSTER_OK && fs_is_dir(path))
+            look_at(list, path);
+    closedir(dir);
+    return true;
+}
+
+static int by_round(const void *a, const void *b)
+{
+    const struct manifest *x = ((const struct found *)a)->manifest;
+    const struct manifest *y = ((const struct found *)b)->manifest;
+
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
+    return (x->round > y->round) - (x->round < y->round);
+}
+
+/* The absolute form: the broker's rows name it for all. */
+static int read_directory(const char *name, struct list *list, char *ret_root)
+{
+    char inner[FS_PATH_MAX];
+    char *real = realpath(name, NULL);
+
+    if (real == NULL || fs_path(ret_root, NULL, "%s", real) != MUSTER_OK ||
+        !look_into(list, real)) {
+        free(real);
+        return tool_fail(TOOL_NO, "%s cannot be read: %s; give the job's checkpoint directory",
+                         name, strerror(errno));
+    }
+    free(real);
+    if (fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK)
+        look_into(list, inner);
+    if (list->count == 0)
+        return tool_fail(
+            TOOL_NO, "%s holds no checkpoint: nothing in it has a manifest.json that can be read",
+            ret_root);
+    qsort(list->items, list->count, sizeof *list->items, by_round);
+    return TOOL_DONE;
+}
+
+static enum muster_status send(struct tool *tool, const struct found *found, bool *ret_new,
+                               struct muster_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    enum muster_status status = manifest_render(found->manifest, &text, &size, err);
+
+    if (status == MUSTER_OK)
+        status = muster_client_import(tool->client, found->manifest->job, found->path, text, size,
+                                      ret_new, err);
+    free(text);
+    return status;
+}
+
+static int print_result(struct tool *tool, const char *root, const struct list *list, int64_t added)
+{
+    const struct manifest *newest = list->items[list->count - 1].manifest;
+    int64_t there = (int64_t)list->count - added;
+    json_t *document;
+
+    if (!tool_json(tool)) {
+        fprintf(tool->out,
+                "%" PRId64
+                " checkpoints of job %s from %s are in the broker's records now, %" PRId64
+                " were there already. `muster verify --job %s` reads their shards.\n",
+                added, newest->job, root, there, newest->job);
+        return list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
+    }
+    document = render_document();
+    json_object_set_new(document, "job", json_string(newest->job));
+    json_object_set_new(document, "imported", json_integer(added));
+    json_object_set_new(document, "there", json_integer(there));
+    json_object_set_new(document, "unreadable", json_integer(list->unreadable));
+    if (!render_json(document, tool->out, false))
+        return tool_fail(TOOL_NO, "no memory for the answer");
+    return list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
+}
+
+int cmd_import(struct tool *tool)
+{
+    struct list list = {.count = 0};
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = MUSTER_OK;
+    char root[FS_PATH_MAX];
+    int64_t added = 0;
+    int code = tool_check_broker(tool);
+
+    if (code == TOOL_DONE)
+        code = read_directory(tool->args[0], &list, root);
+    for (size_t i = 0; code == TOOL_DONE && i < list.count; i++) {
+        bool is_new = false;
+        status = send(tool, &list.items[i], &is_new, &err);
+        added += is_new;
+        if (status != MUSTER_OK)
+            code = tool_fail_status(status, &err);
+    }
+    if (code == TOOL_DONE)
+        code = print_result(tool, root, &list, added);
+    list_free(&list);
+    return status != MUSTER_OK && code != TOOL_UNREACHABLE ? TOOL_REFUSED : code;
+}

@@ -1,0 +1,180 @@
+/* cmd_verify - reads checkpoints again and compares every byte with what was saved: muster verify. */
+#include "tools/render.h"
+#include "tools/tool.h"
+
+#include "node/shard/shard.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct verify {
+    struct tool *tool;
+    json_t *damages;
+    int64_t checkpoints, files, bytes, damaged;
+};
+
+static void say_damage(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                       const char *file, const char *what)
+{
+    json_t *damage = json_object();
+
+    v->damaged++;
+    json_object_set_new(damage, "checkpoint", json_integer(checkpoint->checkpoint));
+    json_object_set_new(damage, "step", json_integer(checkpoint->step));
+    json_object_set_new(damage, "file", json_string(file));
+    json_object_set_new(damage, "what", json_string(what));
+    json_array_append_new(v->damages, damage);
+    if (!tool_json(v->tool))
+        fprintf(v->tool->out, "damaged: %s (checkpoint %" PRId64 ", step %" PRId64 "): %s\n", file,
+                checkpoint->checkpoint, checkpoint->step, what);
+}
+
+static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                        const char *place, const struct muster_file_row *row)
+{
+    const struct wire_file file = {
+        .path = row->path, .bytes = (uint64_t)row->bytes, .checksum = row->checksum};
+    const struct manifest_shard shard = {
+        .rank = (uint64_t)row->rank, .files = &file, .file_count = 1};
+    struct muster_error err;
+    char path[FS_PATH_MAX];
+
+    v->files++;
+    v->bytes += row->bytes;
+    if (shard_verify(place, &shard, &err) == MUSTER_OK)
+        return;
+    snprintf(path, sizeof path, "%s/%s", place, row->path);
+    say_damage(v, checkpoint, path, err.text);
+}
+
+/* Of a checkpoint in its place: it is what a restore goes by. */
+static void verify_manifest(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                            int64_t files)
+{
+    struct manifest *manifest = NULL;
+    struct muster_error err;
+    char path[FS_PATH_MAX];
+    int64_t found = 0;
+
+    snprintf(path, sizeof path, "%s/" MANIFEST_FILE_NAME, checkpoint->path);
+    if (shard_manifest_read(checkpoint->path, &manifest, &err) != MUSTER_OK) {
+        say_damage(v, checkpoint, path, err.text);
+        return;
+    }
+    for (size_t i = 0; i < manifest->shard_count; i++)
+        found += (int64_t)manifest->shards[i].file_count;
+    if (strcmp(manifest->job, v->tool->job) != 0 ||
+        (int64_t)manifest->round != checkpoint->checkpoint || manifest->step != checkpoint->step ||
+        found != files)
+        say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
+    manifest_destroy(&manifest);
+}
+
+/* One whose final name is not on record may have it all the same: its writer died before it could tell. */
+static void find_place(const struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                       char *ret_place)
+{
+    char root[FS_PATH_MAX];
+    char *end;
+    enum dir_place place;
+
+    snprintf(ret_place, FS_PATH_MAX, "%s", checkpoint->path);
+    snprintf(root, sizeof root, "%s", checkpoint->path);
+    end = strstr(root, "/.muster/");
+    if (checkpoint->in_place || end == NULL)
+        return;
+    *end = '\0';
+    (void)dir_find(root, v->tool->job, (uint64_t)checkpoint->generation,
+                   (uint64_t)checkpoint->checkpoint, checkpoint->step, &place, ret_place, NULL);
+}
+
+static enum muster_status verify_checkpoint(struct verify *v,
+                                            const struct muster_checkpoint_row *checkpoint,
+                                            struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    char place[FS_PATH_MAX];
+    enum muster_status status =
+        muster_client_files(v->tool->client, v->tool->job, checkpoint->checkpoint, &rows, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    v->checkpoints++;
+    find_place(v, checkpoint, place);
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
+    if (checkpoint->in_place)
+        verify_manifest(v, checkpoint, (int64_t)muster_rows_count(rows));
+    muster_rows_destroy(&rows);
+    return MUSTER_OK;
+}
+
+static int print_result(struct verify *v)
+{
+    struct tool *tool = v->tool;
+    json_t *document;
+
+    if (!tool_json(tool)) {
+        fprintf(tool->out,
+                "%" PRId64 " checkpoints of job %s, %" PRId64 " files, %s read: %" PRId64
+                " damaged\n",
+                v->checkpoints, tool->job, v->files, render_bytes(v->bytes).text, v->damaged);
+        json_decref(v->damages);
+        return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
+    }
+    document = render_document();
+    json_object_set_new(document, "job", json_string(tool->job));
+    json_object_set_new(document, "checkpoints", json_integer(v->checkpoints));
+    json_object_set_new(document, "files", json_integer(v->files));
+    json_object_set_new(document, "bytes", json_integer(v->bytes));
+    json_object_set_new(document, "damaged", v->damages);
+    if (!render_json(document, tool->out, false))
+        return tool_fail(TOOL_NO, "no memory for the answer");
+    return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
+}
+
+/* One of the job's, or all that are committed. */
+static enum muster_status fetch(struct tool *tool, int64_t number, muster_rows_t **ret_rows,
+                                struct muster_error *err)
+{
+    if (number > 0)
+        return muster_client_checkpoint(tool->client, tool->job, number, ret_rows, err);
+    return muster_client_checkpoints(tool->client, tool->job, 0, ret_rows, err);
+}
+
+int cmd_verify(struct tool *tool)
+{
+    struct verify v = {.tool = tool};
+    struct muster_error err = {.status = MUSTER_OK};
+    muster_rows_t *rows = NULL;
+    enum muster_status status;
+    int64_t number = 0;
+    int code = TOOL_DONE;
+
+    if (tool->args_count > 0)
+        code = tool_number(tool->args[0], "a checkpoint", 1, INT64_MAX, &number);
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
+    if (code != TOOL_DONE)
+        return code;
+    v.damages = json_array();
+    status = fetch(tool, number, &rows, &err);
+    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++) {
+        const struct muster_checkpoint_row *checkpoint = &muster_rows_checkpoints(rows)[i];
+        if (strcmp(checkpoint->state, "committed") == 0)
+            status = verify_checkpoint(&v, checkpoint, &err);
+    }
+    muster_rows_destroy(&rows);
+    if (status == MUSTER_OK && v.checkpoints > 0)
+        return print_result(&v);
+    json_decref(v.damages);
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (number > 0)
+        return tool_fail(TOOL_NO,
+                         "job %s has no committed checkpoint %" PRId64
+                         ": `muster checkpoints --job %s` lists them",
+                         tool->job, number, tool->job);
+    return tool_fail(TOOL_NO, "job %s has no committed checkpoint to verify", tool->job);
+}
