@@ -44,7 +44,8 @@ static void verify_file(struct verify *v, const struct muster_checkpoint_row *ch
     v->bytes += row->bytes;
     if (shard_verify(place, &shard, &err) == MUSTER_OK)
         return;
-    snprintf(path, sizeof path, "%s/%s", place, row->path);
+    if (fs_path(path, NULL, "%s/%s", place, row->path) != MUSTER_OK)
+        snprintf(path, sizeof path, "%.200s", row->path);
     say_damage(v, checkpoint, path, err.text);
 }
 
