@@ -93,6 +93,7 @@
 #define DELETE_REPEAT_MS 2000     /* DELETE until DELETED; who still removes it hears it in vain */
 #define DELETE_AGAIN_MS 30000     /* one that failed */
 #define SAVE_POLICY_RETRY_MS 1000 /* after a round of a save policy that saved nothing */
+#define SAVE_POLICY_RETRY_MAX_MS 60000 /* doubling to this while they fail */
 #define INTERRUPTION_PRIOR_MS \
     (24LL * 3600 * 1000) /* as if a job had run a day up to an interruption */
 

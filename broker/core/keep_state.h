@@ -44,7 +44,9 @@ struct keep_state {
     size_t pins_count, pins_capacity;
     /* save_policy.c */
     int64_t saved_boot_ms;  /* when the last save began */
-    int64_t retry_boot_ms;  /* no round by a policy before */
+    int64_t retry_boot_ms;  /* no round by a policy before ... */
+    int64_t retry_every_ms; /* ... which doubles while they come to nothing */
+    uint64_t policy_round;  /* the last that was opened by one, 0 = none */
     int64_t run_ms;         /* of the launches that are over ... */
     uint64_t interruptions; /* ... and how many of them did not finish */
 };

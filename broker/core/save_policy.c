@@ -105,9 +105,16 @@ static bool has_advanced(const struct job *job)
 static struct answer open_one(struct core *core, struct job *job)
 {
     uint64_t before = job->round;
+    bool failed = job->keep.policy_round > 0 &&
+                  round_outcome(job, job->keep.policy_round).state != ROUND_COMMITTED;
 
-    job->keep.retry_boot_ms = core->now + SAVE_POLICY_RETRY_MS;
+    job->keep.retry_every_ms =
+        failed ? 2 * job->keep.retry_every_ms : SAVE_POLICY_RETRY_MS; /* a full disk stays full */
+    if (job->keep.retry_every_ms > SAVE_POLICY_RETRY_MAX_MS)
+        job->keep.retry_every_ms = SAVE_POLICY_RETRY_MAX_MS;
+    job->keep.retry_boot_ms = core->now + job->keep.retry_every_ms;
     round_want(core, job, CAUSE_PERIOD);
+    job->keep.policy_round = job->round > before ? job->round : 0;
     if (job->want.cause ==
         CAUSE_PERIOD) /* it could not begin: it is asked for again, not promised */
         job->want = (struct want){CAUSE_NONE, 0, false};
@@ -116,6 +123,10 @@ static struct answer open_one(struct core *core, struct job *job)
 
 static bool may_save(const struct core *core, struct job *job)
 {
+    char text[256];
+
+    if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0)
+        return false; /* each of them would be aborted */
     return job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_NONE &&
            round_open_one(job) == NULL && core->now >= job->keep.retry_boot_ms;
 }
@@ -169,6 +180,7 @@ void save_policy_launched(struct core *core, struct job *job)
 {
     job->keep.saved_boot_ms = core->now;
     job->keep.retry_boot_ms = 0;
+    job->keep.policy_round = 0;
     job_timer(job, core->now);
 }
 

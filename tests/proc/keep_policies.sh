@@ -73,6 +73,22 @@ ask unpin 1 --broker "$broker" >/dev/null
 saves 'latest 1' 1 0
 kept '5'
 
+job=leased # a pin that falls by itself
+saves '' 2 0
+ask pin 1 --lease 1 --id reader --broker "$broker" >/dev/null
+unpinned() { [ "$(query "SELECT count(*) FROM pin WHERE job = '$job'")" = 0 ]; }
+await "the end of a lease" unpinned
+saves 'latest 1' 1 0
+kept '3'
+
+job=timed # the broker decides when: as soon as the save before is done
+ranks_start 1 '' 'continuous-ms 0' '' 400000 0
+decided_by_time() { [ "$(query "SELECT count(*) FROM checkpoint WHERE job = '$job' AND cause = 'period'")" -ge 2 ]; }
+await "saves by time" decided_by_time
+kill -KILL "${pids[0]}"
+rank_ends 0 137
+
 finish "keep 2 of 5: the last two; keep 2 and every 4; keep 0 at the close; every 3 from the last kept; given steps; best 2 by metric" \
     "each of them in the list, on disk without leftovers, and after the job was opened again" \
-    "a folder that takes what is deleted; a pinned checkpoint stays until it is let go"
+    "a folder that takes what is deleted; a pinned checkpoint stays until it is let go or its lease is over" \
+    "a save policy of time opens rounds by itself"

@@ -1,4 +1,4 @@
-/* prog_keep - a chief with policies: every step is saved, what the policies do not want is deleted behind it.
+/* prog_keep - a chief with policies: every step is saved (with a SAVE policy: when that says so), what the policies do not want is deleted behind it.
  *   prog_keep KEEP SAVE TRASH STEPS FINAL [CUSTOM]    policies as text; FINAL 1: at its end the newest may go
  * Its state is the number of steps done. Says `resumed N` at its beginning and `done N` at its end. */
 #include "client/node_private.h"
@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ASK_MS 20000
 
 struct program {
     int64_t value;
+    bool slow;
     muster_node_t *node;
 };
 
@@ -28,6 +30,8 @@ static int one_step(void *arg)
 {
     struct program *program = arg;
 
+    if (program->slow)
+        usleep(2000); /* the steps of a job that saves by time take some */
     program->value++;
     return 0;
 }
@@ -52,7 +56,7 @@ static void tell_metrics(const struct program *program, const char *custom)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.value = 0};
+    struct program program = {.slow = argc > 2 && argv[2][0] != '\0'};
     struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
     muster_state_t *state = NULL;
     struct muster_error err;
@@ -62,7 +66,7 @@ int main(int argc, char **argv)
     must(muster_state_create(&state, &err), &err);
     must(muster_state_add_i64(state, "value", &program.value, &err), &err);
     options.state = state;
-    options.save_every_steps = 1;
+    options.save_every_steps = argv[2][0] == '\0' ? 1 : 0;
     must(muster_node_open(&options, &program.node, &err), &err);
     printf("resumed %lld\n", (long long)program.value);
     fflush(stdout);

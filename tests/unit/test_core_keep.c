@@ -628,6 +628,47 @@ static void a_period_opens_rounds(void **state)
     assert_in_range(opens_after(f, 70000), 59500, 60500);
 }
 
+/* What fails is not asked for every second: a full disk stays full. */
+static void saves_that_fail_are_asked_for_more_and_more_rarely(void **state)
+{
+    struct core_fixture *f = *state;
+    int64_t waits[9] = {0};
+
+    policies(f, "", "continuous-ms 0");
+    steps(f, 1);
+    for (int i = 0; i < 9; i++) {
+        waits[i] = opens_after(f, 70000);
+        core_report(f, 0, core_job(f)->round, 1, 1);
+        core_save_failed(f, 0, core_job(f)->round, 1, MUSTER_E_STORAGE);
+    }
+    assert_in_range(waits[1], 500, 1000);
+    assert_in_range(waits[3], 3500, 4000);
+    assert_in_range(waits[8], 59500, 60000);
+    assert_in_range(opens_after(f, 70000), 59500, 60000);
+    finish(f, 1, 1);
+    steps(f, 2);
+    assert_in_range(opens_after(f, 70000), 59500, 60000); /* it was in time to wait for that one */
+    finish(f, 2, 1);
+    steps(f, 3);
+    assert_in_range(opens_after(f, 70000), 500, 1000);
+}
+
+static void a_sharded_job_without_a_rank_is_not_asked(void **state)
+{
+    struct core_fixture f;
+
+    (void)state;
+    core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    policies(&f, "", "period-ms 1000");
+    core_leave(&f, 1, LEAVE_FINISHED, 0);
+    f.nodes[1].silent = true;
+    f.nodes[0].begun = f.nodes[0].done = 1;
+    core_heartbeat(&f, 0);
+    assert_int_equal(opens_after(&f, 10000), -1);
+    assert_int_equal(core_job(&f)->round, 0);
+    core_fixture_close(&f);
+}
+
 static void a_period_counts_on_over_a_restart(void **state)
 {
     struct core_fixture *f = *state;
@@ -771,6 +812,8 @@ int main(void)
         THREE(nothing_goes_while_ranks_restore),
         ONE(a_checkpoint_is_dropped_on_demand_but_for_what_must_stay),
         ONE(a_period_opens_rounds),
+        ONE(saves_that_fail_are_asked_for_more_and_more_rarely),
+        cmocka_unit_test(a_sharded_job_without_a_rank_is_not_asked),
         ONE(a_period_counts_on_over_a_restart),
         ONE(continuous_waits_for_the_save_before),
         ONE(overhead_follows_the_measured_cost),
