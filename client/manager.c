@@ -127,6 +127,7 @@ static enum muster_status take_node(struct muster_manager *manager,
         if (probe->join_timeout_default)
             own->join_timeout_ms = 0;
         own->restore_later = false;
+        manager->behind = own->save_behind;
         own->restore_fallback |= manager->fallback;
         manager->rank = probe->rank;
         status = keep_text(manager, &own->termination.sources, err);
@@ -154,8 +155,10 @@ static enum muster_status take_reader(struct muster_manager *manager,
     manager->state = options->state;
     manager->restore_fn = options->restore_fn;
     manager->arg = options->arg;
-    manager->source = (struct manager_source){
-        .broker = broker, .job = options->job, .directory = options->checkpoint_dir};
+    manager->source = (struct manager_source){.broker = broker,
+                                              .job = options->job,
+                                              .directory = options->checkpoint_dir,
+                                              .readable_only = true};
     status = keep_text(manager, &manager->source.broker, err);
     if (status == MUSTER_OK)
         status = keep_text(manager, &manager->source.job, err);
@@ -176,6 +179,8 @@ static enum muster_status take_options(struct muster_manager *manager,
 
     if (status == MUSTER_OK)
         status = step_rules_take(options->policies, &manager->rules, err);
+    if (status == MUSTER_OK)
+        status = manager_keep_take(options->policies, &manager->keep, err);
     if (status != MUSTER_OK)
         return status;
     manager->fallback = options->fallback;
@@ -201,6 +206,7 @@ static void manager_free(struct muster_manager *manager)
     manager_source_close(&manager->source);
     manager_list_free(&manager->list);
     arena_free(&manager->arena);
+    free(manager->keep);
     free(manager);
 }
 
@@ -219,13 +225,36 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a manager; free some");
     arena_init(&manager->arena, 0);
     manager_list_init(&manager->list);
-    manager->passed = manager->latest = manager->asked = -1;
+    manager->passed = manager->latest = manager->asked = manager->given = -1;
     status = take_options(manager, options, ret_error);
     if (status == MUSTER_OK)
         *ret_manager = manager;
     else
         manager_free(manager);
     return status;
+}
+
+/* The job is done saving: what no policy wants goes, the newest too. What fails is only room on the disk. */
+static void sweep_last(struct muster_manager *m)
+{
+    struct member_view view = {.mode = VIEW_OPEN};
+    struct muster_error why;
+
+    if (m->node->agent != NULL)
+        agent_view(m->node->agent, &view);
+    if (view.mode != VIEW_OPEN || view.termination_seen || gate_is_closed(m->node->gate))
+        return; /* it is told to end, or has: the newest is what it resumes from */
+    if (manager_keep_sweep(m, true, &why) != MUSTER_OK)
+        node_log(m->node, 1, "%s", why.text);
+}
+
+/* Pins fall with their lease; sooner is kinder. */
+static void unpin_all(struct muster_manager *m)
+{
+    struct wire_msg message = {.type = WIRE_UNPIN, .u.unpin = {.id = m->pin_id}};
+
+    if (m->pin_id[0] != '\0')
+        manager_order(m, &message, NULL);
 }
 
 enum muster_status muster_manager_close(muster_manager_t **manager, int code,
@@ -239,11 +268,14 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     *manager = NULL;
     if (manager_is_gone(m)) /* of the parent: nothing is freed */
         return manager_refuse(m, "muster_manager_close", ret_error);
+    unpin_all(m);
     if (m->node != NULL) {
         struct muster_error why;
 
         if (m->restored)
             status = muster_manager_wait_until_finished(m, -1, ret_error);
+        if (m->restored && code == 0)
+            sweep_last(m);
         left = muster_node_close(&m->node, code, &why);
         if (left != MUSTER_OK && ret_error != NULL)
             *ret_error = why;

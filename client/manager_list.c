@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,11 +38,13 @@ static enum muster_status no_memory(struct muster_error *err)
 /* --- of a broker ----------------------------------------------------------------------------------- */
 
 static enum muster_status take_row(struct manager_list *list,
-                                   const struct muster_checkpoint_row *row,
+                                   const struct muster_checkpoint_row *row, bool readable_only,
                                    struct muster_error *err)
 {
     struct muster_checkpoint_info *info;
 
+    if (strcmp(row->state, "committed") == 0 && readable_only && !row->in_place)
+        return MUSTER_OK;
     if (strcmp(row->state, "committed") != 0) {
         const char *state = arena_strdup(&list->arena, row->state);
 
@@ -61,15 +64,16 @@ static enum muster_status take_row(struct manager_list *list,
                                             .data_position = row->data_position,
                                             .committed_unix_ms = row->committed_unix_ms,
                                             .bytes = row->bytes,
-                                            .pinned = row->pinned};
-    if (info->path == NULL)
+                                            .pinned = row->pinned,
+                                            .metrics = arena_strdup(&list->arena, row->metrics)};
+    if (info->path == NULL || info->metrics == NULL)
         return no_memory(err);
     list->count++;
     return MUSTER_OK;
 }
 
 static enum muster_status take_rows(struct manager_list *list, const muster_rows_t *rows,
-                                    struct muster_error *err)
+                                    bool readable_only, struct muster_error *err)
 {
     size_t count = muster_rows_count(rows);
     const struct muster_checkpoint_row *all = muster_rows_checkpoints(rows);
@@ -80,26 +84,56 @@ static enum muster_status take_rows(struct manager_list *list, const muster_rows
     if (list->items == NULL || list->unlisted == NULL)
         return no_memory(err);
     for (size_t i = 0; i < count && status == MUSTER_OK; i++)
-        status = take_row(list, &all[i], err);
+        status = take_row(list, &all[i], readable_only, err);
+    return status;
+}
+
+/* All pages of an answer. *ret_rows is owned, also on failure; NULL: no memory. */
+static enum muster_status ask_all(struct manager_source *source, struct question question,
+                                  muster_rows_t **ret_rows, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+    bool more = true;
+
+    question.job = source->job;
+    *ret_rows = rows_create(question.query);
+    if (*ret_rows == NULL)
+        return no_memory(err);
+    if (source->link == NULL)
+        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
+    while (status == MUSTER_OK && more) {
+        question.after = (int64_t)muster_rows_count(*ret_rows);
+        status = query_link_page(source->link, &question, *ret_rows, &more, err);
+    }
     return status;
 }
 
 static enum muster_status ask_broker(struct manager_list *list, struct manager_source *source,
-                                     struct muster_error *err)
+                                     const char *query, struct muster_error *err)
 {
-    struct question question = {.query = "checkpoints", .job = source->job, .text_arg = ""};
-    muster_rows_t *rows = rows_create(question.query);
-    enum muster_status status = rows == NULL ? no_memory(err) : MUSTER_OK;
-    bool more = true;
+    muster_rows_t *rows = NULL;
+    enum muster_status status =
+        ask_all(source, (struct question){.query = query, .text_arg = ""}, &rows, err);
 
-    if (status == MUSTER_OK && source->link == NULL)
-        status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
-    while (status == MUSTER_OK && more) {
-        question.after = (int64_t)muster_rows_count(rows);
-        status = query_link_page(source->link, &question, rows, &more, err);
-    }
     if (status == MUSTER_OK)
-        status = take_rows(list, rows, err);
+        status = take_rows(list, rows, source->readable_only, err);
+    muster_rows_destroy(&rows);
+    return status;
+}
+
+enum muster_status manager_source_restore_failed(struct manager_source *source, uint64_t generation,
+                                                 char ret_text[MUSTER_ERROR_TEXT_MAX],
+                                                 struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    enum muster_status status = ask_all(
+        source, (struct question){.query = "events", .text_arg = "restore failed"}, &rows, err);
+    const struct muster_event_row *events = muster_rows_events(rows);
+
+    ret_text[0] = '\0';
+    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++)
+        if (events[i].generation == (int64_t)generation)
+            snprintf(ret_text, MUSTER_ERROR_TEXT_MAX, "%s", events[i].text);
     muster_rows_destroy(&rows);
     return status;
 }
@@ -162,8 +196,9 @@ static bool look_at(struct manager_list *list, const struct manager_source *sour
                 .data_position = manifest->data_position,
                 .committed_unix_ms = manifest->created_unix_ms,
                 .bytes = bytes_of(manifest),
+                .metrics = arena_strdup(&list->arena, manifest->metrics),
             };
-        ok = ok && info->path != NULL;
+        ok = ok && info->path != NULL && info->metrics != NULL;
         found->count += ok;
     }
     manifest_destroy(&manifest);
@@ -207,15 +242,15 @@ static enum muster_status read_directory(struct manager_list *list,
 
 /* --- both ------------------------------------------------------------------------------------------ */
 
-enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
-                                     struct muster_error *err)
+static enum muster_status read_list(struct manager_list *list, struct manager_source *source,
+                                    const char *query, struct muster_error *err)
 {
     enum muster_status status;
     size_t kept = 0;
 
     manager_list_free(list);
-    status =
-        source->broker != NULL ? ask_broker(list, source, err) : read_directory(list, source, err);
+    status = source->broker != NULL ? ask_broker(list, source, query, err)
+                                    : read_directory(list, source, err);
     if (status != MUSTER_OK) {
         manager_list_free(list);
         return status;
@@ -229,6 +264,18 @@ enum muster_status manager_list_read(struct manager_list *list, struct manager_s
     }
     list->count = kept;
     return MUSTER_OK;
+}
+
+enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
+                                     struct muster_error *err)
+{
+    return read_list(list, source, "checkpoints", err);
+}
+
+enum muster_status manager_list_read_newest(struct manager_list *list,
+                                            struct manager_source *source, struct muster_error *err)
+{
+    return read_list(list, source, "latest", err);
 }
 
 const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,

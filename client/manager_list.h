@@ -16,6 +16,7 @@ struct manager_source { /* texts are borrowed */
     const char *job;    /* NULL, with a directory: of whatever job */
     const char *directory;
     int timeout_ms;
+    bool readable_only;      /* what has no manifest yet cannot be read: it is not listed */
     struct query_link *link; /* opened with the first question */
 };
 
@@ -39,9 +40,17 @@ void manager_list_free(struct manager_list *list);
  * the disk. Statuses of muster_client_checkpoints, or E_NOT_FOUND, E_IO of the directory. */
 enum muster_status manager_list_read(struct manager_list *list, struct manager_source *source,
                                      struct muster_error *err);
+/* The same, but of a broker only the newest is asked for. */
+enum muster_status manager_list_read_newest(struct manager_list *list,
+                                            struct manager_source *source,
+                                            struct muster_error *err);
 const struct muster_checkpoint_info *manager_list_find(const struct manager_list *list,
                                                        int64_t step);
 const struct muster_checkpoint_info *manager_list_newest(const struct manager_list *list);
+/* Why ranks of this generation could not restore what they were told to: the last text, "" if all could. */
+enum muster_status manager_source_restore_failed(struct manager_source *source, uint64_t generation,
+                                                 char ret_text[MUSTER_ERROR_TEXT_MAX],
+                                                 struct muster_error *err);
 void manager_source_close(struct manager_source *source);
 
 #endif

@@ -5,9 +5,11 @@
 #include "client/manager_list.h"
 #include "client/manager_policy.h"
 #include "client/node_private.h"
+#include "schema/policies.h"
 
 #define MANAGER_SAVE_TIMEOUT_MS 600000
 #define MANAGER_QUERY_TIMEOUT_MS 5000
+#define MANAGER_TRIES 5 /* for the newest, which may go for a newer one while it is asked for */
 
 struct muster_manager {
     bool read_only;
@@ -17,6 +19,7 @@ struct muster_manager {
     struct dir_names names;
     struct step_rules rules;
     int64_t save_timeout_ms;
+    bool behind; /* saves go on behind the training */
 
     /* read-only */
     muster_state_t *state;
@@ -37,6 +40,11 @@ struct muster_manager {
     bool fresh;     /* nothing was restored and no step passed: any step may be the first */
     int64_t asked;  /* should_save said yes of this step; -1 = of none */
     uint64_t round; /* of a save whose end was not told yet; 0 = none */
+    int64_t saving; /* its step */
+    int64_t given;  /* the last step that next_checkpoint gave; -1 = none */
+    struct muster_checkpoint_info shown; /* of muster_manager_metadata */
+    char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
+    struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
 };
 
 bool manager_is_gone(const struct muster_manager *manager); /* NULL, or a forked child's */
@@ -47,5 +55,28 @@ enum muster_status manager_need_node(const struct muster_manager *manager, const
                                      struct muster_error *err);
 /* Reads the list of checkpoints anew; of a job that may go on alone, from the disk if there is no broker. */
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err);
+
+/* The checkpoint of a step in a list that is read anew, or the newest (MUSTER_STEP_LATEST). E_NOT_FOUND says what
+ * is known of it. */
+enum muster_status manager_find(struct muster_manager *manager, int64_t step,
+                                const struct muster_checkpoint_info **ret_info,
+                                struct muster_error *err);
+enum muster_status manager_not_found(const struct muster_manager *manager, int64_t step,
+                                     struct muster_error *err);
+/* An order of a tool's, so that no node is needed for it. */
+enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
+                                 struct muster_error *err);
+
+/* manager_keep.c. What of the policies is the broker's; NULL if nothing is. Checked by step_rules_take. */
+enum muster_status manager_keep_take(const struct muster_policies *policies,
+                                     struct keep_rules **ret_rules, struct muster_error *err);
+/* The chief tells the broker, once it has joined. */
+enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err);
+/* Alone: deletes what no policy wants; final: the newest too. With a broker and final: waits until it has. */
+enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final,
+                                      struct muster_error *err);
+enum muster_status manager_keep_delete_alone(struct muster_manager *manager,
+                                             const struct muster_checkpoint_info *info,
+                                             struct muster_error *err);
 
 #endif

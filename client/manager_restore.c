@@ -4,10 +4,12 @@
 #include "node/shard/shard.h"
 #include "schema/error.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-static enum muster_status not_found(const struct muster_manager *m, int64_t step,
-                                    struct muster_error *err)
+enum muster_status manager_not_found(const struct muster_manager *m, int64_t step,
+                                     struct muster_error *err)
 {
     const char *state = NULL;
 
@@ -62,6 +64,27 @@ static enum muster_status join(struct muster_manager *m, int64_t step, struct mu
     return node_open(&m->node_options, &wish, &m->node, err);
 }
 
+/* Told in the log. Another rank may have been the one that could not, and before this one looked what
+ * is the newest: so the job's journal is asked. */
+static bool fell_back(struct muster_manager *m, int64_t newest_step)
+{
+    char text[MUSTER_ERROR_TEXT_MAX] = "";
+    bool back = false;
+
+    if (!m->node_options.restore_fallback)
+        return false;
+    if (m->node->local != NULL)
+        back = m->latest < newest_step;
+    else if (manager_source_restore_failed(&m->source, muster_node_generation(m->node), text,
+                                           NULL) == MUSTER_OK)
+        back = text[0] != '\0';
+    if (back)
+        node_log(m->node, 1,
+                 "restored step %lld: a newer checkpoint could not be restored%s%.2000s",
+                 (long long)m->latest, text[0] != '\0' ? ": " : "", text);
+    return back;
+}
+
 static enum muster_status restore_job(struct muster_manager *m, int64_t step,
                                       struct muster_restored *ret, struct muster_error *err)
 {
@@ -74,10 +97,12 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
     newest = manager_list_newest(&m->list);
     newest_step = newest != NULL ? newest->step : -1;
     if (step != MUSTER_STEP_LATEST && manager_list_find(&m->list, step) == NULL)
-        return not_found(m, step, err);
+        return manager_not_found(m, step, err);
     status = join(m, step, err);
     if (status == MUSTER_OK)
         status = begin_steps(m, err);
+    if (status == MUSTER_OK)
+        status = manager_keep_tell(m, err);
     if (status != MUSTER_OK) {
         muster_node_close(&m->node, 1, NULL);
         return status;
@@ -86,13 +111,9 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
     m->latest = m->passed = muster_node_resumed_step(m->node) - 1;
     m->fresh = m->passed < 0;
     if (m->fresh)
-        return not_found(m, MUSTER_STEP_LATEST, err);
-    if (step == MUSTER_STEP_LATEST && m->latest < newest_step) {
-        ret->fell_back = true;
-        node_log(m->node, 1,
-                 "restored step %lld: the newest checkpoint, of step %lld, could not be restored",
-                 (long long)m->latest, (long long)newest_step);
-    }
+        return manager_not_found(m, MUSTER_STEP_LATEST, err);
+    if (step == MUSTER_STEP_LATEST)
+        ret->fell_back = fell_back(m, newest_step);
     ret->step = m->latest;
     muster_node_position(m->node, &ret->epoch, &ret->step_in_epoch, &ret->data_position);
     return MUSTER_OK;
@@ -141,6 +162,35 @@ static enum muster_status read_one(struct muster_manager *m,
     return status;
 }
 
+#define READ_LEASE_MS 600000 /* a reader that dies holds a checkpoint for ten minutes */
+
+/* Nobody deletes it meanwhile. One that is gone already is told by the broker. */
+static enum muster_status read_held(struct muster_manager *m,
+                                    const struct muster_checkpoint_info *info,
+                                    struct muster_restored *ret, struct muster_error *err)
+{
+    struct wire_msg message = {.type = WIRE_PIN};
+    enum muster_status status = MUSTER_OK;
+    char id[sizeof m->pin_id];
+    uint64_t number = 0;
+
+    if (m->source.broker == NULL)
+        return read_one(m, info, ret, err);
+    status = fs_random_u64(&number, err);
+    snprintf(id, sizeof id, "restore-%016" PRIx64, number);
+    message.u.pin =
+        (struct wire_pin){.checkpoint = info->checkpoint, .id = id, .lease_ms = READ_LEASE_MS};
+    if (status == MUSTER_OK)
+        status = manager_order(m, &message, err);
+    if (status != MUSTER_OK)
+        return status;
+    status = read_one(m, info, ret, err);
+    message = (struct wire_msg){.type = WIRE_UNPIN,
+                                .u.unpin = {.checkpoint = info->checkpoint, .id = id}};
+    manager_order(m, &message, NULL);
+    return status;
+}
+
 static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
                                          struct muster_restored *ret, struct muster_error *err)
 {
@@ -157,12 +207,12 @@ static enum muster_status restore_reader(struct muster_manager *m, int64_t step,
     while (at > 0 && step != MUSTER_STEP_LATEST && m->list.items[at - 1].step != step)
         at--;
     if (at == 0)
-        return not_found(m, step, err);
-    status = read_one(m, &m->list.items[at - 1], ret, err);
+        return manager_not_found(m, step, err);
+    status = read_held(m, &m->list.items[at - 1], ret, err);
     while (status != MUSTER_OK && m->fallback && step == MUSTER_STEP_LATEST && at > 1) {
         at--;
         ret->fell_back = true;
-        status = read_one(m, &m->list.items[at - 1], ret, err);
+        status = read_held(m, &m->list.items[at - 1], ret, err);
     }
     return status;
 }
@@ -188,6 +238,10 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
                          "manager to read another checkpoint, or restart to go back");
     status = manager->read_only ? restore_reader(manager, step, &restored, ret_error)
                                 : restore_job(manager, step, &restored, ret_error);
+    for (int i = 1; i < MANAGER_TRIES && manager->read_only && status == MUSTER_E_NOT_FOUND &&
+                    step == MUSTER_STEP_LATEST && manager->list.count > 0;
+         i++)
+        status = restore_reader(manager, step, &restored, ret_error);
     if (status == MUSTER_OK && ret_restored != NULL)
         *ret_restored = restored;
     return status;

@@ -2,8 +2,11 @@
 #include "client/manager_private.h"
 
 #include "schema/error.h"
+#include "schema/metrics.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- which step -------------------------------------------------------------------------------------- */
@@ -65,13 +68,15 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
     enum muster_status status = node_end_step(m->node, end, &ended, err);
 
     *ret_saves = ended.saves;
-    if (status == MUSTER_OK || status == MUSTER_PREEMPTED) {
+    if (muster_node_total_run_calls(m->node) == step + 1) { /* also when the save there failed */
         m->fresh = false;
         m->passed = step;
         m->asked = end->ask && ended.saves ? step : -1;
     }
-    if (!end->ask && ended.saves && status == MUSTER_OK)
+    if (!end->ask && ended.saves && status == MUSTER_OK) {
         m->round = ended.round;
+        m->saving = step;
+    }
     if (!end->ask && ended.saves && (status == MUSTER_PREEMPTED || m->node->local != NULL))
         m->latest = step;
     return status;
@@ -95,14 +100,15 @@ static enum muster_status failed_save(const struct member_outcome *outcome,
     return status;
 }
 
-/* The end of the save that is under way, told once. */
+/* The end of a save, told once. */
 static enum muster_status tell_outcome(struct muster_manager *m,
                                        const struct member_outcome *outcome,
                                        struct muster_error *err)
 {
     if (outcome->state == OUTCOME_OPEN)
         return MUSTER_OK;
-    m->round = 0;
+    if (outcome->round == m->round)
+        m->round = 0;
     if (outcome->state == OUTCOME_COMMITTED) {
         if (outcome->step - 1 > m->latest)
             m->latest = outcome->step - 1;
@@ -111,15 +117,15 @@ static enum muster_status tell_outcome(struct muster_manager *m,
     return failed_save(outcome, err);
 }
 
-static enum muster_status await_outcome(struct muster_manager *m, int64_t timeout_ms,
-                                        struct muster_error *err)
+static enum muster_status await_outcome(struct muster_manager *m, uint64_t round,
+                                        int64_t timeout_ms, struct muster_error *err)
 {
     struct member_outcome outcome;
     enum muster_status status;
 
-    if (m->round == 0 || m->node->agent == NULL)
+    if (round == 0 || m->node->agent == NULL)
         return MUSTER_OK;
-    status = agent_wait_outcome(m->node->agent, m->round, timeout_ms, &outcome, err);
+    status = agent_wait_outcome(m->node->agent, round, timeout_ms, &outcome, err);
     return status != MUSTER_OK ? status : tell_outcome(m, &outcome, err);
 }
 
@@ -141,6 +147,63 @@ static enum muster_status check_request(const struct muster_save_request *r,
     return MUSTER_OK;
 }
 
+/* As one JSON object. */
+static enum muster_status metrics_text(const struct muster_save_request *r,
+                                       char ret_text[METRICS_BYTES_MAX + 1],
+                                       struct muster_error *err)
+{
+    size_t used = 0;
+
+    if (r->metrics_count == 0)
+        return MUSTER_OK;
+    if (r->metrics == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "muster_manager_save: metrics is NULL and has a count");
+    for (size_t i = 0; i < r->metrics_count; i++) {
+        const struct muster_metric *metric = &r->metrics[i];
+
+        if (metric->name == NULL || !policy_metric_ok(metric->name) || !isfinite(metric->value))
+            return error_set(
+                err, MUSTER_E_ARGUMENT,
+                "muster_manager_save: metrics[%zu] has no finite number, or no name of "
+                "1 to %d letters, digits and . _ - /",
+                i, METRIC_NAME_MAX);
+        if (used + METRIC_NAME_MAX + 40 > METRICS_BYTES_MAX)
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "muster_manager_save: the metrics are more than %d bytes",
+                             METRICS_BYTES_MAX);
+        used += (size_t)snprintf(ret_text + used, METRICS_BYTES_MAX + 1 - used, "%s\"%s\":%.17g",
+                                 i == 0 ? "{" : ",", metric->name, metric->value);
+    }
+    memcpy(ret_text + used, "}", 2);
+    return MUSTER_OK;
+}
+
+/* The chief's own functions are asked. A yes is a round that the broker opens now: its step is the first that
+ * all ranks can still save, this one or one of the next. Nobody answers: no save for it. */
+static bool ask_functions(struct muster_manager *m, int64_t step)
+{
+    const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
+    struct muster_error why;
+    uint64_t round = 0;
+
+    if (m->rank != 0 || m->rules.functions_count == 0 || !step_rules_ask(&m->rules, step))
+        return false;
+    if (m->node->agent == NULL)
+        return true;
+    if (agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why) != MUSTER_OK)
+        node_log(m->node, 1, "a function wants step %lld saved, but: %s", (long long)step,
+                 why.text);
+    else if (round > 0)
+        agent_wait_round(m->node->agent, round, FREEZE_MS);
+    return false;
+}
+
+static bool policies_want(struct muster_manager *m, int64_t step)
+{
+    return step_rules_want(&m->rules, step, m->fresh) || ask_functions(m, step);
+}
+
 /* Step `step` has ended before: its boundary may be passed. Only a forced save has work left. */
 static enum muster_status save_again(struct muster_manager *m, int64_t step, bool force,
                                      struct muster_error *err)
@@ -152,6 +215,9 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
         return MUSTER_OK;
     if (step > m->latest && !force)
         return MUSTER_OK;
+    if (m->round != 0 && m->saving == step)
+        return error_set(err, MUSTER_E_EXISTS,
+                         "muster_manager_save: step %lld is being saved already", (long long)step);
     status = exists(m, step, &there, err);
     if (status != MUSTER_OK)
         return status;
@@ -165,27 +231,57 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
                      (long long)step);
 }
 
+/* What goes with the state, for whoever saves it: this call, or a round that meets it here. */
+static enum muster_status tell_facts(struct muster_manager *m, const struct muster_save_request *r,
+                                     struct muster_error *err)
+{
+    char metrics[METRICS_BYTES_MAX + 1] = "";
+    enum muster_status status = metrics_text(r, metrics, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    muster_node_set_position(m->node, r->epoch, r->step_in_epoch, r->data_position);
+    if (m->node->agent != NULL)
+        return agent_set_facts(m->node->agent, metrics, r->custom_metadata, err);
+    return local_set_facts(m->node->local, metrics, r->custom_metadata, err);
+}
+
+/* The state at this step is captured. Without save_behind it is committed, or not, before this returns.
+ * before: the round of the save that was under way still: its failure is told now, to every rank alike. */
+static enum muster_status finish_save(struct muster_manager *m, uint64_t before, bool *ret_saved,
+                                      struct muster_error *err)
+{
+    struct muster_error why;
+    enum muster_status earlier = await_outcome(m, before, m->save_timeout_ms, &why);
+    enum muster_status status = MUSTER_OK;
+
+    if (!m->behind || m->node->local != NULL)
+        status = await_outcome(m, m->round, m->save_timeout_ms, err);
+    *ret_saved = status == MUSTER_OK;
+    if (status == MUSTER_OK && m->node->local != NULL)
+        status = manager_keep_sweep(m, false, err);
+    if (status == MUSTER_OK && earlier != MUSTER_OK && err != NULL)
+        *err = why;
+    return status != MUSTER_OK ? status : earlier;
+}
+
 static enum muster_status save_here(struct muster_manager *m, int64_t step,
                                     const struct muster_save_request *r, bool want, bool *ret_saved,
                                     struct muster_error *err)
 {
     const struct agent_end end = {.done = step + 1, .want = want, .call_arg = r->call_arg};
     bool saves = false, was_asked = m->asked == step;
-    enum muster_status status;
+    uint64_t before = m->round;
+    enum muster_status status = tell_facts(m, r, err);
 
-    muster_node_set_position(m->node, r->epoch, r->step_in_epoch, r->data_position);
-    status = await_outcome(m, m->save_timeout_ms, err); /* the one before: one at a time */
     if (status != MUSTER_OK)
         return status;
     status = end_step(m, step, &end, &saves, err);
     *ret_saved = saves && status == MUSTER_PREEMPTED;
     if (status != MUSTER_OK)
         return status;
-    if (saves) {
-        status = await_outcome(m, m->save_timeout_ms, err);
-        *ret_saved = status == MUSTER_OK;
-        return status;
-    }
+    if (saves)
+        return finish_save(m, before, ret_saved, err);
     if (was_asked || r->force)
         return error_set(err, MUSTER_E_ABORTED,
                          "muster_manager_save: step %lld was not saved: the save was not agreed or "
@@ -203,6 +299,8 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     enum muster_status status = manager_need_node(manager, "muster_manager_save", ret_error);
     bool again = false, saved = false, want;
 
+    if (ret_saved != NULL)
+        *ret_saved = false;
     if (status == MUSTER_OK)
         status = check_request(r, ret_error);
     if (status == MUSTER_OK)
@@ -211,10 +309,10 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
         status = save_again(manager, step, r->force, ret_error);
     if (status != MUSTER_OK)
         return status;
-    want = r->force || (!again && step_rules_want(&manager->rules, step, manager->fresh));
+    want = r->force || (!again && policies_want(manager, step));
     if (!again || r->force || manager->asked == step)
         status = save_here(manager, step, r, want || manager->asked == step, &saved, ret_error);
-    if (ret_saved != NULL && (status == MUSTER_OK || status == MUSTER_PREEMPTED))
+    if (ret_saved != NULL)
         *ret_saved = saved;
     return status;
 }
@@ -235,7 +333,7 @@ enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t
         if (status != MUSTER_OK)
             return status;
         saves = manager->asked == step;
-        end.want = step_rules_want(&manager->rules, step, manager->fresh);
+        end.want = !again && policies_want(manager, step);
         if (!again)
             status = end_step(manager, step, &end, &saves, ret_error);
     }
@@ -259,8 +357,8 @@ enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
             (long long)timeout_ms);
     if (manager->node == NULL)
         return MUSTER_OK;
-    return await_outcome(manager, timeout_ms < 0 ? manager->save_timeout_ms : timeout_ms,
-                         ret_error);
+    return await_outcome(manager, manager->round,
+                         timeout_ms < 0 ? manager->save_timeout_ms : timeout_ms, ret_error);
 }
 
 enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,

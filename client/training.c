@@ -69,6 +69,8 @@ static enum muster_status open_manager(struct muster_training_state *ts,
                                        struct muster_error *err)
 {
     struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
+    const struct muster_keep_policy one = {.kind = MUSTER_KEEP_LATEST, .number = 1};
+    struct muster_policies policies = MUSTER_POLICIES_INIT;
     struct muster_node_options node = *o->node;
     char chief[FS_PATH_MAX];
     enum muster_status status = fs_path(chief, err, "%s/chief", o->backup_dir);
@@ -77,6 +79,9 @@ static enum muster_status open_manager(struct muster_training_state *ts,
         return status;
     node.checkpoint_dir = chief;
     options.node = &node;
+    policies.keep = &one;
+    policies.keep_count = 1;
+    options.policies = &policies;
     options.fallback = o->fallback;
     options.save_timeout_ms = o->save_timeout_ms;
     return muster_manager_open(&options, &ts->manager, err);
@@ -233,6 +238,30 @@ void muster_training_state_set_data_position(muster_training_state_t *state, int
 {
     if (state != NULL && data_position >= -1)
         state->data_position = data_position;
+}
+
+enum muster_status muster_training_state_delete_backup(muster_training_state_t *state,
+                                                       struct muster_error *ret_error)
+{
+    enum muster_status status = refuse(state, "muster_training_state_delete_backup", ret_error);
+    struct muster_manager *m = status == MUSTER_OK ? state->manager : NULL;
+
+    if (m == NULL || m->rank != 0)
+        return status;
+    status = muster_manager_wait_until_finished(m, -1, ret_error);
+    if (status == MUSTER_OK)
+        status = manager_read_list(m, ret_error);
+    for (size_t i = m->list.count; i-- > 0 && status == MUSTER_OK;) {
+        struct wire_msg message = {.type = WIRE_DROP};
+
+        message.u.drop =
+            (struct wire_drop){.checkpoint = m->list.items[i].checkpoint, .newest = true};
+        if (m->node->local != NULL)
+            status = manager_keep_delete_alone(m, &m->list.items[i], ret_error);
+        else
+            status = manager_order(m, &message, ret_error);
+    }
+    return status == MUSTER_OK ? manager_keep_sweep(m, true, ret_error) : status;
 }
 
 /* --- back-ups ---------------------------------------------------------------------------------------- */

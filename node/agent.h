@@ -111,6 +111,10 @@ enum muster_status agent_end_step(struct agent *agent, const struct agent_end *e
                                   struct agent_ended *ret_ended, struct muster_error *err);
 /* Takes back the step that the last boundary began, if nobody was told of it yet. */
 bool agent_unbegin(struct agent *agent);
+/* Waits until this node has heard of the round, or timeout_ms are over. */
+void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms);
+/* Waits until the checkpoints of the newest rounds in which it captured have their final names. */
+void agent_wait_in_place(struct agent *agent, int64_t timeout_ms);
 /* What became of a round in which this node captured. False: it is not one of the newest. */
 bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *ret_outcome);
 /* ... waited for. E_TIMEOUT: it is still open. */

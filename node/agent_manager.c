@@ -57,6 +57,38 @@ bool agent_unbegin(struct agent *agent)
     return open;
 }
 
+void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms)
+{
+    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    struct agent_patience patience = {0};
+
+    pthread_mutex_lock(&agent->mutex);
+    while (agent->view.round < round && agent->view.mode != VIEW_END && left_ms > 0 &&
+           agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
+        left_ms = until_ms - agent_now_mono_ms();
+    pthread_mutex_unlock(&agent->mutex);
+}
+
+static bool all_in_place(const struct member_view *view)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (view->outcomes[i].state == OUTCOME_COMMITTED && !view->outcomes[i].in_place)
+            return false;
+    return true;
+}
+
+void agent_wait_in_place(struct agent *agent, int64_t timeout_ms)
+{
+    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    struct agent_patience patience = {0};
+
+    pthread_mutex_lock(&agent->mutex);
+    while (!all_in_place(&agent->view) && agent->view.mode != VIEW_END && left_ms > 0 &&
+           agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
+        left_ms = until_ms - agent_now_mono_ms();
+    pthread_mutex_unlock(&agent->mutex);
+}
+
 /* Mutex held. A round that is not among the newest is not known any more. */
 static bool look_up(const struct agent *agent, uint64_t round, struct member_outcome *ret_outcome)
 {

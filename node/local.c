@@ -3,6 +3,7 @@
 
 #include "node/notice/callback.h"
 #include "schema/error.h"
+#include "schema/metrics.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -239,6 +240,8 @@ void local_destroy(struct local **local)
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     pthread_mutex_destroy(&l->mutex);
+    free(l->metrics);
+    free(l->custom);
     free(l);
 }
 
@@ -375,6 +378,21 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
             return end.status;
         }
     }
+}
+
+enum muster_status local_set_facts(struct local *local, const char *metrics, const char *custom,
+                                   struct muster_error *err)
+{
+    if ((metrics != NULL && !metrics_ok(metrics)) || (custom != NULL && !custom_ok(custom)))
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "the metrics or the custom metadata are no JSON object of at most %d, %d bytes",
+            METRICS_BYTES_MAX, CUSTOM_BYTES_MAX);
+    free(local->metrics);
+    free(local->custom);
+    local->metrics = metrics != NULL && metrics[0] != '\0' ? strdup(metrics) : NULL;
+    local->custom = custom != NULL && custom[0] != '\0' ? strdup(custom) : NULL;
+    return MUSTER_OK;
 }
 
 enum muster_status local_end_step(struct local *local, const struct local_end *end, bool *ret_saves,

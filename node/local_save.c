@@ -136,6 +136,8 @@ static enum muster_status commit(struct local *local, const struct save_order *o
                                       .total_run_calls = order->step,
                                       .created_unix_ms = local_clock_ms(CLOCK_REALTIME),
                                       .cause = cause,
+                                      .metrics = local->metrics,
+                                      .custom = local->custom,
                                       .shards = &shard,
                                       .shard_count = 1};
     enum muster_status status;

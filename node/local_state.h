@@ -19,6 +19,7 @@ struct local {
     uint64_t round;
     int64_t saved_step; /* restored from or saved: there is nothing newer to save at it */
     int64_t epoch, step_in_epoch, data_position;
+    char *metrics, *custom; /* NULL = none */
 
     pthread_mutex_t mutex;
     struct muster_error end; /* status != OK: what every boundary returns */

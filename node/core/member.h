@@ -67,9 +67,9 @@ enum member_input_kind {
     MEMBER_RESTORE_FAILED,   /* checkpoint, step, text */
     MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
     MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
-    MEMBER_ASK,      /* ask: a request of the program's, one at a time; answered in the view */
-    MEMBER_DELETED,  /* checkpoint, code = status, text: what became of MEMBER_DELETE */
-    MEMBER_CLOSE,    /* close() or the exit policy: why, code. A boundary: begun == done */
+    MEMBER_ASK,     /* ask: a request of the program's, one at a time; answered in the view */
+    MEMBER_DELETED, /* checkpoint, code = status, text: what became of MEMBER_DELETE */
+    MEMBER_CLOSE,   /* close() or the exit policy: why, code. A boundary: begun == done */
     MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from behind */
 };
 
@@ -120,6 +120,7 @@ struct member_outcome {
     uint64_t round;
     int64_t step; /* S */
     enum member_outcome_state state;
+    bool in_place; /* committed, with its manifest and its final name */
     int rank;
     int code; /* an enum muster_status */
     char text[OUTCOME_TEXT_MAX + 1];

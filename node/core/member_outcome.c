@@ -34,10 +34,19 @@ static void end(struct member *m, struct member_outcome *outcome, enum member_ou
     m->view_changed = true;
 }
 
+static void in_place(struct member *m, uint64_t round)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (m->view.outcomes[i].round == round && m->view.outcomes[i].state == OUTCOME_COMMITTED)
+            m->view.outcomes[i].in_place = m->view_changed = true;
+}
+
 void outcome_event(struct member *m, const struct wire_event *event)
 {
     struct member_outcome *outcome = outcome_of(m, event->round);
 
+    if (event->kind == EVENT_MANIFEST)
+        in_place(m, event->round);
     if (outcome == NULL)
         return;
     if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED)

@@ -29,6 +29,7 @@ struct program {
 
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
+    int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t given[GIVEN_MAX];
     size_t given_count;
     const char *prefix;
@@ -39,6 +40,8 @@ static struct program program = {.steps = 10,
                                  .signal_rank = -1,
                                  .restore = MUSTER_STEP_LATEST,
                                  .fail_rank = -1,
+                                 .keep_latest = -1,
+                                 .delete_step = -1,
                                  .resumed = -1,
                                  .last = -1};
 
@@ -62,6 +65,13 @@ static const struct {
     {"--fail-rank", &program.fail_rank}, /* its save_fn fails ... */
     {"--fail-step", &program.fail_step}, /* ... at this step */
     {"--exit-policy", &program.exit_policy},
+    {"--keep-latest", &program.keep_latest},
+    {"--keep-every", &program.keep_every},
+    {"--keep-near", &program.keep_near},
+    {"--keep-best", &program.keep_best}, /* by the least loss, which is (step - 3) squared */
+    {"--delete", &program.delete_step},  /* rank 0, after the last step */
+    {"--step-ms", &program.step_ms},
+    {"--period-ms", &program.period_ms},
 };
 
 static bool take_given(const char *text)
@@ -106,6 +116,7 @@ static int train(struct program *p, int64_t step)
 {
     float mean = (float)step;
 
+    pause_ms(p->step_ms);
     if (p->rank == p->signal_rank && step == p->signal_step) {
         kill(getpid(), SIGTERM);
         pause_ms(SIGNALLED_MS);
@@ -168,9 +179,32 @@ static void free_collective(const struct muster_error *error, void *arg)
 
 /* --- the manager ------------------------------------------------------------------------------------- */
 
-static size_t policies_of(struct program *p, struct muster_save_policy out[4])
+static size_t keeps_of(const struct program *p, struct muster_keep_policy out[4])
 {
     size_t count = 0;
+
+    if (p->keep_latest >= 0)
+        out[count++] =
+            (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = p->keep_latest};
+    if (p->keep_every > 0)
+        out[count++] =
+            (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_STEPS, .number = p->keep_every};
+    if (p->keep_near > 0)
+        out[count++] = (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_STEPS_NEAR,
+                                                   .number = p->keep_near};
+    if (p->keep_best > 0)
+        out[count++] = (struct muster_keep_policy){
+            .kind = MUSTER_KEEP_BEST, .number = p->keep_best, .metric = "loss"};
+    return count;
+}
+
+static size_t policies_of(struct program *p, struct muster_save_policy out[5])
+{
+    size_t count = 0;
+
+    if (p->period_ms > 0)
+        out[count++] =
+            (struct muster_save_policy){.kind = MUSTER_SAVE_PERIOD_MS, .number = p->period_ms};
 
     if (p->every > 0)
         out[count++] =
@@ -192,10 +226,13 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     struct muster_node_options node = MUSTER_NODE_OPTIONS_INIT;
     struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
     struct muster_policies policies = MUSTER_POLICIES_INIT;
-    struct muster_save_policy save[4];
+    struct muster_save_policy save[5];
+    struct muster_keep_policy keep[4];
 
     policies.save = save;
     policies.save_count = policies_of(p, save);
+    policies.keep = keep;
+    policies.keep_count = keeps_of(p, keep);
     node.layout = p->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
     if (p->fail_rank >= 0) {
         node.termination.save_fn = write_value;
@@ -252,11 +289,17 @@ static void complain(const struct program *p, const struct muster_error *error)
 static enum muster_status one_step(struct program *p, int64_t step, struct muster_error *error)
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+    const struct muster_metric loss = {"loss", (double)((step - 3) * (step - 3))};
+    char custom[64];
     bool should = false, saved = false;
     enum muster_status status;
 
     if (train(p, step) != 0)
         muster_node_fail(muster_manager_node(p->manager), 9, "the collective broke");
+    snprintf(custom, sizeof custom, "{\"made at\": \"step %" PRId64 "\"}", step);
+    request.metrics = &loss;
+    request.metrics_count = 1;
+    request.custom_metadata = custom;
     request.force = step == p->force;
     request.epoch = step / 4;
     request.step_in_epoch = step % 4;
@@ -293,6 +336,16 @@ static int meet(struct program *p)
     return p->world_size > 1 ? words_allreduce_open(&p->all, &group, 1, COLLECTIVE_MS) : 0;
 }
 
+static void delete_one(struct program *p)
+{
+    struct muster_error error;
+
+    if (p->rank != 0 || p->delete_step < 0)
+        return;
+    if (muster_manager_delete(p->manager, p->delete_step, &error) != MUSTER_OK)
+        complain(p, &error);
+}
+
 static void list(struct program *p)
 {
     const struct muster_checkpoint_info *all = NULL;
@@ -327,6 +380,7 @@ static int run(struct program *p)
         code = 1;
     if (p->manager == NULL)
         return code;
+    delete_one(p);
     list(p);
     restart_code = muster_node_restart_code(muster_manager_node(p->manager));
     if (muster_manager_close(&p->manager, code, &error) == MUSTER_PREEMPTED && code == 0)

@@ -23,7 +23,7 @@ static struct {
     muster_state_t *state;
     muster_training_state_t *training;
     struct words_allreduce all;
-    int64_t epochs, every, signal_rank, signal_at, kill_rank, kill_at, files;
+    int64_t epochs, every, signal_rank, signal_at, kill_rank, kill_at, files, delete;
 } t = {.epochs = 3, .signal_rank = -1, .kill_rank = -1};
 
 static const struct {
@@ -36,7 +36,8 @@ static const struct {
     {"--signal-at", &t.signal_at}, /* in its so many-th batch */
     {"--kill-rank", &t.kill_rank},
     {"--kill-at", &t.kill_at},
-    {"--files", &t.files}, /* writes beside the back-ups */
+    {"--files", &t.files},   /* writes beside the back-ups */
+    {"--delete", &t.delete}, /* the back-up, at the end */
 };
 
 static bool take(const char *name, const char *value)
@@ -155,6 +156,8 @@ static int run(enum muster_status *ret_status)
            data, muster_training_state_initial_epoch(t.training, 0, MUSTER_MODE_TRAIN));
     for (; *ret_status == MUSTER_OK && epoch < t.epochs; epoch++, batch = 0)
         *ret_status = train_epoch(epoch, batch, &error);
+    if (*ret_status == MUSTER_OK && t.delete)
+        *ret_status = muster_training_state_delete_backup(t.training, &error);
     if (*ret_status != MUSTER_OK)
         printf("error: rank=%d status=%s peer=%d text=%s\n", t.rank,
                muster_status_name(*ret_status), error.rank, error.text);

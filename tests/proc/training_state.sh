@@ -26,7 +26,7 @@ ranks_start 3
 ranks_end 0
 begin_at 2.0 80 2
 each_has value 12
-same "steps committed" "$(committed)" '4 8 12'
+same "steps committed: one back-up is kept" "$(committed)" 12
 for rank in 1 2; do # written by every batch, removed with every back-up and at the end
     rank_said "$rank" "^wrote .*/workertemp_$rank 1" || fail "rank $rank wrote nothing beside the back-up"
     [ ! -e "$dir/checkpoints-$job/workertemp_$rank" ] || fail "workertemp_$rank is still there"
@@ -49,11 +49,17 @@ options=(--every 3)
 ranks_start 2 --kill-rank 0 --kill-at 9
 rank_ends 0 137
 ranks_end 1 1
-ranks_start 2 --epochs 2
+ranks_start 2 --epochs 2 --delete 1
 ranks_end 0
 begin_at 1.2 60 1
 each_has value 8
+same "steps committed after the back-up was deleted" "$(committed)" ''
+same "what is left of it" "$(ls "$dir/checkpoints-$job/chief")" ''
+ranks_start 2 --epochs 1
+ranks_end 0
+begin_at 0.0 -1 0
 
 finish "after a kill and after a preemption every rank goes on at the same epoch, batch and data" \
     "frequencies epoch, N batches and never; the preemption saves with all of them" \
+    "one back-up is kept, and none after delete_backup" \
     "directories of the other ranks are gone after each back-up"

@@ -135,7 +135,8 @@ static void an_epoch_is_backed_up_once_and_training_goes_on_with_the_next(void *
     begin();
     assert_int_equal(train(0), 2); /* its last batch, and the epoch's end that it stands for */
     assert_int_equal(train(1), 2);
-    assert_int_equal(scratch_count(scratch_path(f.directory, "chief")), 3); /* 3, 7 and .muster */
+    assert_int_equal(scratch_count(scratch_path(f.directory, "chief")),
+                     2); /* 7 and .muster: one is kept */
     batch(2, 0);
     assert_true(begin());
     assert_int_equal(f.value, 2 * BATCHES);
@@ -229,6 +230,20 @@ static void back_up_saves_whatever_the_frequency(void **state)
     stands_at(1, 0, 1001);
 }
 
+static void a_training_that_succeeded_deletes_its_back_up(void **state)
+{
+    (void)state;
+    begin();
+    train(0);
+    train(1);
+    assert_int_equal(muster_training_state_delete_backup(f.training, &f.error), MUSTER_OK);
+    assert_int_equal(muster_training_state_delete_backup(f.training, &f.error), MUSTER_OK);
+    assert_int_equal(scratch_count(scratch_path(f.directory, "chief")), 1);
+    assert_false(begin());
+    stands_at(0, 0, -1);
+    assert_int_equal(muster_training_state_delete_backup(NULL, NULL), MUSTER_E_ARGUMENT);
+}
+
 static void the_chief_writes_beside_its_back_ups(void **state)
 {
     const char *path = NULL;
@@ -316,6 +331,7 @@ int main(void)
         TEST(every_so_many_batches_go_on_behind_the_batch),
         TEST(a_preempted_job_backs_up_its_batch_also_with_never),
         TEST(back_up_saves_whatever_the_frequency),
+        TEST(a_training_that_succeeded_deletes_its_back_up),
         TEST(the_chief_writes_beside_its_back_ups),
         TEST(positions_go_forward_only),
         TEST(contradictory_options_are_refused),

@@ -106,9 +106,19 @@ MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, 
 
 /* --- saving ---------------------------------------------------------------------------------------- */
 
+struct muster_metric {
+    const char *name; /* at most 63 letters, digits and . _ - / */
+    double value;     /* finite */
+};
+
 struct muster_save_request {
     size_t struct_size; /* set by MUSTER_SAVE_REQUEST_INIT; do not change */
     bool force;         /* whatever the policies say; on all ranks */
+    /* Of the state at this step, for its checkpoint if it is saved (also by a preemption). All borrowed
+     * for the call. Of a checkpoint of several ranks those of the lowest one count. */
+    const struct muster_metric *metrics;
+    size_t metrics_count;
+    const char *custom_metadata; /* a JSON object of at most 16,383 bytes; NULL = none */
     int64_t epoch, step_in_epoch, data_position; /* as muster_node_set_position; -1 = not told */
     void *call_arg;                              /* reaches save_fn */
 };
@@ -121,7 +131,11 @@ struct muster_save_request {
 /* The boundary behind step `step` (as CheckpointManager.save): saves if should_save says so, force is
  * given or the job is being preempted, and waits until the save is committed (save_timeout_ms). If
  * nothing is to be saved it costs no more than muster_node_run's boundary.
- * request may be NULL. *ret_saved (may be NULL): this step is committed.
+ * With the node's option save_behind it returns when the state is taken, and the save goes on behind the
+ * training; the next save waits for it. A failure is told once: by the next save that saves (whose own
+ * *ret_saved counts all the same), by wait_until_finished or by check_for_errors.
+ * request may be NULL. *ret_saved (may be NULL; false on any other failure): this step is committed, or with
+ * save_behind taken.
  * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the step
  * is committed already (also with force): nothing was done, the step stays as it is, go on ·
  * MUSTER_E_ARGUMENT the step is negative, goes backwards or leaves some out, no restore before ·
@@ -162,6 +176,8 @@ struct muster_checkpoint_info {
     int64_t committed_unix_ms;
     int64_t bytes;
     bool pinned;
+    const char *metrics;         /* a JSON object, "" = none */
+    const char *custom_metadata; /* the same; only muster_manager_metadata fills it, else NULL */
 };
 
 /* All committed checkpoints that are not superseded, by step. Asks the broker (query_timeout_ms), or
@@ -174,6 +190,50 @@ muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoi
 MUSTER_API enum muster_status muster_manager_latest_step(muster_manager_t *manager,
                                                          int64_t *ret_step,
                                                          struct muster_error *ret_error);
+/* The best by a metric, the newer of equals; those without it do not count. MUSTER_E_NOT_FOUND: none has it.
+ * Asks as all_steps. */
+MUSTER_API enum muster_status muster_manager_best_step(muster_manager_t *manager,
+                                                       const char *metric, bool greatest,
+                                                       int64_t *ret_step,
+                                                       struct muster_error *ret_error);
+/* One metric of one step. MUSTER_E_NOT_FOUND: no such step, or it has no such metric. Asks as all_steps. */
+MUSTER_API enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t step,
+                                                     const char *metric, double *ret_value,
+                                                     struct muster_error *ret_error);
+/* All of one step, with its custom metadata out of the manifest. Borrowed until the next call.
+ * MUSTER_E_NOT_FOUND. Asks as all_steps. */
+MUSTER_API enum muster_status
+muster_manager_metadata(muster_manager_t *manager, int64_t step,
+                        const struct muster_checkpoint_info **ret_info,
+                        struct muster_error *ret_error);
+
+/* Waits until there is a checkpoint of a step above after_step (-1 = of any), at most timeout_ms; gives
+ * the newest. Looks at most 10 times a second. MUSTER_E_TIMEOUT. A broker that does not answer
+ * is asked again until then (MUSTER_E_BROKER). For readers (as wait_for_new_checkpoint). */
+MUSTER_API enum muster_status
+muster_manager_wait_for_new_checkpoint(muster_manager_t *manager, int64_t after_step,
+                                       int64_t timeout_ms, int64_t *ret_step,
+                                       struct muster_error *ret_error);
+/* The same, of a step above the last one that this call gave (as checkpoints_iterator). */
+MUSTER_API enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager,
+                                                             int64_t timeout_ms, int64_t *ret_step,
+                                                             struct muster_error *ret_error);
+
+/* Nobody deletes the checkpoint of this step (*ret_step, may be NULL: of which, with MUSTER_STEP_LATEST) for lease_ms (above 0), or until unpin or close; again: for so
+ * long from now. The lease falls by itself, so a reader that dies holds nothing for ever. Of a directory
+ * without a broker nothing is deleted but by its own job: MUSTER_E_UNSUPPORTED. */
+MUSTER_API enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step,
+                                                 int64_t lease_ms, int64_t *ret_step,
+                                                 struct muster_error *ret_error);
+MUSTER_API enum muster_status muster_manager_unpin(muster_manager_t *manager, int64_t step,
+                                                   struct muster_error *ret_error);
+
+/* Deletes the checkpoint of one step, whatever the policies say. It is no longer listed when this returns;
+ * its files go in the background. One rank's call is enough. MUSTER_E_BUSY: it is pinned, being restored or the
+ * newest. MUSTER_E_NOT_FOUND. MUSTER_E_UNSUPPORTED: read-only. */
+MUSTER_API enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step,
+                                                    struct muster_error *ret_error);
+
 /* Forgets what was read before, and reads anew. */
 MUSTER_API enum muster_status muster_manager_reload(muster_manager_t *manager,
                                                     struct muster_error *ret_error);

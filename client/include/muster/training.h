@@ -11,8 +11,8 @@
  *
  * All ranks call batch_end, epoch_end and back_up alike, in the same order. Each is a boundary: a job that
  * is preempted backs up at the next one on all ranks, whatever the frequency, also with NEVER. Back-ups
- * are commits of the job (node.h): one that is not whole does not exist, and the newest stays until a
- * newer one is committed.
+ * are commits of the job (node.h): one that is not whole does not exist. One is kept: the newest, which goes
+ * when a newer one is committed.
  *
  * Threads, blocking, fork: as in manager.h. Epochs and batches count from 0; -1 = none. */
 #ifndef MUSTER_TRAINING_H
@@ -107,6 +107,13 @@ MUSTER_API enum muster_status muster_training_state_epoch_end(muster_training_st
 MUSTER_API enum muster_status muster_training_state_back_up(muster_training_state_t *state,
                                                             int64_t epoch, int64_t batch,
                                                             struct muster_error *ret_error);
+
+/* Training succeeded and needs its back-up no more (as delete_backup): all of the job's back-ups are
+ * deleted, the newest too, by rank 0; the others do nothing. After it only close may follow. Blocks for the
+ * deletion (10 s, what is left then goes in the background or with the next launch).
+ * MUSTER_E_BUSY: somebody reads one. */
+MUSTER_API enum muster_status muster_training_state_delete_backup(muster_training_state_t *state,
+                                                                  struct muster_error *ret_error);
 
 /* Where this rank may write beside the back-up (as write_filepath): <backup_dir>/chief on rank 0,
  * <backup_dir>/workertemp_<rank> on the others. Made when asked for; the others' is removed after each

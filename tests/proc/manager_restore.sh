@@ -1,0 +1,84 @@
+#!/bin/bash
+# A manager's restore through a broker: back to an older step for all ranks, damage that is named, a fallback only
+# where it is asked for; saves that fail; policies that the broker and the chief's own function decide.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_manager.sh"
+
+reader() { MUSTER_JOB=$job MUSTER_BROKER=$broker "$TESTS_DIR/proc/prog_reader" "$@"; }
+
+# same_on_all WHAT SED-EXPRESSION - every rank said the same, and something; sets $said.
+same_on_all() {
+    local rank
+
+    said=$(sed -n "$2" "$(log 0)" | xargs)
+    for rank in "${!pids[@]}"; do
+        same "$1 of rank $rank" "$(sed -n "$2" "$(log "$rank")" | xargs)" "$said"
+        if grep WRONG "$(log "$rank")"; then fail "rank $rank of job $job, see above"; fi
+    done
+    holds "$1 of job $job" -n "$said"
+}
+
+broker_start
+job=back options=(--every 1)
+ranks_start 3 --steps 5
+ranks_end 0
+ranks_start 3 --steps 4 --restore 2
+ranks_end 0
+each_has resumed 2
+all_have_saved 3
+listed '0 1 2 3' # 3 is a new one, and 4 counts no more
+ranks_start 3 --steps 5
+ranks_end 0
+each_has resumed 3
+ranks_start 3 --restore 7
+ranks_end 1
+says "$(error_of 1)" MUSTER_E_NOT_FOUND 'no checkpoint of step 7'
+same "generations after a restore of what is not there" "$(query "SELECT max(generation) FROM generation WHERE job = 'back'")" 3
+
+job=damaged options=(--every 1)
+ranks_start 2 --steps 4
+ranks_end 0
+shard=$(echo "$dir/checkpoints-$job"/3/shard-*)
+printf Z | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+ranks_start 2 --steps 5
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE /3 checksum
+ranks_start 2 --steps 5 --fallback 1
+ranks_end 0
+each_has resumed 2
+for rank in 0 1; do rank_said "$rank" '^restored 2 .*fell_back=1' || fail "rank $rank does not say that it fell back"; done
+for rank in 0 1; do
+    rank_said "$rank" 'log 1: restored step 2: a newer checkpoint could not be restored: .*/3' || fail "the log of rank $rank does not say it"
+done
+all_have_saved '3 4'
+
+job=fails options=(--every 2 --fail-rank 0 --fail-step 4)
+ranks_start 3 --steps 9
+ranks_end 0
+all_have_saved '0 2 6 8'
+listed '0 2 6 8'
+for rank in 0 1 2; do says "$(error_of "$rank")" 'step 4 was not saved' 'save_fn returned 5' 'peer=0'; done
+on_disk 0 2 6 8
+says "$(reader restore 4 || true)" MUSTER_E_NOT_FOUND 'step 4 is unfinished' failed
+
+job=function options=(--function-every 3 --step-ms 20 --ask 1)
+ranks_start 3 --steps 12
+ranks_end 0
+same_on_all "answers of should_save" 's/^should //p'
+same_on_all "steps saved" 's/^saved //p'
+listed "$said"
+rank_said 0 '^function asked of 3' || fail "the chief's function was not asked"
+not rank_said 1 'function asked' || fail "another rank's function was asked"
+same "causes of function" "$(query "SELECT DISTINCT cause FROM checkpoint WHERE job = 'function'")" period
+
+job=period options=(--period-ms 500 --step-ms 20 --ask 1)
+ranks_start 3 --steps 150
+ranks_end 0
+same_on_all "answers of should_save" 's/^should //p'
+same_on_all "steps saved" 's/^saved //p'
+holds "saves by time of job $job" "$(wc -w <<<"$said")" -ge 2
+listed "$said"
+
+finish "all ranks go back to an older step, and the newer ones count no more; a step that is not there changes nothing" \
+    "damage is named; a fallback only where asked, and told; a save that fails is told to all, leaves nothing, and training goes on" \
+    "a function is asked on the chief alone and a period by the broker: the answers are the same on every rank"

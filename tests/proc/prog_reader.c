@@ -1,0 +1,128 @@
+/* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
+ *   list | best least|greatest | restore STEP | metadata STEP | hold STEP LEASE-MS FILE | follow COUNT
+ * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
+#include <muster/manager.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOLLOW_MS 30000
+
+static muster_manager_t *manager;
+static int64_t value;
+
+static int say(enum muster_status status, const struct muster_error *error)
+{
+    if (status == MUSTER_OK)
+        return 0;
+    printf("error: status=%s text=%s\n", muster_status_name(status), error->text);
+    return 1;
+}
+
+static int list(struct muster_error *error)
+{
+    const struct muster_checkpoint_info *all = NULL;
+    size_t count = 0;
+    enum muster_status status = muster_manager_all_steps(manager, &all, &count, error);
+
+    for (size_t i = 0; i < count; i++)
+        printf("%s%" PRId64 "%s", i > 0 ? " " : "", all[i].step, all[i].pinned ? "*" : "");
+    printf("\n");
+    return say(status, error);
+}
+
+static int restore(int64_t step, struct muster_error *error)
+{
+    struct muster_restored restored;
+    enum muster_status status = muster_manager_restore(manager, step, &restored, error);
+
+    if (status == MUSTER_OK)
+        printf("restored %" PRId64 " %s\n", restored.step,
+               value == 3 * (restored.step + 1) + 1 ? "right" : "WRONG");
+    return say(status, error);
+}
+
+static int metadata(int64_t step, struct muster_error *error)
+{
+    const struct muster_checkpoint_info *info = NULL;
+    enum muster_status status = muster_manager_metadata(manager, step, &info, error);
+
+    if (status == MUSTER_OK)
+        printf("%s %s epoch=%" PRId64 "\n", info->metrics, info->custom_metadata, info->epoch);
+    return say(status, error);
+}
+
+/* Pins, says so, and stays until the file is there; with FILE "-" it dies at once, its pin stands. */
+static int hold(int64_t step, int64_t lease_ms, const char *file, struct muster_error *error)
+{
+    enum muster_status status = muster_manager_pin(manager, step, lease_ms, &step, error);
+
+    printf("held %" PRId64 "\n", step);
+    fflush(stdout);
+    if (strcmp(file, "-") == 0)
+        _exit(status == MUSTER_OK ? 0 : 1);
+    while (status == MUSTER_OK && access(file, F_OK) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return say(status, error);
+}
+
+static int follow(int64_t count, struct muster_error *error)
+{
+    enum muster_status status = MUSTER_OK;
+    int64_t step;
+
+    while (status == MUSTER_OK && count-- > 0) {
+        status = muster_manager_next_checkpoint(manager, FOLLOW_MS, &step, error);
+        if (status == MUSTER_OK)
+            printf("new %" PRId64 "\n", step);
+        if (status == MUSTER_OK && restore(step, error) != 0)
+            return 1;
+    }
+    return say(status, error);
+}
+
+static int64_t number(const char *text)
+{
+    return text != NULL ? strtoll(text, NULL, 10) : MUSTER_STEP_LATEST;
+}
+
+int main(int argc, char **argv)
+{
+    struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
+    struct muster_error error = {.status = MUSTER_OK};
+    const char *what = argc > 1 ? argv[1] : "list";
+    int64_t step = -1;
+    int code;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    options.job = getenv("MUSTER_JOB");
+    if (options.job == NULL)
+        options.checkpoint_dir = getenv("MUSTER_CHECKPOINT_DIR");
+    if (muster_state_create(&options.state, NULL) != MUSTER_OK ||
+        muster_state_add_i64(options.state, "value", &value, NULL) != MUSTER_OK)
+        return 2;
+    code = say(muster_manager_open(&options, &manager, &error), &error);
+    if (code == 0 && strcmp(what, "list") == 0)
+        code = list(&error);
+    else if (code == 0 && strcmp(what, "best") == 0) {
+        code = say(muster_manager_best_step(manager, "loss", strcmp(argv[2], "greatest") == 0,
+                                            &step, &error),
+                   &error);
+        printf("%" PRId64 "\n", step);
+    } else if (code == 0 && strcmp(what, "restore") == 0)
+        code = restore(number(argv[2]), &error);
+    else if (code == 0 && strcmp(what, "metadata") == 0)
+        code = metadata(number(argv[2]), &error);
+    else if (code == 0 && strcmp(what, "hold") == 0 && argc > 4)
+        code = hold(number(argv[2]), number(argv[3]), argv[4], &error);
+    else if (code == 0 && strcmp(what, "follow") == 0)
+        code = follow(number(argv[2]), &error);
+    muster_manager_close(&manager, 0, NULL);
+    muster_state_destroy(&options.state);
+    return code;
+}
