@@ -217,3 +217,28 @@ after_the_end() {
     ranks_start 3 --steps $steps
     all_finished $steps
 }
+
+# written_behind - an operator's save of step 12 is written while all evaluate: a notice needs no save of its own.
+written_behind() {
+    local rank
+
+    options=(--gates "$gates" --mode 2 --sharded "$1" --behind 1)
+    launch=0
+    say "--- $job"
+    launch_to step-12 2
+    : >"$gates/save-12"
+    : >"$gates/eval-12"
+    "$muster" save --broker "$broker" --job "$job" >>"$dir/answers.log"
+    await "the decision" decided 12
+    go_on step-12
+    for rank in 0 1; do await "rank $rank in its evaluation" rank_said "$rank" '^at eval-12$'; done
+    await "the save behind" rank_said 0 '^at save-12$'
+    tell_end 2
+    go_on eval-12
+    same "checkpoints of $job while it is written" "$(committed)" ''
+    go_on save-12
+    leaves_at 12
+    same "checkpoints of $job" "$(committed)" 12
+    ranks_start 2 --steps $steps
+    all_finished $steps
+}

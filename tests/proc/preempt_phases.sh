@@ -16,6 +16,10 @@ job=behind-replicated
 one_is_behind 0
 job=behind-sharded
 one_is_behind 1
+job=written-behind-replicated
+written_behind 0
+job=written-behind-sharded
+written_behind 1
 job=after-the-end
 after_the_end
 finish "a notice in every phase of four forms of a loop: each save at the agreed step, resumed there, the model bit for bit" \

@@ -41,11 +41,11 @@ for life in first second; do
     committed_whole "$saved"
     lives=$((lives + 1))
     planned_well $lives
-    margin=$(plans | tail -n 1 | cut -d'|' -f5)
+    margin=$((($(plans | tail -n 1 | cut -d'|' -f5) + 50) / 100)) # as why rounds it
     same_why
     says "$story" 'The freeze was to come .* before the deadline of notice signal[^,]*, which gave 9\.0 s' \
         '\(step p95 [1-9][0-9]* ms, save p95 [1-9][0-9]* ms, ranks [0-9]+ steps? apart\)' \
-        "was committed after [0-9.]+ m?s, $((margin / 1000))\.[0-9] s before the deadline: "
+        "was committed after [0-9.]+ m?s, $((margin / 10))\.$((margin % 10)) s before the deadline: "
     [ "$life" = second ] || { ranks_start 2 && await "some steps" rank_said 1 'at step'; }
 done
 finish "a notice of $grace_ms ms: trained on for at least 80 % of what the reserve leaves, saved before the deadline, told by why: notice, its time, step and save times, margin" \

@@ -30,7 +30,7 @@ enum mode { MODE_RUN, MODE_CHECK, MODE_SCOPE, MODE_EXPLICIT, MODES };
 struct phases {
     /* options */
     int64_t mode, sharded, steps, stride, step_ms, save_every, exit_policy, grace_ms, offline,
-        save_on_notice;
+        save_on_notice, behind;
     const char *gates;
     /* the life */
     muster_node_t *node;
@@ -60,6 +60,7 @@ static const struct {
     {"--grace-ms", &phases.grace_ms},
     {"--offline", &phases.offline},
     {"--save-on-notice", &phases.save_on_notice},
+    {"--behind", &phases.behind}, /* saves are written while training goes on */
 };
 
 static bool parse(int argc, char **argv)
@@ -194,9 +195,9 @@ static enum muster_status one_call(struct phases *t, struct muster_error *error)
     return status != MUSTER_OK ? status : muster_node_scope_leave(t->node, train_step(t), error);
 }
 
-static int save(const struct muster_save_context *context)
+/* Training thread: the state is that of the save step. */
+static void look_at_save(struct phases *t, const struct muster_save_context *context)
 {
-    struct phases *t = context->arg;
     void *arg = t->closing                 ? NULL
                 : t->mode == MODE_RUN      ? (void *)t
                 : t->mode == MODE_EXPLICIT ? (void *)&t->saves
@@ -207,8 +208,36 @@ static int save(const struct muster_save_context *context)
     if (context->step * t->stride != t->model.step)
         wrong(t, "step of the save", context->step * t->stride, t->model.step);
     t->saves++;
+}
+
+static int take(const struct muster_save_context *context, void **ret_snapshot)
+{
+    struct phases *t = context->arg;
+    struct model *copy = malloc(sizeof *copy);
+
+    if (copy == NULL)
+        return ENOMEM;
+    look_at_save(t, context);
+    *copy = t->model;
+    *ret_snapshot = copy;
+    return 0;
+}
+
+static void release(void *snapshot, void *arg)
+{
+    (void)arg;
+    free(snapshot);
+}
+
+static int save(const struct muster_save_context *context)
+{
+    struct phases *t = context->arg;
+
+    if (context->snapshot == NULL)
+        look_at_save(t, context);
     wait_at(t, "save", context->step);
-    return model_write(&t->model, context->directory);
+    return model_write(context->snapshot != NULL ? context->snapshot : &t->model,
+                       context->directory);
 }
 
 static int restore(const struct muster_restore_context *context)
@@ -245,6 +274,9 @@ static enum muster_status join_job(struct phases *t, struct muster_error *error)
         t->exit_policy ? MUSTER_PREEMPTED_EXIT : MUSTER_PREEMPTED_RETURN;
     options.termination.grace_period_ms = t->grace_ms;
     options.termination.save_on_notice = t->save_on_notice != 0;
+    options.save_behind = t->behind != 0;
+    options.snapshot_fn = t->behind ? take : NULL;
+    options.snapshot_release_fn = t->behind ? release : NULL;
     options.save_every_steps = t->save_every;
     options.offline_ok = t->offline != 0;
     options.connect_timeout_ms = t->offline ? 50 : 0;
