@@ -8,7 +8,7 @@ static const struct migration_sweep sweeps[] = {
      .stride = 23, .points_min = 21},
     {"ENOSPC, writes", MIGRATION_DISK, FAULT_CALL_WRITE, FAULT_FULL, .stride = 13,
      .points_min = 12},
-    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 72},
+    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 81},
 };
 
 int main(void)

@@ -12,11 +12,11 @@ static const struct migration_sweep sweeps[] = {
      .sticky = true, .points_min = 132},
     {"short, then ENOSPC, writes", MIGRATION_DISK, FAULT_CALL_WRITE, FAULT_SHORT_FULL,
      .points_min = 132},
-    {"an allocation of SQLite", MIGRATION_MEMORY, .stride = 61, .points_min = 0},
-    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 72},
+    {"an allocation of SQLite", MIGRATION_MEMORY, .stride = 61, .points_min = 850},
+    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 81},
     {"EIO and all after it, our own", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .sticky = true,
-     .points_min = 72},
-    {"ENOSPC, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_FULL, .points_min = 72},
+     .points_min = 81},
+    {"ENOSPC, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_FULL, .points_min = 81},
 };
 
 int main(void)
