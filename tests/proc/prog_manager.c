@@ -30,6 +30,7 @@ struct program {
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
+    int64_t behind, save_ms;
     int64_t given[GIVEN_MAX];
     size_t given_count;
     const char *prefix;
@@ -72,6 +73,8 @@ static const struct {
     {"--delete", &program.delete_step},  /* rank 0, after the last step */
     {"--step-ms", &program.step_ms},
     {"--period-ms", &program.period_ms},
+    {"--behind", &program.behind},   /* saves go on behind the training */
+    {"--save-ms", &program.save_ms}, /* how long a save takes */
 };
 
 static bool take_given(const char *text)
@@ -130,17 +133,36 @@ static int train(struct program *p, int64_t step)
 static int write_value(const struct muster_save_context *context)
 {
     struct program *p = context->arg;
+    const int64_t *value = context->snapshot != NULL ? context->snapshot : &p->value;
     char path[4096];
     FILE *file;
 
+    pause_ms(p->save_ms);
     if (p->rank == p->fail_rank && context->step == p->fail_step + 1)
         return 5;
     snprintf(path, sizeof path, "%s/value", context->directory);
     file = fopen(path, "wbe");
     if (file == NULL)
         return 6;
-    fprintf(file, "%" PRId64, p->value);
+    fprintf(file, "%" PRId64, *value);
     return fclose(file) == 0 ? 0 : 6;
+}
+
+static int take_value(const struct muster_save_context *context, void **ret_snapshot)
+{
+    int64_t *copy = malloc(sizeof *copy);
+
+    if (copy == NULL)
+        return 7;
+    *copy = ((struct program *)context->arg)->value;
+    *ret_snapshot = copy;
+    return 0;
+}
+
+static void release_value(void *snapshot, void *arg)
+{
+    (void)arg;
+    free(snapshot);
 }
 
 static int read_value(const struct muster_restore_context *context)
@@ -234,14 +256,17 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     policies.keep = keep;
     policies.keep_count = keeps_of(p, keep);
     node.layout = p->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
-    if (p->fail_rank >= 0) {
+    if (p->fail_rank >= 0 || p->save_ms > 0) {
         node.termination.save_fn = write_value;
         node.termination.restore_fn = read_value;
+        node.snapshot_fn = p->behind ? take_value : NULL;
+        node.snapshot_release_fn = p->behind ? release_value : NULL;
     } else {
         node.state = p->state;
     }
     node.termination.on_preempted =
         p->exit_policy ? MUSTER_PREEMPTED_EXIT : MUSTER_PREEMPTED_RETURN;
+    node.save_behind = p->behind != 0;
     node.offline_ok = p->offline != 0;
     if (p->offline)
         node.connect_timeout_ms = 100;
@@ -313,6 +338,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     status = muster_manager_save(p->manager, step, &request, &saved, error);
     if (saved)
         printf("saved %" PRId64 "\n", step);
+    else if (p->behind && muster_manager_is_saving_in_progress(p->manager))
+        printf("goes on at %" PRId64 "\n", step);
     if (p->ask && (status == MUSTER_OK || status == MUSTER_PREEMPTED) && saved != should &&
         !request.force)
         printf("WRONG ANSWER %d of step %" PRId64 "\n", should, step);
@@ -381,6 +408,8 @@ static int run(struct program *p)
     if (p->manager == NULL)
         return code;
     delete_one(p);
+    if (p->behind && muster_manager_wait_until_finished(p->manager, -1, &error) != MUSTER_OK)
+        complain(p, &error);
     list(p);
     restart_code = muster_node_restart_code(muster_manager_node(p->manager));
     if (muster_manager_close(&p->manager, code, &error) == MUSTER_PREEMPTED && code == 0)

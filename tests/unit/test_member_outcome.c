@@ -1,0 +1,145 @@
+/* The node's core: what it tells of the rounds in which it captured its state. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define W1 2u /* this node writes */
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static const struct member_outcome *outcome(const struct member_fixture *f, uint64_t round)
+{
+    static const struct member_outcome none;
+
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (f->m->view.outcomes[i].round == round)
+            return &f->m->view.outcomes[i];
+    return &none;
+}
+
+static void capture_at_5(struct member_fixture *f)
+{
+    member_stand(f, 5);
+    member_decision(f, 1, CAUSE_POLICY, 5, W1);
+    member_arrive(f);
+    member_ack_all(f);
+}
+
+static void a_commit_and_then_its_place_are_told(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event;
+
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_NONE);
+    capture_at_5(f);
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_OPEN);
+    assert_int_equal(outcome(f, 1)->step, 5);
+    member_commit(f, 1, CAUSE_POLICY, 5, false);
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_COMMITTED);
+    assert_false(outcome(f, 1)->in_place);
+    event = member_event(f, EVENT_MANIFEST);
+    event.round = event.checkpoint = 1;
+    event.path = "/ck/4";
+    member_tell(f, event);
+    assert_true(outcome(f, 1)->in_place);
+}
+
+static void an_abort_names_rank_and_reason(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event;
+
+    capture_at_5(f);
+    event = member_event(f, EVENT_ABORT);
+    event.round = 1;
+    event.cause = CAUSE_POLICY;
+    event.step = 5;
+    event.rank = 2;
+    event.code = MUSTER_E_SAVE;
+    event.text = "save_fn returned 5";
+    member_tell(f, event);
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_ABORTED);
+    assert_int_equal(outcome(f, 1)->rank, 2);
+    assert_int_equal(outcome(f, 1)->code, MUSTER_E_SAVE);
+    assert_string_equal(outcome(f, 1)->text, "save_fn returned 5");
+}
+
+static void a_round_without_this_node_is_nothing_to_tell(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_commit(f, 7, CAUSE_POLICY, 5, false);
+    assert_int_equal(outcome(f, 7)->state, OUTCOME_NONE);
+}
+
+/* The journal no longer reaches back: a snapshot tells the newest checkpoint and the named round. */
+static void a_snapshot_tells_what_was_not_heard(void **state)
+{
+    static const struct {
+        uint64_t newest;
+        int64_t newest_step;
+        uint64_t named;
+        enum wire_round_state named_state;
+        enum wire_cause named_cause;
+        enum member_outcome_state expected;
+    } cases[] = {
+        {1, 5, 0, ROUND_NONE, CAUSE_NONE, OUTCOME_COMMITTED},
+        {0, -1, 1, ROUND_COMMITTED, CAUSE_POLICY, OUTCOME_COMMITTED},
+        {0, -1, 1, ROUND_ABORTED, CAUSE_POLICY, OUTCOME_ABORTED},
+        {0, -1, 1, ROUND_ABORTED, CAUSE_NONE, OUTCOME_UNKNOWN},
+        {3, 4, 0, ROUND_NONE, CAUSE_NONE, OUTCOME_UNKNOWN}, /* a later round, an earlier step */
+        {0, -1, 0, ROUND_NONE, CAUSE_NONE, OUTCOME_OPEN},
+    };
+    struct member_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wire_snapshot snapshot;
+
+        capture_at_5(f);
+        snapshot = member_snapshot_made(f);
+        snapshot.newest_checkpoint = cases[i].newest;
+        snapshot.newest_step = cases[i].newest_step;
+        snapshot.named_round = cases[i].named;
+        snapshot.named_state = cases[i].named_state;
+        snapshot.named_cause = cases[i].named_cause;
+        snapshot.named_step = 5;
+        f->m->out = &f->out;
+        outcome_snapshot(f->m, &snapshot);
+        f->m->out = NULL;
+        if (outcome(f, 1)->state != cases[i].expected)
+            fail_msg("case %zu: outcome %d", i, (int)outcome(f, 1)->state);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, running, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_commit_and_then_its_place_are_told),
+        TEST(an_abort_names_rank_and_reason),
+        TEST(a_round_without_this_node_is_nothing_to_tell),
+        TEST(a_snapshot_tells_what_was_not_heard),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
