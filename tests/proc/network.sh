@@ -31,7 +31,8 @@ for job in bad-replicated bad-sharded; do
 done
 
 # A cut from the moment of the notice on that is shorter than the silence of 5 s: the round waits, and commits.
-short_ms=2000
+# A packet lost in it is sent again 0.2, 0.6, 1.4, 3.0 and 6.2 s after: a cut beyond 3 s would be a loss of the rank.
+short_ms=1000
 for cut in "$cut_from_here" "$cut_to_here" "$cut_both"; do
     job=cut-${cut##* } options=(--step-ms 5 --sharded 1 --barrier 1 --say-every 10)
     wire "$good"

