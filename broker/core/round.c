@@ -409,6 +409,15 @@ static int64_t laggard(const struct job *job, const struct round *round)
     return -1;
 }
 
+/* All have reported, and what they wait for is another round's save of the same step. */
+static int64_t writing_laggard(const struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING)
+            return laggard(job, &job->rounds[i]);
+    return -1;
+}
+
 /* Everybody leaves with what was committed before. */
 void round_margin_reached(struct core *core, struct job *job)
 {
@@ -421,10 +430,13 @@ void round_margin_reached(struct core *core, struct job *job)
         if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
             round = &job->rounds[i];
     int64_t rank = round ? laggard(job, round) : -1;
+    bool reports = round != NULL && round->state == ROUND_FREEZING && rank >= 0;
+    if (round != NULL && rank < 0)
+        rank = writing_laggard(job);
     snprintf(text, sizeof text, "the deadline's margin was reached before the commit");
     if (round != NULL && rank >= 0)
         snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
-                 (long long)rank, round->state == ROUND_FREEZING ? "reported" : "saved");
+                 (long long)rank, reports ? "reported" : "saved");
     if (round != NULL)
         round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
     else

@@ -178,6 +178,7 @@ struct sim_stats {
     uint64_t reasons[REASON_COUNT];
     uint64_t moves[ROUND_STATE_COUNT][ROUND_STATE_COUNT];
     uint64_t plans[PLANNED_COUNT];
+    uint64_t behind;                /* saves written behind training */
     uint64_t gone_told, gone_lived; /* supervisors' words, and those that were about somebody */
     uint64_t unchanged;
     uint64_t not_saved;

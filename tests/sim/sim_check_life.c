@@ -140,8 +140,8 @@ void check_end(struct sim *sim, struct sim_proc *proc)
 static bool runs_user_code(const struct sim_proc *proc)
 {
     return proc->alive && !proc->frozen &&
-           (proc->state == THREAD_SAVING || proc->state == THREAD_RESTORING ||
-            (proc->state == THREAD_STEP && proc->released));
+           (proc->behind_round != 0 || proc->state == THREAD_SAVING ||
+            proc->state == THREAD_RESTORING || (proc->state == THREAD_STEP && proc->released));
 }
 
 /* The job's decided round waits for a member that is on its way to S or saves. Everybody at S waits
@@ -158,7 +158,8 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
             continue;
         for (unsigned rank = 0; rank < job->nodes; rank++)
             for (const struct sim_proc *proc = job->procs[rank]; proc; proc = proc->older)
-                if (runs_user_code(proc) && proc->begun <= round->step &&
+                if (runs_user_code(proc) &&
+                    (proc->begun <= round->step || proc->behind_round == round->round) &&
                     disk_member(sim, job->name, round->round, proc->incarnation) != NULL)
                     return true;
     }

@@ -155,7 +155,7 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
 
     if (round == 0)
         return;
-    if (proc->saving_round == round) {
+    if (proc->saving_round == round || proc->behind_round == round) {
         proc->discard_generation = generation;
         proc->discard_round = round;
         return;

@@ -72,6 +72,7 @@ static void plan_job(struct sim *sim)
     job->fallback = sim_chance(sim, 30);
     job->supervised = sim_chance(sim, 50);
     job->save_on_notice = sim_chance(sim, 30);
+    job->writes_behind = sim_chance(sim, 35) && sim->options.grace == NULL;
     job->grace_period_ms = -1;
     if (!sim->options.healthy && sim_chance(sim, 30))
         job->grace_period_ms = sim_chance(sim, 40) ? 0 : sim_range(sim, 2000, 30000);

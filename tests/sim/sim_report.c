@@ -146,6 +146,7 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
         if (s->aborts_by[i] > 0)
             fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
                     s->aborts_by[i]);
+    fprintf(out, "\nsaves written behind training %" PRIu64, s->behind);
     fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",

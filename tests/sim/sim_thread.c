@@ -214,23 +214,19 @@ static const struct wire_file *job_files(struct sim *sim, struct sim_job *job)
     return job->files;
 }
 
-static void save_end(struct sim *sim, struct sim_event *event)
+/* How a save ended, and what is told of it. */
+static struct member_input save_result(struct sim *sim, struct sim_proc *proc, uint64_t generation,
+                                       uint64_t round, int64_t begun_us)
 {
-    struct sim_proc *proc = event->proc;
     struct sim_job *job = &sim->jobs[proc->job];
-    uint64_t round = proc->saving_round;
-
-    if (event->stamp != proc->thread_stamp)
-        return;
-    struct sim_shard *shard = fs_shard(sim, proc, (uint64_t)event->number, round);
+    struct sim_shard *shard = fs_shard(sim, proc, generation, round);
     bool fails = sim->fail_saves > 0;
-    int64_t took_ms = (sim->now_us - proc->save_begun_us) / 1000;
     struct member_input input = {.kind = MEMBER_SAVED,
                                  .round = round,
-                                 .step = proc->done,
+                                 .step = shard->done,
                                  .epoch = 1,
-                                 .step_in_epoch = proc->done,
-                                 .data_position = proc->done};
+                                 .step_in_epoch = shard->done,
+                                 .data_position = shard->done};
 
     if (fails) {
         sim->fail_saves--;
@@ -243,15 +239,62 @@ static void save_end(struct sim *sim, struct sim_event *event)
         input.files = job_files(sim, job);
         input.files_count = (size_t)(round % 9 == 0 ? FILES : 1 + round % 3);
         input.bytes = 1000 * input.files_count;
-        input.save_ms = input.blocked_ms = (uint64_t)took_ms;
+        input.save_ms = input.blocked_ms = (uint64_t)(sim->now_us - begun_us) / 1000;
     }
     SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->slot,
-             (unsigned long long)round, (long long)proc->done, fails ? "fails" : "is whole");
+             (unsigned long long)round, (long long)shard->done, fails ? "fails" : "is whole");
+    return input;
+}
+
+static void discard_late(struct sim *sim, struct sim_proc *proc, uint64_t round)
+{
+    if (proc->discard_round != round || round == 0)
+        return;
+    proc->discard_round = 0;
+    fs_discard(sim, proc, proc->discard_generation, round);
+}
+
+static void save_end(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    uint64_t round = proc->saving_round;
+
+    if (event->stamp != proc->thread_stamp)
+        return;
+    struct member_input input =
+        save_result(sim, proc, (uint64_t)event->number, round, proc->save_begun_us);
     proc->saving_round = 0;
-    if (proc->discard_round == round && round != 0) {
-        proc->discard_round = 0;
-        fs_discard(sim, proc, proc->discard_generation, round);
-    }
+    discard_late(sim, proc, round);
+    post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
+}
+
+static void written_behind(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    uint64_t round = proc->behind_round;
+    struct member_input input =
+        save_result(sim, proc, (uint64_t)event->number, round, proc->behind_begun_us);
+
+    proc->behind_round = 0;
+    discard_late(sim, proc, round);
+    proc_feed(sim, proc, &input);
+    if (proc->alive)
+        thread_look(sim, proc); /* the next capture may have waited for it */
+}
+
+static void snapshot_end(struct sim *sim, struct sim_event *event)
+{
+    struct sim_proc *proc = event->proc;
+    struct member_input input = {.kind = MEMBER_CAPTURED, .round = proc->saving_round};
+
+    if (event->stamp != proc->thread_stamp)
+        return;
+    proc->behind_round = proc->saving_round;
+    proc->behind_begun_us = proc->save_begun_us;
+    proc->saving_round = 0;
+    struct sim_event *end = sim_after(sim, (int64_t)event->size, written_behind, proc);
+    end->number = event->number;
+    sim->stats->behind++;
     post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
 }
 
@@ -260,7 +303,10 @@ static void capture(struct sim *sim, struct sim_proc *proc)
     const struct sim_job *job = &sim->jobs[proc->job];
     const struct member_view *view = &proc->view;
     int64_t takes = job->save_us * sim_range(sim, 60, 140) / 100;
+    bool behind = job->writes_behind && !proc->leaving && !view->termination;
 
+    if (view->writer && proc->behind_round != 0)
+        return; /* one at a time is written behind */
     proc->captured_round = view->round;
     if (proc->begun != proc->done || proc->done != view->step)
         sim_broken(sim, "I1",
@@ -285,7 +331,9 @@ static void capture(struct sim *sim, struct sim_proc *proc)
     if (late && !sim_is_calm(sim) && sim_chance(sim, 20))
         shard->begun = ++shard->done;
     set_state(sim, proc, THREAD_SAVING);
-    struct sim_event *event = sim_after(sim, takes, save_end, proc);
+    struct sim_event *event =
+        sim_after(sim, behind ? takes / 20 : takes, behind ? snapshot_end : save_end, proc);
+    event->size = behind ? (size_t)takes : 0;
     event->stamp = proc->thread_stamp;
     event->number = (int64_t)view->generation;
 }
@@ -409,7 +457,8 @@ static void quiet(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
 
-    if (round_is_open(&proc->view) || proc->manifests > 0 || proc->state != THREAD_LEAVING)
+    if (round_is_open(&proc->view) || proc->manifests > 0 || proc->behind_round != 0 ||
+        proc->state != THREAD_LEAVING)
         proc->quiet_since_us = sim->now_us;
     if (sim->now_us - proc->quiet_since_us > QUIET_US)
         gone(sim, proc, "left without an answer");

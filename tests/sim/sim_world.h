@@ -116,6 +116,8 @@ struct sim_proc {
     enum view_mode arrived_mode;
     uint64_t arrived_round;
     uint64_t captured_round, saving_round;
+    uint64_t behind_round; /* its snapshot is being written while the thread trains on */
+    int64_t behind_begun_us;
     uint64_t discard_generation, discard_round;
     int64_t save_begun_us;
     enum sim_end end;
@@ -158,6 +160,7 @@ struct sim_job {
     bool fallback;
     bool supervised; /* `muster run` sees each process end, and says so */
     bool save_on_notice;
+    bool writes_behind; /* a writer takes a snapshot and trains on */
     int64_t grace_period_ms;
     int64_t join_timeout_ms, abort_timeout_ms;
     int64_t total[SIM_NODES_MAX];
