@@ -298,7 +298,9 @@ static const struct stage_trap traps[] = {
      .announce = announces, .announce_again = moves_it_nearer, .records = 2,
      .left_least_ms = LEFT_MS / 2 - LATE_MS, .left_most_ms = LEFT_MS / 2},
     {"a deadline that has passed", TIMED, is_well, SOURCE_HEALTHY, "", RETRY_SOON,
-     .announce = announces_what_has_passed},
+     .announce = announces_what_has_passed,
+     .left_least_ms = GRACE_DEFAULT_MS, /* as if none was told */
+     .left_most_ms = GRACE_DEFAULT_MS},
     {"a withdrawal", CLOUD(CLOUD_AZURE), is_well, SOURCE_HEALTHY, "", RETRY_SOON,
      .announce = announces_a_freeze, .announce_again = withdraws_it, .kind = "freeze",
      .notice_state = "cancelled"},
