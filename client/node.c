@@ -66,6 +66,16 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
     return view.mode == VIEW_END && view.leave_restart;
 }
 
+/* The supervisor may have to say why its restarts lead nowhere. */
+static void tell_preempted(struct muster_node *node)
+{
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    if (view.mode == VIEW_END && view.leave_restart)
+        supervised_preempted(&node->supervised, view.end.text);
+}
+
 /* The termination is settled. Policy RETURN: the status goes to the caller. EXIT: LEAVE, then
  * exit_fn, once; if that returns, as RETURN. */
 void node_leave_process(struct muster_node *node)
@@ -75,8 +85,10 @@ void node_leave_process(struct muster_node *node)
     if (t->on_preempted != MUSTER_PREEMPTED_EXIT || node->exited)
         return;
     node->exited = true;
-    if (node->agent != NULL)
+    if (node->agent != NULL) {
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
+        tell_preempted(node);
+    }
     supervised_leaves(&node->supervised);
     node_log(node, 2, "rank %d leaves with the restart code %d", node->rank, t->restart_code);
     if (t->exit_fn != NULL)
@@ -474,8 +486,10 @@ static enum muster_status close_with_broker(struct muster_node *node, int code,
     if (is_preempted(&view, finished))
         code = node->options.termination.restart_code;
     agent_leave(node->agent, why_leaving(&view, finished), code);
-    supervised_leaves(&node->supervised);
     agent_view(node->agent, &view);
+    if (is_preempted(&view, finished))
+        supervised_preempted(&node->supervised, view.end.text);
+    supervised_leaves(&node->supervised);
     if (!is_preempted(&view, finished))
         return MUSTER_OK;
     if (err != NULL)

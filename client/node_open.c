@@ -350,6 +350,8 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
         agent_destroy(&node->agent);
+        if (status == MUSTER_PREEMPTED)
+            supervised_preempted(&node->supervised, err->text);
         supervised_leaves(&node->supervised);
         node->gate = NULL;
     }

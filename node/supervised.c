@@ -28,6 +28,7 @@ void supervised_init(struct supervised *supervised)
     path_read(supervised->torch_path, "TORCHELASTIC_ERROR_FILE");
     path_read(supervised->life_path, "MUSTER_LIFE_FILE");
     supervised->life_fd = -1;
+    supervised->why[0] = '\0';
     atomic_init(&supervised->told, false);
 }
 
@@ -62,12 +63,35 @@ void supervised_joins(struct supervised *supervised, const struct supervised_fac
     atomic_store(&life_taken, false);
 }
 
+void supervised_preempted(struct supervised *supervised, const char *why)
+{
+    snprintf(supervised->why, sizeof supervised->why, "%s", why);
+    for (char *c = supervised->why; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+}
+
+static void write_why(const struct supervised *supervised)
+{
+    char text[sizeof supervised->why + 32];
+    int size = snprintf(text, sizeof text, "muster-left 1\n%s\n", supervised->why);
+
+    if (supervised->why[0] == '\0' || lseek(supervised->life_fd, 0, SEEK_SET) != 0)
+        return;
+    if (fs_write_all(supervised->life_fd, text, (size_t)size) != 0 &&
+        ftruncate(supervised->life_fd, 0) != 0)
+        return; /* it is done without */
+}
+
 void supervised_leaves(struct supervised *supervised)
 {
     if (supervised == NULL || supervised->life_path[0] == '\0' || supervised->life_fd < 0)
         return;
-    if (ftruncate(supervised->life_fd, 0) == 0) /* emptied first: unlocked and empty is "left" */
+    /* Emptied first: unlocked and without a life in it is "left". */
+    if (ftruncate(supervised->life_fd, 0) == 0) {
+        write_why(supervised);
         close(supervised->life_fd);
+    }
     supervised->life_fd = -1;
     atomic_store(&life_taken, false);
 }

@@ -5,7 +5,8 @@
  *   TORCHELASTIC_ERROR_FILE   the same object, unless torchrun's own file is there already
  *   MUSTER_LIFE_FILE          which node lives in this process, under a lock that the kernel takes
  *                             away with the process: whoever finds the file unlocked and not empty
- *                             knows that the process died without leaving the job
+ *                             knows that the process died without leaving the job; one that left
+ *                             empties it, or leaves there "muster-left 1" and a line: why
  *
  * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role, rank,
  * world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name), code, step
@@ -31,11 +32,14 @@ struct supervised_facts {
     uint64_t incarnation;
 };
 
+#define SUPERVISED_WHY_MAX 1024
+
 struct supervised {
     char error_path[FS_PATH_MAX]; /* "": not asked for */
     char torch_path[FS_PATH_MAX];
     char life_path[FS_PATH_MAX];
     int life_fd; /* -1: none */
+    char why[SUPERVISED_WHY_MAX];
     atomic_bool told;
 };
 
@@ -44,6 +48,9 @@ void supervised_init(struct supervised *supervised);
 
 /* The node begins to speak to the broker. One node a process is told of: the first. */
 void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts);
+
+/* Preempted: why, for the time when it has left. Control characters become spaces there. */
+void supervised_preempted(struct supervised *supervised, const char *why);
 
 /* It left, or will never be a member. NULL-safe, also before init's. */
 void supervised_leaves(struct supervised *supervised);

@@ -230,7 +230,8 @@ static int end_say(struct run *run, const struct supervise_verdict *verdict, con
                             .files = &run->files,
                             .unix_ms = kind == SUPERVISE_NONE ? 0 : run->ends[index].unix_ms,
                             .first_rank = run->ranks[0].rank,
-                            .exit_code = verdict->exit_code};
+                            .exit_code = verdict->exit_code,
+                            .stalled = verdict->reason == SUPERVISE_BY_STALL};
 
     counts_text(run, counts, sizeof counts);
     if (verdict->reason == SUPERVISE_BY_FINISH)

@@ -210,15 +210,15 @@ static uint64_t random_next(uint64_t *state)
 
 /* Doubling, capped, then 75 to 100 % of it, so that the supervisors of many hosts do not all come
  * back in the same moment. */
-static int64_t backoff_ms(struct supervise *sup)
+static int64_t backoff_ms(struct supervise *sup, int in_row)
 {
     int64_t delay_ms = sup->policy.backoff_ms;
 
-    for (int i = 1; i < sup->failures_in_row && delay_ms < sup->policy.backoff_max_ms; i++)
+    for (int i = 1; i < in_row && delay_ms < sup->policy.backoff_max_ms; i++)
         delay_ms *= 2;
     if (delay_ms > sup->policy.backoff_max_ms)
         delay_ms = sup->policy.backoff_max_ms;
-    if (delay_ms <= 0)
+    if (delay_ms <= 0 || in_row <= 0)
         return 0;
     return delay_ms - (int64_t)(random_next(&sup->random) % ((uint64_t)delay_ms / 4 + 1));
 }
@@ -265,9 +265,13 @@ static struct supervise_verdict end_preempted(struct supervise *sup, int64_t now
         return stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
     if (!within(sup->preemption_count, sup->policy.max_preemptions))
         return stop(SUPERVISE_BY_MAX_PREEMPTIONS, sup->policy.restart_code);
+    /* A host that is taken away stays so for whoever starts the job here: elsewhere it may go on.
+     * With a failure among the idle launches it would fail there too. */
     if (sup->stall_count > sup->policy.max_stalls)
-        return stop(SUPERVISE_BY_STALL, 1); /* not the restart code: the next one would stall too */
-    return (struct supervise_verdict){.reason = SUPERVISE_BY_PREEMPTION, .restart = true};
+        return stop(SUPERVISE_BY_STALL, sup->failures_in_row == 0 ? sup->policy.restart_code : 1);
+    return (struct supervise_verdict){.reason = SUPERVISE_BY_PREEMPTION,
+                                      .restart = true,
+                                      .delay_ms = backoff_ms(sup, sup->idle_in_row)};
 }
 
 static struct supervise_verdict end_failed(struct supervise *sup)
@@ -278,8 +282,9 @@ static struct supervise_verdict end_failed(struct supervise *sup)
         return stop(SUPERVISE_BY_MAX_FAILURES, code);
     if (sup->stall_count > sup->policy.max_stalls)
         return stop(SUPERVISE_BY_STALL, code);
-    return (struct supervise_verdict){
-        .reason = SUPERVISE_BY_FAILURE, .restart = true, .delay_ms = backoff_ms(sup)};
+    return (struct supervise_verdict){.reason = SUPERVISE_BY_FAILURE,
+                                      .restart = true,
+                                      .delay_ms = backoff_ms(sup, sup->failures_in_row)};
 }
 
 struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *latest_step,
@@ -291,8 +296,10 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
     if (progressed(sup, latest_step, now_ms)) {
         sup->stall_count = 0;
         sup->failures_in_row = 0;
+        sup->idle_in_row = 0;
     } else {
         sup->stall_count++;
+        sup->idle_in_row += preempted;
     }
     if (preempted) {
         sup->preemption_count++;

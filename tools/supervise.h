@@ -26,7 +26,9 @@ struct supervise_policy {
     int64_t grace_ms;    /* from a failure to SIGTERM for the others, and from there to SIGKILL */
     int64_t leave_ms;    /* from the first rank that left with the restart code to the same */
     int64_t stop_ms;     /* from a forwarded SIGTERM, SIGINT or SIGHUP to SIGKILL; 0 = never */
-    int64_t backoff_ms;  /* before the first restart after a failure; doubles; 0 = none */
+    /* Before the first restart after a failure, or after a preemption that left no newer checkpoint;
+     * doubles; 0 = none. */
+    int64_t backoff_ms;
     int64_t backoff_max_ms;
     int64_t progress_ms; /* a launch this long is progress when nobody can tell the checkpoint */
 };
@@ -104,6 +106,7 @@ struct supervise {
     int preemption_count;
     int failure_count;
     int failures_in_row; /* since a newer checkpoint; the backoff grows with it */
+    int idle_in_row;     /* preemptions that left no newer checkpoint; likewise */
     int stall_count;     /* ends of launches in a row without a newer checkpoint */
     bool step_known;
     int64_t step;         /* of the newest checkpoint at the last verdict; -1 = there was none */

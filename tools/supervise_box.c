@@ -124,6 +124,21 @@ static void say_tail(struct output *output, const struct box *box)
         output_say(output, "|   %s", line);
 }
 
+/* Launch after launch left with the restart code and saved nothing: who or what told it to. */
+static void say_taken_away(struct output *output, const struct box *box)
+{
+    char text[1200];
+
+    output_say(output, "| each launch was told to end: this host or this job is being taken away");
+    for (int i = 0; i < box->sup->policy.rank_count; i++) {
+        if (!files_left_read(box->files, box->first_rank + i, text, sizeof text))
+            continue;
+        output_say(output, "| rank %d: %s", box->first_rank + i, text);
+        break; /* the others say the same */
+    }
+    output_say(output, "| start it again elsewhere, or here when the notice is withdrawn");
+}
+
 void box_say(struct output *output, const struct box *box)
 {
     enum supervise_kind kind = box->sup->now.cause_kind;
@@ -137,6 +152,8 @@ void box_say(struct output *output, const struct box *box)
         say_when(output, box);
         say_words(output, box);
         say_tail(output, box);
+    } else if (box->stalled && box->exit_code == box->sup->policy.restart_code) {
+        say_taken_away(output, box);
     }
     output_say(output, "| %s; exit code %d", box->counts, box->exit_code);
     output_say(output, "+----");

@@ -33,6 +33,7 @@ struct box {
     int64_t unix_ms; /* of the exit; 0 = nobody ended */
     int first_rank;
     int exit_code;
+    bool stalled; /* by SUPERVISE_BY_STALL */
 };
 void box_say(struct output *output, const struct box *box);
 

@@ -121,14 +121,19 @@ static int64_t number_of(const json_t *document, const char *key, int64_t otherw
 }
 
 /* One line for a terminal. */
+static void text_clean(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+}
+
 static void text_of(const json_t *document, const char *key, char *text, size_t size)
 {
     const char *value = json_string_value(json_object_get(document, key));
 
     snprintf(text, size, "%s", value != NULL ? value : "");
-    for (char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = ' ';
+    text_clean(text);
 }
 
 static bool error_parse(const char *bytes, size_t size, int rank, struct files_error *ret)
@@ -209,23 +214,44 @@ static bool lock_is_free(int fd)
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-bool files_life_ended(const struct files *files, int rank, struct files_life *ret)
+/* What is in the file that no living process holds; owned. NULL: nothing, or it lives. */
+static char *life_bytes(const struct files *files, int rank)
 {
     char path[FILES_PATH_MAX];
     char *bytes = NULL;
-    bool ended = false;
     size_t size;
     int fd;
 
     files_life_path(files, rank, path);
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return false;
+        return NULL;
     if (lock_is_free(fd))
         bytes = small_file(fd, LIFE_BYTES_MAX, &size);
-    if (bytes != NULL)
-        ended = life_parse(bytes, ret);
-    free(bytes);
     close(fd);
+    return bytes;
+}
+
+bool files_life_ended(const struct files *files, int rank, struct files_life *ret)
+{
+    char *bytes = life_bytes(files, rank);
+    bool ended = bytes != NULL && life_parse(bytes, ret);
+
+    free(bytes);
     return ended;
+}
+
+bool files_left_read(const struct files *files, int rank, char *ret_text, size_t size)
+{
+    static const char head[] = "muster-left 1\n";
+    char *bytes = life_bytes(files, rank);
+    bool left = bytes != NULL && strncmp(bytes, head, strlen(head)) == 0;
+
+    if (left) {
+        snprintf(ret_text, size, "%.*s", (int)strcspn(bytes + strlen(head), "\n"),
+                 bytes + strlen(head));
+        text_clean(ret_text);
+    }
+    free(bytes);
+    return left;
 }

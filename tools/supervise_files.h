@@ -8,6 +8,7 @@
 #include "schema/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FILES_PATH_MAX 4096
@@ -41,6 +42,9 @@ struct files_error {
 };
 /* False: it left none that can be read. */
 bool files_error_read(const struct files *files, int rank, struct files_error *ret);
+
+/* The words that a node left with: why it was to end. One line. False: there are none. */
+bool files_left_read(const struct files *files, int rank, char *ret_text, size_t size);
 
 /* The node that lived in the rank's process. */
 struct files_life {

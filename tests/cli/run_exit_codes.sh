@@ -29,7 +29,8 @@ another restart code|75 0|--restart-code 75 --max-failures 0|0|2
 slurm's preset|75 0|--restart-preset slurm --max-failures 0|0|2
 kubeflow's preset|143 0|--restart-preset kubeflow --max-failures 0|0|2
 the preset signal|143 0|--restart-preset signal --max-failures 0|0|2
-no progress, three restarts|42 42 42 42 0||1|4
+no progress, three restarts: this host is being taken away|42 42 42 42 0||42|4
+no progress, a failure among them|42 1 42 42 0||1|4
 TABLE
 
 # The preset signal: dies of the signal, which a shell shows as 128 + 15 and the kernel as WTERMSIG.

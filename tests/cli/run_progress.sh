@@ -14,13 +14,15 @@ JSON
 
 # Each launch leaves a newer checkpoint: four preemptions in a row are progress.
 export -f manifest
-run --job words -- bash -c '[ $MUSTER_RESTART_COUNT = 4 ] && exit 0; manifest $((MUSTER_RESTART_COUNT * 10 + 10)) words; exit 42'
+run --backoff-ms 60000 --job words -- bash -c '[ $MUSTER_RESTART_COUNT = 4 ] && exit 0; manifest $((MUSTER_RESTART_COUNT * 10 + 10)) words; exit 42'
 expect_code 0 "four preemptions with progress"
 
 # None does, those of another job do not count, nor does what is no manifest.
 rm -rf "$MUSTER_CHECKPOINT_DIR"/*
-run --job words -- bash -c 'manifest $((MUSTER_RESTART_COUNT * 10 + 10)) others; mkdir -p "$MUSTER_CHECKPOINT_DIR/9$MUSTER_RESTART_COUNT"
+run --backoff-ms 1 --job words -- bash -c 'manifest $((MUSTER_RESTART_COUNT * 10 + 10)) others; mkdir -p "$MUSTER_CHECKPOINT_DIR/9$MUSTER_RESTART_COUNT"
     echo "{" >"$MUSTER_CHECKPOINT_DIR/9$MUSTER_RESTART_COUNT/manifest.json"; exit 42'
-expect_code 1 "no progress"
+expect_code 42 "no progress"
 expect err "3 restarts in a row brought no newer checkpoint"
-[ "$(grep -c "launch . *begins\|restarting" "$dir/err")" = 3 ] || fail "it did not stop after three restarts"
+[ "$(grep -c "restarting" "$dir/err")" = 3 ] || fail "it did not stop after three restarts"
+expect err "each launch was told to end: this host or this job is being taken away"
+grep -q "launch 3 begins in 0.0" "$dir/err" || fail "no word about the wait before a restart after a preemption without progress"

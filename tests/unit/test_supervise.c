@@ -215,7 +215,23 @@ static void three_restarts_without_a_newer_checkpoint_are_enough(void **state)
         assert_true(run(&sup, code(0, 42), code(1, 42), &step).restart);
     verdict = run(&sup, code(0, 42), code(1, 42), &step);
     assert_int_equal(verdict.reason, SUPERVISE_BY_STALL);
-    assert_int_equal(verdict.exit_code, 1); /* not 42: the outer launcher must not go on either */
+    assert_int_equal(verdict.exit_code, 42); /* taken away here: the outer launcher has elsewhere */
+}
+
+static void a_failure_among_the_idle_launches_is_no_reason_to_start_elsewhere(void **state)
+{
+    struct supervise_verdict verdict;
+    struct supervise sup = fresh(2);
+    int64_t step = 10;
+
+    (void)state;
+    run(&sup, code(0, 42), code(1, 42), &step);
+    run(&sup, code(0, 42), code(1, 42), &step);
+    run(&sup, code(0, 1), code(1, 42), &step);
+    run(&sup, code(0, 42), code(1, 42), &step);
+    verdict = run(&sup, code(0, 42), code(1, 42), &step);
+    assert_int_equal(verdict.reason, SUPERVISE_BY_STALL);
+    assert_int_equal(verdict.exit_code, 1);
 }
 
 static void a_job_that_never_saves_stalls_too(void **state)
@@ -271,7 +287,7 @@ static void unknown_checkpoints_are_judged_by_the_launchs_length(void **state)
     assert_false(run(&sup, code(0, 42), code(0, 42), NULL).restart);
 }
 
-static void only_failures_wait_and_each_longer_than_the_last(void **state)
+static void failures_wait_and_each_longer_than_the_last(void **state)
 {
     struct supervise sup = fresh(2);
     int64_t step = 0;
@@ -281,7 +297,6 @@ static void only_failures_wait_and_each_longer_than_the_last(void **state)
     sup.policy.max_failures = -1;
     sup.policy.max_stalls = 100;
     sup.step_known = true;
-    assert_int_equal(run(&sup, code(0, 42), code(1, 42), &step).delay_ms, 0);
     for (int i = 0; i < 12; i++) {
         int64_t delay_ms = run(&sup, code(0, 1), code(1, 0), &step).delay_ms;
 
@@ -290,6 +305,22 @@ static void only_failures_wait_and_each_longer_than_the_last(void **state)
     }
     step++; /* progress: the next failure is a first one again */
     assert_in_range(run(&sup, code(0, 1), code(1, 0), &step).delay_ms, 0, 1000);
+}
+
+static void preemptions_wait_where_they_brought_no_newer_checkpoint(void **state)
+{
+    struct supervise sup = fresh(2);
+    int64_t step = 5;
+
+    (void)state;
+    for (int round = 0; round < 2; round++, step++) {
+        int64_t cap_ms = 1000;
+
+        assert_int_equal(run(&sup, code(0, 42), code(1, 42), &step).delay_ms, 0);
+        for (int i = 0; i < 3; i++, cap_ms *= 2)
+            assert_in_range(run(&sup, code(0, 42), code(1, 42), &step).delay_ms, cap_ms * 3 / 4,
+                            cap_ms);
+    }
 }
 
 static void the_backoff_can_be_switched_off(void **state)
@@ -520,11 +551,13 @@ int main(void)
         cmocka_unit_test(no_failure_is_restarted_when_none_may_be),
         cmocka_unit_test(preemptions_have_no_limit_unless_asked),
         cmocka_unit_test(three_restarts_without_a_newer_checkpoint_are_enough),
+        cmocka_unit_test(a_failure_among_the_idle_launches_is_no_reason_to_start_elsewhere),
         cmocka_unit_test(a_job_that_never_saves_stalls_too),
         cmocka_unit_test(a_newer_checkpoint_forgives_the_stall),
         cmocka_unit_test(a_step_chosen_lower_by_an_operator_counts_from_there),
         cmocka_unit_test(unknown_checkpoints_are_judged_by_the_launchs_length),
-        cmocka_unit_test(only_failures_wait_and_each_longer_than_the_last),
+        cmocka_unit_test(failures_wait_and_each_longer_than_the_last),
+        cmocka_unit_test(preemptions_wait_where_they_brought_no_newer_checkpoint),
         cmocka_unit_test(the_backoff_can_be_switched_off),
         cmocka_unit_test(after_a_failure_the_others_get_term_then_kill),
         cmocka_unit_test(ranks_that_go_within_the_grace_are_sent_nothing),

@@ -145,6 +145,24 @@ static void a_file_of_torchrun_s_own_is_kept(void **state)
     assert_int_equal(access(f->error, F_OK), 0);
 }
 
+static void who_is_preempted_leaves_a_word(void **state)
+{
+    struct files *f = *state;
+    char text[128] = "";
+    FILE *file;
+    size_t got;
+
+    supervised_joins(&f->supervised, &facts);
+    supervised_preempted(&f->supervised, "told to end by file:\na");
+    supervised_leaves(&f->supervised);
+    file = fopen(f->life, "re");
+    assert_non_null(file);
+    got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_int_equal(got, strlen(text));
+    assert_string_equal(text, "muster-left 1\ntold to end by file: a\n");
+}
+
 static void the_first_error_stays(void **state)
 {
     struct files *f = *state;
@@ -302,6 +320,7 @@ int main(void)
         TEST(nothing_is_written_where_nobody_asked),
         TEST(a_killed_process_leaves_its_name_without_a_lock),
         TEST(who_left_is_no_longer_named),
+        TEST(who_is_preempted_leaves_a_word),
         TEST(a_second_process_does_not_take_the_name),
     };
 
