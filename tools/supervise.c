@@ -97,9 +97,14 @@ void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
     sup->now.cause = *exit;
 }
 
+static uint64_t bit_of(int signo)
+{
+    return UINT64_C(1) << signo;
+}
+
 static bool told_to_end(struct supervise *sup, int signo, int64_t now_ms)
 {
-    uint64_t bit = UINT64_C(1) << signo;
+    uint64_t bit = bit_of(signo);
 
     if ((sup->told_mask & bit) != 0) {
         if (signo == SIGINT && now_ms - sup->interrupt_ms >= INTERRUPT_AGAIN_MS)
@@ -136,6 +141,23 @@ bool supervise_signal(struct supervise *sup, int signo, int64_t now_ms)
     default:
         return false;
     }
+}
+
+int supervise_inherited(const struct supervise *sup, const struct supervise_exit *exit)
+{
+    bool hinted_now = sup->hint_signo != 0 && sup->hint_ms >= sup->now.started_ms;
+
+    if (sup->kill_now || sup->now.kill_sent || exit->unstarted || exit->signo == SIGKILL)
+        return 0;
+    if (exit->signo == 0 && (exit->code == 0 || exit->code == sup->policy.restart_code ||
+                             exit->code == SUPERVISE_CODE_NO_RESTART))
+        return 0;
+    if (exit->signo != 0 && ((sup->told_mask & bit_of(exit->signo)) != 0 ||
+                             (hinted_now && exit->signo == sup->hint_signo)))
+        return exit->signo;
+    if (sup->told_signo != 0)
+        return sup->told_signo;
+    return sup->now.term_sent ? SIGTERM : 0;
 }
 
 enum supervise_order supervise_due(struct supervise *sup, int64_t now_ms)

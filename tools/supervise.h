@@ -137,6 +137,11 @@ void supervise_blame(struct supervise *sup, const struct supervise_exit *exit);
  * SIGUSR2 each time. A second SIGINT half a second or more after the first orders SIGKILL. */
 bool supervise_signal(struct supervise *sup, int signo, int64_t now_ms);
 
+/* A rank's process ended; what it had started may live on, as a shell's program does that was not
+ * exec'ed. The signal that the process was sent and they were not; 0 = none, or it settled its own
+ * affairs: it finished, or asked to be restarted or not to be. */
+int supervise_inherited(const struct supervise *sup, const struct supervise_exit *exit);
+
 /* The order that is due now, each one once. */
 enum supervise_order supervise_due(struct supervise *sup, int64_t now_ms);
 

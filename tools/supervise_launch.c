@@ -73,7 +73,7 @@ bool run_signals_read(struct run *run)
         if (!supervise_signal(&run->sup, signo, run_clock_boot_ms()))
             continue;
         for (int i = 0; i < run->rank_count; i++) {
-            sent += run->ranks[i].pid > 0 && !run->ranks[i].ended;
+            sent += run->ranks[i].pid > 0 && (!run->ranks[i].ended || run->ranks[i].heirs_left > 0);
             rank_signal(&run->ranks[i], signo);
         }
         output_say(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
@@ -117,12 +117,65 @@ static void tellers_await(struct run *run)
     }
 }
 
+/* A shell that is told to end leaves its program behind, which has heard nothing and has to save. */
+static void heirs_tell(struct run *run, struct rank_process *rank,
+                       const struct supervise_exit *exit)
+{
+    int signo = supervise_inherited(&run->sup, exit);
+    int count = signo != 0 ? rank_heirs_find(rank, exit) : 0;
+
+    if (count == 0)
+        return;
+    /* A process that the signal did not end had its say: what it leaves is more likely a helper. */
+    rank->heirs_until_boot_ms =
+        exit->signo != 0 ? INT64_MAX : run_clock_boot_ms() + run->sup.policy.grace_ms;
+    rank_signal(rank, signo);
+    output_say(&run->output,
+               "muster run: rank %d's process ended and left %d of its own running; signal %d (%s) "
+               "forwarded to %s",
+               rank->rank, count, signo, strsignal(signo), count == 1 ? "it" : "them");
+}
+
+/* Milliseconds until heirs are to be killed, at most wait_ms (-1: for ever). */
+static int64_t heirs_wait_ms(const struct run *run, int64_t wait_ms)
+{
+    int64_t now_ms = run_clock_boot_ms();
+
+    for (int i = 0; i < run->rank_count; i++) {
+        const struct rank_process *rank = &run->ranks[i];
+        int64_t left_ms = rank->heirs_until_boot_ms - now_ms;
+
+        if (rank->heirs_left > 0 && (wait_ms < 0 || left_ms < wait_ms))
+            wait_ms = left_ms > 0 ? left_ms : 0;
+    }
+    return wait_ms;
+}
+
+static void heirs_end(struct run *run)
+{
+    for (int i = 0; i < run->rank_count; i++) {
+        struct rank_process *rank = &run->ranks[i];
+
+        if (rank->heirs_left == 0 || run_clock_boot_ms() < rank->heirs_until_boot_ms)
+            continue;
+        rank->heirs_until_boot_ms = INT64_MAX; /* once */
+        output_say(&run->output, "muster run: sending SIGKILL to what rank %d left running",
+                   rank->rank);
+        rank_kill_group(rank);
+    }
+}
+
 static void exits_read(struct run *run)
 {
     for (int i = 0; i < run->rank_count; i++) {
+        struct rank_process *rank = &run->ranks[i];
         struct rank_end *end = &run->ends[i];
 
-        if (!rank_ended(&run->ranks[i], &end->exit))
+        if (rank_ended(rank, &end->exit))
+            heirs_tell(run, rank, &end->exit);
+        else if (rank->heirs_left == 0)
+            continue;
+        if (rank_heirs_look(rank, run->command.restart_code, &end->exit) > 0)
             continue;
         end->ended = true;
         end->unix_ms = clock_unix_ms();
@@ -144,7 +197,7 @@ static void order_obey(struct run *run)
     for (int i = 0; i < run->rank_count; i++) {
         if (order == SUPERVISE_TERM)
             rank_signal(&run->ranks[i], SIGTERM);
-        else if (order == SUPERVISE_KILL && !run->ranks[i].ended)
+        else if (order == SUPERVISE_KILL && (!run->ranks[i].ended || run->ranks[i].heirs_left > 0))
             rank_kill_group(&run->ranks[i]);
     }
 }
@@ -179,13 +232,14 @@ static nfds_t polls_fill(struct run *run)
 static void launch_watch(struct run *run)
 {
     while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
-        int64_t wait_ms = supervise_wait_ms(&run->sup, run_clock_boot_ms());
+        int64_t wait_ms = heirs_wait_ms(run, supervise_wait_ms(&run->sup, run_clock_boot_ms()));
         nfds_t count = polls_fill(run);
 
         poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
         if (run_signals_read(run))
             exits_read(run);
         order_obey(run);
+        heirs_end(run);
         for (nfds_t i = 0; i < count; i++) {
             if (run->streams[i] != NULL && run->polls[i].revents != 0)
                 output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);

@@ -146,6 +146,7 @@ enum muster_status rank_start(struct rank_process *rank, const struct rank_comma
     rank->start_fd = pipes.start[0];
     rank->pid = pid;
     rank->ended = false;
+    rank->heir_count = rank->heirs_left = 0;
     close(pipes.out[1]);
     close(pipes.err[1]);
     close(pipes.start[1]);
@@ -176,6 +177,10 @@ void rank_signal(const struct rank_process *rank, int signo)
 {
     if (rank->pid > 0 && !rank->ended)
         kill(rank->pid, signo);
+    for (int i = 0; i < rank->heir_count && rank->heirs_left > 0; i++) {
+        if (rank->heirs[i] > 0)
+            kill(rank->heirs[i], signo);
+    }
 }
 
 void rank_kill_group(const struct rank_process *rank)
@@ -204,20 +209,65 @@ static bool is_ours(const struct rank_process *ranks, int rank_count, pid_t keep
     for (int i = 0; i < rank_count; i++) {
         if (ranks[i].pid == pid)
             return true;
+        for (int h = 0; h < ranks[i].heir_count && ranks[i].heirs_left > 0; h++) {
+            if (ranks[i].heirs[h] == pid)
+                return true;
+        }
     }
     return pid == keep;
 }
 
 /* Our children, as the kernel lists them; without /proc there are none to see. */
+static FILE *children_open(void)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    return fopen(path, "re");
+}
+
+int rank_heirs_find(struct rank_process *rank, const struct supervise_exit *exit)
+{
+    FILE *children = children_open();
+    int pid;
+
+    if (children == NULL)
+        return 0;
+    while (fscanf(children, "%d", &pid) == 1) { /* NOLINT(cert-err34-c): the kernel's numbers */
+        if (pid != rank->pid && getpgid(pid) == rank->pid && rank->heir_count < RANK_HEIRS_MAX)
+            rank->heirs[rank->heir_count++] = pid;
+    }
+    fclose(children);
+    rank->heirs_speak = exit->signo != 0;
+    return rank->heirs_left = rank->heir_count;
+}
+
+int rank_heirs_look(struct rank_process *rank, int restart_code, struct supervise_exit *exit)
+{
+    int status;
+
+    for (int i = 0; i < rank->heir_count; i++) {
+        bool restarts;
+
+        if (rank->heirs[i] == 0 || waitpid(rank->heirs[i], &status, WNOHANG) != rank->heirs[i])
+            continue;
+        rank->heirs[i] = 0;
+        rank->heirs_left--;
+        restarts = WIFEXITED(status) && WEXITSTATUS(status) == restart_code;
+        if (!rank->heirs_speak || (!restarts && rank->heir_count > 1))
+            continue;
+        exit->code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+        exit->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
+    return rank->heirs_left;
+}
+
 int orphans_reap(const struct rank_process *ranks, int rank_count, pid_t keep, bool kill_too)
 {
-    FILE *children;
-    char path[64];
+    FILE *children = children_open();
     int left = 0;
     int pid;
 
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    children = fopen(path, "re");
     if (children == NULL)
         return 0;
     while (fscanf(children, "%d", &pid) == 1) { /* NOLINT(cert-err34-c): the kernel's numbers */

@@ -13,6 +13,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* What every rank of a launch has in common. All borrowed. */
@@ -28,6 +29,8 @@ struct rank_command {
     void (*on_sigpipe)(int);
 };
 
+#define RANK_HEIRS_MAX 16
+
 struct rank_process {
     int rank;
     int local_rank; /* negative = unknown, not told */
@@ -35,6 +38,13 @@ struct rank_process {
     pid_t pid;    /* 0 = not started, or reaped; also the number of its process group */
     int start_fd; /* holds errno when the program could not be executed */
     bool ended;
+    /* What the process had started itself and left alive when it ended of a forwarded signal: these
+     * get the signal in its place, and the rank lives as long as they do. */
+    pid_t heirs[RANK_HEIRS_MAX];
+    int heir_count;
+    int heirs_left;
+    bool heirs_speak;            /* their end is the rank's: its process could say nothing */
+    int64_t heirs_until_boot_ms; /* then they are killed; INT64_MAX = when the rank would be */
 };
 
 /* Starts the rank in its own process group, with stdin from /dev/null, its output into two new
@@ -49,7 +59,15 @@ enum muster_status rank_start(struct rank_process *rank, const struct rank_comma
 /* True once, when the rank has ended; fills *ret_exit. Does not block, does not reap. */
 bool rank_ended(struct rank_process *rank, struct supervise_exit *ret_exit);
 
-/* Signals the rank's process alone. Not its group: a data loader's worker that dies of a forwarded
+/* The rank has just ended: finds its heirs, which by now are our children, in its process group.
+ * Returns how many. Their end is the rank's if a signal ended it. */
+int rank_heirs_find(struct rank_process *rank, const struct supervise_exit *exit);
+
+/* Reaps the heirs that ended, and returns how many are left. Where they speak for the rank, the end of one that
+ * leaves with restart_code, or that is the only one, becomes *exit. */
+int rank_heirs_look(struct rank_process *rank, int restart_code, struct supervise_exit *exit);
+
+/* Signals the rank's process alone, or its heirs. Not its group: a data loader's worker that dies of a forwarded
  * SIGTERM would break the step before the checkpoint that the signal asks for. */
 void rank_signal(const struct rank_process *rank, int signo);
 

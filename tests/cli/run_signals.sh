@@ -47,11 +47,12 @@ expect_code 137 "killed by the second SIGINT"
 # Told to end: the ranks' restart code is passed on, nothing is restarted.
 for leave in 42 0 5 93; do
     fresh
-    LEAVE=$leave launch -n 2 -- bash "$dir/rank"
+    LEAVE=$leave launch -n 2 --grace-ms 200 -- bash "$dir/rank"
     await "both ranks" up
     kill -TERM $pid
     ended
     expect_code $leave "told to end, the ranks leave with $leave"
+    [ $leave = 5 ] || [ ! -e "$dir/child" ] || fail "a child of a rank that settled its affairs got the signal"
     ! grep -q "launch 2" "$dir/err" || fail "restarted after SIGTERM"
 done
 
@@ -69,6 +70,40 @@ await "the start" grep -q "launch 1" "$dir/err"
 kill -TERM $pid
 ended
 expect_code 42 "ranks without a handler"
+
+# A script that does not exec its program: the shell dies of the signal, the program gets it next and may take its time.
+cat >"$dir/program" <<'PROGRAM'
+for s in TERM USR1; do
+    trap "echo $s >>'$dir/$s.0'; until [ -e '$dir/may' ]; do sleep 0.02; done; touch '$dir/saved'; exit 42" $s
+done
+touch "$dir/program.up"
+while :; do sleep 0.05; done
+PROGRAM
+printf '#!/bin/sh\nbash "$1"\nexit $?\n' >"$dir/script"
+for s in TERM USR1; do
+    fresh
+    rm -f "$dir"/program.up "$dir"/may "$dir"/saved
+    launch -- sh "$dir/script" "$dir/program"
+    await "the program" test -e "$dir/program.up"
+    kill -$s $pid
+    await "$s at the program of the script" test -s "$dir/$s.0"
+    touch "$dir/may"
+    ended
+    expect_code 42 "a script's program that leaves with 42 after SIG$s"
+    [ -e "$dir/saved" ] || fail "a script's program was killed before it had saved"
+    [ "$(wc -l <"$dir/$s.0")" = 1 ] || fail "a script's program got SIG$s twice"
+    expect err "rank 0's process ended and left 1 of its own running"
+done
+
+# It has as long as the script would have had.
+fresh
+rm -f "$dir"/program.up "$dir"/may
+launch --stop-ms 300 -- sh "$dir/script" "$dir/program"
+await "the program" test -e "$dir/program.up"
+kill -TERM $pid
+ended
+expect_code 137 "a script's program that does not leave"
+expect err "sending SIGKILL to 1 rank"
 
 # One rank that is preempted alone: all are restarted.
 fresh

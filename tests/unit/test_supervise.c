@@ -332,6 +332,42 @@ static void the_backoff_can_be_switched_off(void **state)
     assert_int_equal(run(&sup, code(0, 1), code(1, 0), NULL).delay_ms, 0);
 }
 
+static void what_a_killed_shell_leaves_running_inherits_its_signal(void **state)
+{
+    struct supervise sup = fresh(1);
+    struct supervise_exit by_term = killed(0, SIGTERM), by_usr1 = killed(0, SIGUSR1);
+    struct supervise_exit plain = code(0, 1), restart = code(0, 42), done = code(0, 0);
+    struct supervise_exit by_kill = killed(0, SIGKILL);
+
+    (void)state;
+    assert_int_equal(supervise_inherited(&sup, &by_term), 0); /* nobody was told to end */
+    supervise_signal(&sup, SIGUSR1, START_MS + 5);
+    assert_int_equal(supervise_inherited(&sup, &by_usr1), SIGUSR1);
+    assert_int_equal(supervise_inherited(&sup, &plain), 0);
+    supervise_signal(&sup, SIGTERM, START_MS + 6);
+    assert_int_equal(supervise_inherited(&sup, &by_term), SIGTERM);
+    assert_int_equal(supervise_inherited(&sup, &by_usr1), SIGUSR1);
+    assert_int_equal(supervise_inherited(&sup, &plain), SIGTERM);
+    assert_int_equal(supervise_inherited(&sup, &restart), 0);
+    assert_int_equal(supervise_inherited(&sup, &done), 0);
+    assert_int_equal(supervise_inherited(&sup, &by_kill), 0);
+    sup.kill_now = true;
+    assert_int_equal(supervise_inherited(&sup, &by_term), 0);
+}
+
+static void what_a_shell_leaves_after_the_order_to_end_inherits_it(void **state)
+{
+    struct supervise sup = fresh(2);
+    struct supervise_exit by_term = killed(1, SIGTERM);
+
+    (void)state;
+    gone(&sup, code(0, 1), 100);
+    assert_int_equal(supervise_due(&sup, START_MS + 10100), SUPERVISE_TERM);
+    assert_int_equal(supervise_inherited(&sup, &by_term), SIGTERM);
+    assert_int_equal(supervise_due(&sup, START_MS + 20100), SUPERVISE_KILL);
+    assert_int_equal(supervise_inherited(&sup, &by_term), 0);
+}
+
 static enum supervise_order due(struct supervise *sup, int64_t at_ms)
 {
     return supervise_due(sup, START_MS + at_ms);
@@ -559,6 +595,8 @@ int main(void)
         cmocka_unit_test(failures_wait_and_each_longer_than_the_last),
         cmocka_unit_test(preemptions_wait_where_they_brought_no_newer_checkpoint),
         cmocka_unit_test(the_backoff_can_be_switched_off),
+        cmocka_unit_test(what_a_killed_shell_leaves_running_inherits_its_signal),
+        cmocka_unit_test(what_a_shell_leaves_after_the_order_to_end_inherits_it),
         cmocka_unit_test(after_a_failure_the_others_get_term_then_kill),
         cmocka_unit_test(ranks_that_go_within_the_grace_are_sent_nothing),
         cmocka_unit_test(a_finished_rank_hurries_nobody),
