@@ -10,6 +10,7 @@
 #define NEVER INT64_MAX
 #define SLOT_TOKEN PROVIDER_PATHS_MAX
 #define SLOT_ACKNOWLEDGEMENT (PROVIDER_PATHS_MAX + 1)
+#define TOKEN_AGAIN_MAX_MS 4000
 #define SKEW_MS 5000 /* a Date header counts whole seconds, and the answer travels */
 
 bool provider_init(struct provider_run *run, const struct provider *provider, const char *endpoint,
@@ -20,6 +21,7 @@ bool provider_init(struct provider_run *run, const struct provider *provider, co
     memset(run, 0, sizeof *run);
     run->provider = provider;
     run->pace = (struct provider_pace){1, 1};
+    run->seen_boot_ms = now_boot_ms;
     run->random = seed | 1;
     if (endpoint == NULL)
         endpoint = provider->endpoint;
@@ -63,7 +65,7 @@ static bool pending(const struct provider_run *run)
     return false;
 }
 
-static bool has_token(const struct provider_run *run, int64_t now_boot_ms)
+bool provider_has_token(const struct provider_run *run, int64_t now_boot_ms)
 {
     return run->token_text[0] != '\0' && now_boot_ms < run->token_until_boot_ms;
 }
@@ -71,12 +73,12 @@ static bool has_token(const struct provider_run *run, int64_t now_boot_ms)
 static bool wants_token(const struct provider_run *run, int64_t now_boot_ms)
 {
     return run->provider->token_path != NULL && now_boot_ms >= run->token.next_boot_ms &&
-           (!has_token(run, now_boot_ms) || now_boot_ms >= run->token_refresh_boot_ms);
+           (!provider_has_token(run, now_boot_ms) || now_boot_ms >= run->token_refresh_boot_ms);
 }
 
 static bool may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
 {
-    return run->provider->token_path == NULL || run->token_missing || has_token(run, now_boot_ms);
+    return run->provider->token_path == NULL || run->token_missing || provider_has_token(run, now_boot_ms);
 }
 
 static bool is_due(const struct provider_run *run, size_t index, int64_t now_boot_ms)
@@ -131,7 +133,7 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
     if (p->header != NULL)
         snprintf(request->headers[0], sizeof request->headers[0], "%s", p->header);
     asked->token_serial = 0;
-    if (has_token(run, now_boot_ms)) {
+    if (provider_has_token(run, now_boot_ms)) {
         snprintf(request->headers[1], sizeof request->headers[1], "%s: %s", p->token_header,
                  run->token_text);
         asked->token_serial = run->token_serial;
@@ -213,6 +215,7 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
 {
     const struct notice_item *item = to_acknowledge(run);
 
+    run->seen_boot_ms = now_boot_ms;
     if (item != NULL && !run->acknowledgement.in_flight &&
         now_boot_ms >= run->acknowledgement.next_boot_ms) {
         acknowledge(run, item, now_boot_ms, ret_request);
@@ -351,6 +354,18 @@ static bool take_token_text(struct provider_run *run, const struct http_reply *r
     return true;
 }
 
+/* Where one was ever given, another can be: a slow answer must not cost the two minutes of a notice. */
+static void token_again(struct provider_run *run, int64_t now_boot_ms)
+{
+    int64_t delay = PROVIDER_BACKOFF_MS;
+
+    for (unsigned i = 1; i < run->token.failures && delay < TOKEN_AGAIN_MAX_MS; i++)
+        delay *= 2;
+    if (!run->token.well_once)
+        delay = PROVIDER_RARELY_MS;
+    run->token.next_boot_ms = now_boot_ms + jittered(run, delay);
+}
+
 /* A token that does not come in time may be one that cannot: its reply has a short life on the way
  * into a container. Then, and where nobody knows tokens, asking without one is tried. */
 static void take_token(struct provider_run *run, const struct http_reply *reply,
@@ -362,9 +377,9 @@ static void take_token(struct provider_run *run, const struct http_reply *reply,
         (reply->result == HTTP_ANSWERED && (reply->status == 404 || reply->status == 405))) {
         fail(run, token, token->well_once ? SOURCE_DEGRADED : SOURCE_ABSENT, now_boot_ms,
              "no token is given");
-        token->next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+        token_again(run, now_boot_ms);
         run->token_missing = true;
-        if (has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */
+        if (provider_has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */
             run->token_missing = false;
     } else if (reply->result != HTTP_ANSWERED)
         fail_transport(run, token, reply, now_boot_ms);
@@ -387,10 +402,11 @@ static void take_401(struct provider_run *run, struct provider_asked *asked, int
     if (run->token_missing) { /* required, and out of reach */
         run->token_missing = false;
         asked->next_boot_ms = now_boot_ms;
-        run->token.state = SOURCE_ABSENT;
+        run->token.state = run->token.well_once ? SOURCE_DEGRADED : SOURCE_ABSENT;
         snprintf(run->token.text, sizeof run->token.text,
-                 "a token is required, and asking for one is not answered (hop limit?)");
-        run->token.next_boot_ms = now_boot_ms + jittered(run, PROVIDER_RARELY_MS);
+                 "a token is required, and asking for one is not answered%s",
+                 run->token.well_once ? "" : " (hop limit?)");
+        token_again(run, now_boot_ms);
         return;
     }
     if (asked->token_serial != 0 && asked->token_serial == run->token_serial)
@@ -528,6 +544,7 @@ bool provider_take(struct provider_run *run, unsigned slot, const struct http_re
 {
     struct provider_asked *asked = asked_of(run, slot);
 
+    run->seen_boot_ms = now->boot_ms;
     asked->in_flight = false;
     if (slot == SLOT_TOKEN)
         take_token(run, reply, now->boot_ms);

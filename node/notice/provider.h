@@ -12,6 +12,7 @@
  *                             else degraded                  1, 2, 4 .. s, see backoff_max_ms
  *   410 429 5xx reset, late   degraded, nothing changes      1, 2, 4 .. s, see backoff_max_ms
  *   refused, late, never well absent                         1, 2, 4 .. 30 s
+ *   a token: late, 404, 405   asked without one; 401: absent 10 min; if one was ever given 1, 2, 4 s
  * Once an end is announced, asking goes on at the full rate. Delays are longer or shorter by up to a fifth. */
 #ifndef NODE_NOTICE_PROVIDER_H
 #define NODE_NOTICE_PROVIDER_H
@@ -131,6 +132,7 @@ struct provider_run {
     bool token_missing; /* none was given in time: asking goes on without one */
     bool proved;        /* it gave a token once, or answered as no other would */
     int64_t token_until_boot_ms, token_refresh_boot_ms;
+    int64_t seen_boot_ms; /* the last time that it was told: a token ends by itself */
     char memory[PROVIDER_MEMORY_MAX + 1];
     uint64_t random;
 };
@@ -152,6 +154,8 @@ void provider_not_started(struct provider_run *run, unsigned slot, int64_t now_b
 /* True: topic says *ret_set now. */
 bool provider_take(struct provider_run *run, unsigned slot, const struct http_reply *reply,
                    const struct notice_now *now, unsigned *ret_topic, struct notice_set *ret_set);
+/* A token was given, and it is good still. */
+bool provider_has_token(const struct provider_run *run, int64_t now_boot_ms);
 int64_t provider_wakeup_boot_ms(const struct provider_run *run);
 void provider_status(const struct provider_run *run, struct source_status *ret_status);
 

@@ -51,7 +51,7 @@ int64_t provider_wakeup_boot_ms(const struct provider_run *run)
     }
     if (provider_is_acknowledging(run) && !run->acknowledgement.in_flight)
         at = sooner(at, run->acknowledgement.next_boot_ms);
-    if (with_token && run->token_text[0] == '\0' && !run->token_missing)
+    if (with_token && !provider_has_token(run, run->seen_boot_ms) && !run->token_missing)
         return token_at; /* paths wait for it */
     return sooner(at, token_at);
 }
@@ -81,7 +81,7 @@ void provider_status(const struct provider_run *run, struct source_status *ret_s
         any_well = any_well || run->paths[i].state == SOURCE_HEALTHY;
     }
     blocked = run->provider->token_path != NULL && !run->token_missing &&
-              run->token_text[0] == '\0' && run->token.state != SOURCE_HEALTHY;
+              !provider_has_token(run, run->seen_boot_ms) && run->token.state != SOURCE_HEALTHY;
     if (blocked)
         shown = &run->token;
     ret_status->state = shown->state;

@@ -300,6 +300,53 @@ static void a_late_token_and_ec2s_answers_without_one_are_healthy(void **state)
     assert_int_equal(status.last_ok_boot_ms, now);
 }
 
+/* A token that was given once can be given again: one slow answer must not blind it for minutes. */
+static void a_token_that_was_given_once_is_asked_for_again_in_seconds(void **state)
+{
+    (void)state;
+    with_token();
+    the_rest_is_404();
+    now += 2000;
+    ask_spot();
+    give(reply_of(401, "")); /* it is not good any more, and the new one comes late */
+    assert_true(next());
+    assert_string_equal(asked.method, "PUT");
+    for (int i = 0; i < 8; i++) {
+        give(failure(HTTP_TIMEOUT, "timed out"));
+        while (next()) { /* without one it is not answered */
+            assert_string_equal(asked.method, "GET");
+            give(reply_of(401, ""));
+        }
+        assert_int_equal(status.state, SOURCE_DEGRADED);
+        assert_in_range(status.retry_boot_ms, now + 800, now + 4800);
+        assert_in_range(provider_wakeup_boot_ms(&run), now + 800, now + 4800);
+        now = status.retry_boot_ms;
+        assert_true(next());
+        assert_string_equal(asked.method, "PUT");
+    }
+    give(token_reply("NEW"));
+    ask_spot();
+    assert_true(give(reply_of(404, "no")));
+    the_rest_is_404();
+    assert_int_equal(status.state, SOURCE_HEALTHY);
+}
+
+static void with_an_expired_token_it_is_not_healthy_and_does_not_spin(void **state)
+{
+    (void)state;
+    with_token();
+    the_rest_is_404();
+    now += 21600 * INT64_C(1000);
+    assert_true(next());
+    assert_string_equal(asked.method, "PUT");
+    give(failure(HTTP_REFUSED, "refused"));
+    assert_false(next());
+    provider_status(&run, &status);
+    assert_int_equal(status.state, SOURCE_DEGRADED);
+    assert_true(provider_wakeup_boot_ms(&run) >= now + 800);
+    assert_int_equal(status.retry_boot_ms, provider_wakeup_boot_ms(&run));
+}
+
 /* Another cloud, a proxy, a sign-in page: no token, and nothing there. It is no healthy EC2, but is asked on. */
 static void without_a_token_404_alone_is_no_proof(void **state)
 {
@@ -479,6 +526,8 @@ int main(void)
         cmocka_unit_test_setup(a_late_token_is_tried_without_once_and_401_then_means_out_of_reach,
                                begin),
         cmocka_unit_test_setup(a_late_token_and_ec2s_answers_without_one_are_healthy, begin),
+        cmocka_unit_test_setup(a_token_that_was_given_once_is_asked_for_again_in_seconds, begin),
+        cmocka_unit_test_setup(with_an_expired_token_it_is_not_healthy_and_does_not_spin, begin),
         cmocka_unit_test_setup(without_a_token_404_alone_is_no_proof, begin),
         cmocka_unit_test_setup(where_nobody_answers_at_all_it_begins_with_the_token_again, begin),
         cmocka_unit_test_setup(nobody_there_is_absent_and_is_tried_with_growing_delays, begin),
