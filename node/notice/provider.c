@@ -78,7 +78,8 @@ static bool wants_token(const struct provider_run *run, int64_t now_boot_ms)
 
 static bool may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
 {
-    return run->provider->token_path == NULL || run->token_missing || provider_has_token(run, now_boot_ms);
+    return run->provider->token_path == NULL || run->token_missing ||
+           provider_has_token(run, now_boot_ms);
 }
 
 static bool is_due(const struct provider_run *run, size_t index, int64_t now_boot_ms)
