@@ -43,8 +43,10 @@ static enum muster_status take_row(struct manager_list *list,
 {
     struct muster_checkpoint_info *info;
 
-    if (strcmp(row->state, "committed") == 0 && readable_only && !row->in_place)
+    if (strcmp(row->state, "committed") == 0 && readable_only && !row->in_place) {
+        list->hidden++;
         return MUSTER_OK;
+    }
     if (strcmp(row->state, "committed") != 0) {
         const char *state = arena_strdup(&list->arena, row->state);
 

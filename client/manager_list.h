@@ -31,6 +31,7 @@ struct manager_list {
     size_t count;
     struct manager_unlisted *unlisted; /* of a broker only; in the order of their numbers */
     size_t unlisted_count;
+    size_t hidden;      /* committed, but left out by readable_only */
     struct arena arena; /* holds all of it */
 };
 

@@ -9,7 +9,6 @@
 
 #define MANAGER_SAVE_TIMEOUT_MS 600000
 #define MANAGER_QUERY_TIMEOUT_MS 5000
-#define MANAGER_TRIES 5 /* for the newest, which may go for a newer one while it is asked for */
 
 struct muster_manager {
     bool read_only;
@@ -63,6 +62,9 @@ enum muster_status manager_find(struct muster_manager *manager, int64_t step,
                                 struct muster_error *err);
 enum muster_status manager_not_found(const struct muster_manager *manager, int64_t step,
                                      struct muster_error *err);
+/* The newest was not found for a reader. Is it worth another try? It may go for a newer one while it is
+ * asked for, and that one may not have its manifest yet. Waits a moment; *tries is 0 at first. */
+bool manager_try_again(const struct muster_manager *manager, int *tries);
 /* An order of a tool's, so that no node is needed for it. */
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
                                  struct muster_error *err);

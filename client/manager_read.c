@@ -14,6 +14,8 @@
 #include <time.h>
 
 #define LOOK_MS 100 /* between two looks for a new checkpoint */
+#define TRY_MS 20   /* and for the newest, which changes while it is asked for */
+#define TRIES_MAX (MANIFEST_WAIT_MS / TRY_MS)
 
 /* --- one step ---------------------------------------------------------------------------------------- */
 
@@ -28,8 +30,10 @@ enum muster_status manager_find(struct muster_manager *manager, int64_t step,
         return status;
     info = step == MUSTER_STEP_LATEST ? manager_list_newest(&manager->list)
                                       : manager_list_find(&manager->list, step);
-    if (info == NULL)
-        return manager_not_found(manager, step, err);
+    if (info == NULL) {
+        manager_not_found(manager, step, err);
+        return MUSTER_E_NOT_FOUND;
+    }
     *ret_info = info;
     return MUSTER_OK;
 }
@@ -138,6 +142,14 @@ static void pause_ms(int64_t ms)
 
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         continue;
+}
+
+bool manager_try_again(const struct muster_manager *manager, int *tries)
+{
+    if ((manager->list.count == 0 && manager->list.hidden == 0) || ++*tries > TRIES_MAX)
+        return false;
+    pause_ms(TRY_MS);
+    return true;
 }
 
 enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *manager,
@@ -252,6 +264,7 @@ enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step, i
                                       int64_t *ret_step, struct muster_error *ret_error)
 {
     enum muster_status status;
+    int tries = 0;
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_pin", ret_error);
@@ -266,8 +279,8 @@ enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step, i
     status = name_the_pins(manager, ret_error);
     if (status == MUSTER_OK)
         status = pin_once(manager, step, lease_ms, ret_step, ret_error);
-    for (int i = 1; i < MANAGER_TRIES && status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST;
-         i++) /* it may have gone since it was listed, for a newer one */
+    while (status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST &&
+           manager_try_again(manager, &tries))
         status = pin_once(manager, step, lease_ms, ret_step, ret_error);
     return status;
 }

@@ -224,6 +224,7 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
     struct muster_restored restored = {
         .step = -1, .epoch = -1, .step_in_epoch = -1, .data_position = -1};
     enum muster_status status;
+    int tries = 0;
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_restore", ret_error);
@@ -238,9 +239,8 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
                          "manager to read another checkpoint, or restart to go back");
     status = manager->read_only ? restore_reader(manager, step, &restored, ret_error)
                                 : restore_job(manager, step, &restored, ret_error);
-    for (int i = 1; i < MANAGER_TRIES && manager->read_only && status == MUSTER_E_NOT_FOUND &&
-                    step == MUSTER_STEP_LATEST && manager->list.count > 0;
-         i++)
+    while (manager->read_only && status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST &&
+           manager_try_again(manager, &tries))
         status = restore_reader(manager, step, &restored, ret_error);
     if (status == MUSTER_OK && ret_restored != NULL)
         *ret_restored = restored;

@@ -80,7 +80,8 @@ static int follow(int64_t count, struct muster_error *error)
         status = muster_manager_next_checkpoint(manager, FOLLOW_MS, &step, error);
         if (status == MUSTER_OK)
             printf("new %" PRId64 "\n", step);
-        if (status == MUSTER_OK && restore(step, error) != 0)
+        if (status == MUSTER_OK &&
+            restore(MUSTER_STEP_LATEST, error) != 0) /* that one may be gone */
             return 1;
     }
     return say(status, error);
