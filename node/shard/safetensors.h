@@ -1,6 +1,6 @@
 /* safetensors - a state written into a safetensors file, and read back.
- * Owns: one file for the time of a call, a thread for its checksum (hasher.h), and buffers of at most
- * 17 MiB; a file of any size costs no more memory than those, its header and its table of sums.
+ * Owns: one file for the time of a call, a thread for its checksum (hasher.h, reader.h), and buffers of at
+ * most 17 MiB; a file of any size costs no more memory than those, its header and its table of sums.
  * Invariants: a file that save reported is whole and durable; one that save did not report is gone.
  *
  * Restore reads each byte once, into the state's memory, and takes its checksum on the way: to know

@@ -2,20 +2,18 @@
 #include "node/shard/safetensors.h"
 
 #include "node/shard/fs.h"
-#include "node/shard/hasher.h"
+#include "node/shard/reader.h"
 #include "node/shard/safetensors_file.h"
 #include "node/shard/sums.h"
 #include "schema/error.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OVERWRITTEN "the state is partly overwritten: do not train on it, restore again"
 #define UNTOUCHED "nothing was restored"
-
-/* A ring that is used for what the state does not have: as many as may wait to be hashed, and one. */
-#define SKIP_BUFFERS (HASHER_AHEAD_MAX + 1)
 
 /* --- damage -------------------------------------------------------------------------------- */
 
@@ -114,69 +112,42 @@ static enum muster_status match(const struct safetensors_index *index,
 
 /* --- reading ------------------------------------------------------------------------------- */
 
-struct in {
-    const struct safetensors_file *file;
-    struct hasher *hasher;
-    char *skip; /* SKIP_BUFFERS * FS_CHUNK_BYTES; NULL: the state has all that the file has */
-    size_t skipped;
-};
-
-/* Reads one tensor into the user's memory, or, with to NULL, only past the checksum. */
-static int read_tensor(struct in *in, const struct safetensors_tensor *tensor, char *to)
+static int read_tensors(const struct safetensors_file *file,
+                        const struct state_item *const *targets, struct checksum *sum)
 {
-    uint64_t offset = in->file->header_size + tensor->begin;
-    uint64_t size = tensor->end - tensor->begin;
+    size_t count = safetensors_index_count(file->index);
+    struct reader_range *ranges = calloc(count + 1, sizeof *ranges);
+    int code = ENOMEM;
 
-    while (size > 0) {
-        size_t n = size < FS_CHUNK_BYTES ? (size_t)size : FS_CHUNK_BYTES;
-        char *into =
-            to != NULL ? to : in->skip + in->skipped++ % SKIP_BUFFERS * (size_t)FS_CHUNK_BYTES;
-        int code = fs_pread_all(in->file->fd, into, n, offset);
+    for (size_t i = 0; ranges != NULL && i < count; i++) {
+        const struct safetensors_tensor *tensor = safetensors_index_tensor(file->index, i);
 
-        if (code != 0)
-            return code;
-        hasher_push(in->hasher, &(struct hasher_entry){.data = into, .size = n});
-        offset += n;
-        size -= n;
-        if (to != NULL)
-            to += n;
+        ranges[i] = (struct reader_range){.offset = file->header_size + tensor->begin,
+                                          .size = tensor->end - tensor->begin,
+                                          .to = targets[i] == NULL ? NULL : targets[i]->data};
     }
-    return 0;
-}
-
-static bool skips_anything(const struct safetensors_index *index,
-                           const struct state_item *const *targets)
-{
-    for (size_t i = 0; i < safetensors_index_count(index); i++)
-        if (targets[i] == NULL)
-            return true;
-    return false;
+    if (ranges != NULL)
+        code = reader_read(file->fd, ranges, count, sum);
+    free(ranges);
+    return code;
 }
 
 static enum muster_status read_all(struct safetensors_file *file,
                                    const struct state_item *const *targets, const char *checksum,
                                    struct muster_error *err)
 {
-    struct in in = {.file = file, .hasher = hasher_create()};
+    struct checksum *sum = checksum_create();
     char found[MANIFEST_CHECKSUM_SIZE];
-    bool skips = skips_anything(file->index, targets);
-    int code = 0;
+    int code = ENOMEM;
 
-    if (skips)
-        in.skip = malloc(SKIP_BUFFERS * (size_t)FS_CHUNK_BYTES);
-    if (in.hasher == NULL || (skips && in.skip == NULL)) {
-        hasher_destroy(&in.hasher);
-        free(in.skip);
-        return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s", file->path);
+    if (sum != NULL) {
+        checksum_update(sum, file->header, (size_t)file->header_size);
+        code = read_tensors(file, targets, sum);
+        checksum_text(sum, found);
     }
-    hasher_push(in.hasher, &(struct hasher_entry){.data = file->header, .size = file->header_size});
-    for (size_t i = 0; i < safetensors_index_count(file->index) && code == 0; i++)
-        code = read_tensor(&in, safetensors_index_tensor(file->index, i),
-                           targets[i] == NULL ? NULL : targets[i]->data);
-    hasher_wait(in.hasher);
-    hasher_text(in.hasher, found);
-    hasher_destroy(&in.hasher);
-    free(in.skip);
+    checksum_destroy(&sum);
+    if (code == ENOMEM)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s", file->path);
     if (code == 0 && strcmp(found, checksum) == 0)
         return MUSTER_OK;
     if (code == 0)

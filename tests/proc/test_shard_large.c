@@ -1,5 +1,7 @@
 /* Shards that are too large to be verified before they are restored: read once, found damaged behind. */
 #include "node/shard/checksum.h"
+#include "node/shard/fs.h"
+#include "node/shard/reader.h"
 #include "node/shard/safetensors.h"
 #include "tests/support/scratch.h"
 
@@ -10,9 +12,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TENSORS 3
 #define COUNT (5 * 1024 * 1024 / 4 + 11) /* a little over five pieces each */
@@ -215,6 +219,57 @@ static void save_that_is_stopped_leaves_no_file(void **state)
     assert_false(scratch_exists(path));
 }
 
+/* More chunks than may wait to be hashed, some skipped, some empty, none of an even size. */
+static void reader_reads_and_hashes_in_order_whatever_is_skipped(void **state)
+{
+    enum { RANGES = 9, BYTES = 3 * 1024 * 1024 + 4711 };
+    struct fixture *f = *state;
+    const char *path = scratch_path(f->dir, "plain");
+    struct reader_range ranges[RANGES];
+    size_t size = (size_t)RANGES * BYTES;
+    char *bytes = malloc(size), *to = malloc(size);
+    char wanted[MANIFEST_CHECKSUM_SIZE], found[MANIFEST_CHECKSUM_SIZE];
+    struct checksum *sum = checksum_create();
+    uint64_t count;
+    int fd;
+
+    assert_true(bytes != NULL && to != NULL && sum != NULL);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)(i * 2654435761U >> 24);
+    scratch_write(path, bytes, size);
+    assert_int_equal(checksum_file(path, &count, wanted, NULL), MUSTER_OK);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (int cold = 0; cold < 2; cold++) {
+        memset(to, 0xee, size);
+        for (size_t i = 0; i < RANGES; i++)
+            ranges[i] = (struct reader_range){
+                .offset = i * BYTES, .size = BYTES, .to = i % 3 == 1 ? NULL : to + i * BYTES};
+        ranges[3].size = 0; /* one is empty, and the next has both */
+        ranges[4] = (struct reader_range){
+            .offset = (size_t)3 * BYTES, .size = (uint64_t)2 * BYTES, .to = to + (size_t)3 * BYTES};
+        if (cold && (fsync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0))
+            fail();
+        checksum_reset(sum);
+        assert_int_equal(reader_read(fd, ranges, RANGES, sum), 0);
+        checksum_text(sum, found);
+        assert_string_equal(found, wanted);
+        for (size_t i = 0; i < RANGES; i++) {
+            bool skipped = i == 1 || i == 7;
+
+            assert_true(skipped ? to[i * BYTES] == (char)0xee
+                                : memcmp(to + i * BYTES, bytes + i * BYTES, BYTES) == 0);
+        }
+    }
+    scratch_cut(path, size - 1);
+    assert_int_equal(reader_read(fd, ranges, RANGES, sum), FS_END);
+    assert_int_equal(reader_read(fd, ranges, 0, sum), 0);
+    close(fd);
+    checksum_destroy(&sum);
+    free(bytes);
+    free(to);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -224,6 +279,7 @@ int main(void)
         T(damage_in_the_header_or_the_table_reaches_no_memory),
         T(what_does_not_fit_reaches_no_memory),
         T(save_that_is_stopped_leaves_no_file),
+        T(reader_reads_and_hashes_in_order_whatever_is_skipped),
     };
 
     return cmocka_run_group_tests_name("shard_large", tests, NULL, NULL);
