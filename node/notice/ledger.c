@@ -49,6 +49,12 @@ static bool sooner(int64_t a, int64_t b) /* -1 is unknown, which is no time */
     return a >= 0 && (b < 0 || a < b);
 }
 
+/* Where room is scarce: an unknown time may be now. */
+static bool more_urgent(int64_t a, int64_t b)
+{
+    return a < 0 ? b >= 0 : b >= 0 && a < b;
+}
+
 /* Room at the member: what stands already keeps its place; beyond it only a sooner end is told. */
 static bool has_room(const struct ledger *ledger, const struct ledger_entry *entry)
 {
@@ -61,7 +67,7 @@ static bool has_room(const struct ledger *ledger, const struct ledger_entry *ent
         if (other->last == 0 || wire_notice_ends(other->item.kind) != ends)
             continue;
         told++;
-        if (!sooner(entry->item.deadline_boot_ms, other->item.deadline_boot_ms))
+        if (!more_urgent(entry->item.deadline_boot_ms, other->item.deadline_boot_ms))
             soonest = false;
     }
     if (!ends)
@@ -101,21 +107,73 @@ static struct ledger_entry *make(struct ledger *ledger, const char *source, unsi
     return entry;
 }
 
+static bool near(int64_t a, int64_t b)
+{
+    return a - b < LEDGER_STEP_MS && b - a < LEDGER_STEP_MS;
+}
+
+/* Is this what was said when it was cancelled? A time that is always as far ahead is the same, too. */
+static bool is_same(const struct ledger_entry *entry, const struct notice_item *item,
+                    int64_t now_boot_ms)
+{
+    int64_t was = entry->said.deadline_boot_ms, is = item->deadline_boot_ms;
+
+    if (item->kind != entry->said.kind || strcmp(item->text, entry->said.text) != 0)
+        return false;
+    if (was < 0 || is < 0)
+        return was < 0 && is < 0;
+    return near(is, was) || near(is - now_boot_ms, was - entry->said_boot_ms);
+}
+
+static void remember(struct ledger_entry *entry, const struct notice_item *item,
+                     int64_t now_boot_ms)
+{
+    entry->said = *item;
+    entry->said_boot_ms = now_boot_ms;
+}
+
+/* A report has become an end. */
+static void become_end(struct ledger *ledger, struct ledger_entry *entry,
+                       const struct notice_item *item, int64_t now_boot_ms, struct ledger_out *out)
+{
+    const struct ledger_entry report = *entry;
+
+    entry->item = *item;
+    entry->first = entry->last = 0;
+    tell(ledger, entry, now_boot_ms, out);
+    put(out, &report, report.first, true);
+    if (report.last != report.first)
+        put(out, &report, report.last, true);
+}
+
 static void say_one(struct ledger *ledger, const char *source, unsigned topic,
                     const struct notice_item *item, int64_t now_boot_ms, struct ledger_out *out)
 {
     struct ledger_entry *entry = find(ledger, source, topic, item->key);
     int64_t known;
 
+    if (entry != NULL && entry->hushed && !is_same(entry, item, now_boot_ms)) {
+        drop(ledger, entry);
+        entry = NULL;
+    }
     if (entry == NULL) {
         entry = make(ledger, source, topic, item);
         if (entry == NULL)
             return; /* LEDGER_MAX are told and stand */
         entry->present = true;
+        remember(entry, item, now_boot_ms);
         tell(ledger, entry, now_boot_ms, out);
         return;
     }
     entry->present = true;
+    if (entry->hushed)
+        return;
+    remember(entry, item, now_boot_ms);
+    if (wire_notice_ends(entry->item.kind) != wire_notice_ends(item->kind)) {
+        if (wire_notice_ends(item->kind))
+            become_end(ledger, entry, item, now_boot_ms, out);
+        return;
+    }
     entry->item.cancellable = item->cancellable; /* what has begun is not taken back by silence */
     known = entry->item.deadline_boot_ms;
     if (!sooner(item->deadline_boot_ms, known < 0 ? known : known - LEDGER_STEP_MS)) {
@@ -139,7 +197,8 @@ void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
     for (size_t i = ledger->count; i-- > 0;) {
         struct ledger_entry *entry = &ledger->entries[i];
 
-        if (!is_of(entry, source, topic) || entry->present || !entry->item.cancellable)
+        if (!is_of(entry, source, topic) || entry->present ||
+            (!entry->item.cancellable && !entry->hushed))
             continue;
         put(ret_out, entry, entry->first, true);
         if (entry->last != entry->first)
@@ -152,16 +211,37 @@ void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *
 {
     ret_out->count = 0;
     for (size_t i = 0; i < ledger->count; i++)
-        if (ledger->entries[i].last == 0 && ledger->entries[i].present)
+        if (ledger->entries[i].last == 0 && ledger->entries[i].present &&
+            !ledger->entries[i].hushed)
             tell(ledger, &ledger->entries[i], now_boot_ms, ret_out);
+}
+
+/* It tells of what happened, not of how things stand. */
+static bool happens(const struct ledger_entry *entry)
+{
+    return strcmp(entry->source, "signal") == 0 || strcmp(entry->source, "callback") == 0;
+}
+
+static void forget(struct ledger *ledger, struct ledger_entry *entry, uint64_t number)
+{
+    if (entry->first != entry->last) { /* the other one stands */
+        if (entry->last == number)
+            entry->last = entry->first;
+        else
+            entry->first = entry->last;
+    } else if (happens(entry)) {
+        drop(ledger, entry);
+    } else {
+        entry->first = entry->last = 0;
+        entry->hushed = true;
+    }
 }
 
 void ledger_forget(struct ledger *ledger, uint64_t number)
 {
-    for (size_t i = 0; i < ledger->count; i++)
-        if (number != 0 &&
-            (ledger->entries[i].first == number || ledger->entries[i].last == number)) {
-            drop(ledger, &ledger->entries[i]);
+    for (size_t i = 0; i < ledger->count && number != 0; i++)
+        if (ledger->entries[i].first == number || ledger->entries[i].last == number) {
+            forget(ledger, &ledger->entries[i], number);
             return;
         }
 }

@@ -5,7 +5,9 @@
  * The rule: the earliest time wins. A notice is told when it is new, and again (as a further record)
  * when its time moves earlier by LEDGER_STEP_MS or becomes known; a later time says nothing. One that its own source
  * does not say any more is withdrawn if it was cancellable, with all its records; else it stands.
- * What ends nothing (freeze, migrate) never takes the place of what does. */
+ * What ends nothing (freeze, migrate) never takes the place of what does; if it becomes an end, it is told as one,
+ * whatever its time. An unknown time may be now: no known one is sooner where there is little room.
+ * What was cancelled from outside is not told again while its source says the same. */
 #ifndef NODE_NOTICE_LEDGER_H
 #define NODE_NOTICE_LEDGER_H
 
@@ -25,6 +27,9 @@ struct ledger_entry {
     bool present;            /* its source says it still */
     struct notice_item item; /* with the earliest time */
     uint64_t first, last;    /* numbers of its records; 0 = none */
+    bool hushed;             /* all its records were cancelled from outside */
+    struct notice_item said; /* by its source the last time before that, then */
+    int64_t said_boot_ms;
 };
 
 struct ledger {
@@ -44,7 +49,8 @@ void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
                 const struct notice_set *set, int64_t now_boot_ms, struct ledger_out *ret_out);
 /* Tells what had to wait: for its time to come nearer, for room. */
 void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *ret_out);
-/* The record of this number was cancelled from outside: when its source says it anew, it is told anew. */
+/* The record of this number was cancelled from outside: it is told anew when its source says it otherwise, or not
+ * and then again. A signal and the callback say something new each time. */
 void ledger_forget(struct ledger *ledger, uint64_t number);
 /* Is an end announced by this source and not withdrawn? */
 bool ledger_pending(const struct ledger *ledger, const char *source);

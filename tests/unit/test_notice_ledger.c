@@ -187,13 +187,111 @@ static void of_many_ends_a_sooner_one_is_told_still(void **state)
                         "");
 }
 
-static void what_was_cancelled_from_outside_is_told_anew(void **state)
+/* An operator took it back: what its source says at every look is the same notice still. */
+static void what_was_cancelled_from_outside_stays_so_until_its_source_says_something_else(void **state)
 {
+    struct notice_item other = item("a", -1, true);
+
     (void)state;
-    assert_string_equal(SAY(item("a", -1, false)), "+1");
+    snprintf(other.text, sizeof other.text, "another reason");
+    assert_string_equal(SAY(item("a", -1, true)), "+1");
     ledger_forget(&ledger, 1);
     assert_false(ledger_pending(&ledger, "s"));
-    assert_string_equal(SAY(item("a", -1, false)), "+2");
+    assert_string_equal(SAY(item("a", -1, true)), "");
+    ledger_tick(&ledger, NOW, &out);
+    assert_int_equal(out.count, 0);
+    assert_string_equal(SAY(other), "+2");
+    ledger_forget(&ledger, 2);
+    assert_string_equal(SAY(other), "");
+    assert_string_equal(SAY_NOTHING(), ""); /* there is nothing to withdraw */
+    assert_string_equal(SAY(other), "+3");
+}
+
+static void what_was_cancelled_from_outside_comes_back_with_another_time(void **state)
+{
+    (void)state;
+    assert_string_equal(SAY(item("a", NOW + 60000, false)), "+1");
+    ledger_forget(&ledger, 1);
+    assert_string_equal(SAY(item("a", NOW + 60400, false)), ""); /* clocks */
+    assert_string_equal(say_in("s", 0, NOW + 5000, 1, /* 60 s from each look on */
+                               (struct notice_item[]){item("a", NOW + 65000, false)}),
+                        "");
+    assert_string_equal(SAY(item("a", NOW + 90000, false)), "+2"); /* later is another, too */
+    ledger_forget(&ledger, 2);
+    assert_string_equal(SAY(item("a", NOW + 60000, false)), "+3");
+    ledger_forget(&ledger, 3);
+    assert_string_equal(SAY(item("a", -1, false)), "+4");
+}
+
+/* A second SIGTERM is another event, whatever became of the first. */
+static void a_cancelled_signal_is_told_when_it_comes_again(void **state)
+{
+    const struct notice_item term = item("signal", -1, false);
+
+    (void)state;
+    assert_string_equal(say_in("signal", 15, NOW, 1, &term), "+1");
+    ledger_forget(&ledger, 1);
+    assert_string_equal(say_in("signal", 15, NOW, 1, &term), "+2");
+}
+
+static void a_cancelled_record_leaves_the_other_of_its_notice(void **state)
+{
+    (void)state;
+    assert_string_equal(SAY(item("a", NOW + 60000, true)), "+1");
+    assert_string_equal(SAY(item("a", NOW + 30000, true)), "+2");
+    ledger_forget(&ledger, 2);
+    assert_true(ledger_pending(&ledger, "s"));
+    assert_string_equal(SAY(item("a", NOW + 30000, true)), "");
+    assert_string_equal(SAY_NOTHING(), "-1");
+    assert_string_equal(SAY(item("a", NOW + 60000, true)), "+3");
+    assert_string_equal(SAY(item("a", NOW + 30000, true)), "+4");
+    ledger_forget(&ledger, 3);
+    assert_string_equal(SAY_NOTHING(), "-4");
+}
+
+static struct notice_item report(const char *key, int64_t deadline)
+{
+    struct notice_item made = item(key, deadline, true);
+
+    made.kind = NOTICE_FREEZE;
+    return made;
+}
+
+static void a_report_that_becomes_an_end_is_told_whatever_its_time(void **state)
+{
+    (void)state;
+    assert_string_equal(SAY(report("a", NOW + 60000)), "+1");
+    assert_string_equal(SAY(item("a", NOW + 120000, true)), "+2 -1");
+    assert_true(ledger_pending(&ledger, "s"));
+    assert_string_equal(SAY_NOTHING(), "-2");
+    assert_string_equal(SAY(report("a", -1)), "+3");
+    assert_string_equal(SAY(item("a", -1, true)), "+4 -3");
+}
+
+static void an_end_is_not_replaced_by_a_report(void **state)
+{
+    (void)state;
+    assert_string_equal(SAY(item("a", NOW + 60000, true)), "+1");
+    assert_string_equal(SAY(report("a", NOW + 1000)), "");
+    assert_true(ledger_pending(&ledger, "s"));
+    assert_string_equal(SAY(item("a", NOW + 60000, true)), "");
+    assert_string_equal(SAY_NOTHING(), "-1");
+}
+
+static void an_unknown_time_may_be_now(void **state)
+{
+    struct notice_item items[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char key[16];
+
+        snprintf(key, sizeof key, "e%d", i);
+        items[i] = item(key, NOW + 1000 + i, true);
+    }
+    assert_string_equal(say_in("s", 0, NOW, 4, items), "+1 +2 +3 +4");
+    assert_string_equal(say_in("t", 0, NOW, 1, (struct notice_item[]){item("z", -1, true)}), "+5");
+    assert_string_equal(say_in("u", 0, NOW, 1, (struct notice_item[]){item("z", NOW, true)}), "");
 }
 
 static void of_too_many_notices_the_most_urgent_stay(void **state)
@@ -244,7 +342,15 @@ int main(void)
         cmocka_unit_test_setup(what_is_far_away_and_withdrawn_is_never_told, set_up),
         cmocka_unit_test_setup(reports_take_no_place_from_ends, set_up),
         cmocka_unit_test_setup(of_many_ends_a_sooner_one_is_told_still, set_up),
-        cmocka_unit_test_setup(what_was_cancelled_from_outside_is_told_anew, set_up),
+        cmocka_unit_test_setup(
+            what_was_cancelled_from_outside_stays_so_until_its_source_says_something_else, set_up),
+        cmocka_unit_test_setup(what_was_cancelled_from_outside_comes_back_with_another_time,
+                               set_up),
+        cmocka_unit_test_setup(a_cancelled_signal_is_told_when_it_comes_again, set_up),
+        cmocka_unit_test_setup(a_cancelled_record_leaves_the_other_of_its_notice, set_up),
+        cmocka_unit_test_setup(a_report_that_becomes_an_end_is_told_whatever_its_time, set_up),
+        cmocka_unit_test_setup(an_end_is_not_replaced_by_a_report, set_up),
+        cmocka_unit_test_setup(an_unknown_time_may_be_now, set_up),
         cmocka_unit_test(of_too_many_notices_the_most_urgent_stay),
         cmocka_unit_test(raw_text_is_made_printable),
     };
