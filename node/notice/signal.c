@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
+#define NESTED_MAX 8  /* calls of ours from the handler that we chain to, where nothing is below it */
 
 struct signal_watch {
     _Atomic int wake_fd_1; /* the descriptor + 1; 0: the slot is free */
@@ -27,6 +28,14 @@ struct signal_watch {
     _Atomic uint64_t seen_bits; /* came, for this watch, since the last signal_take */
     int64_t
         told_boot_ms[SIGNAL_NUMBER_MAX + 1]; /* signal_take's: the first of the burst told last */
+};
+
+/* A thread that runs our handler: finds a chain that is a ring. A handler that we chain to may leave by siglongjmp,
+ * and then the slot stays: what is called from within it has a deeper frame than it, what comes later mostly not. */
+struct inside {
+    _Atomic long thread; /* 0 = free */
+    uintptr_t frame;     /* these two: that thread's */
+    int depth;
 };
 
 struct signal_entry {
@@ -39,8 +48,7 @@ struct signal_entry {
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
     _Atomic int first_pid;
     _Atomic unsigned installs;       /* orders what install wrote before what a handler reads */
-    _Atomic long inside[INSIDE_MAX]; /* threads that run our handler: finds a chain that is a ring;
-                                        0 = free */
+    struct inside inside[INSIDE_MAX];
 };
 
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -109,43 +117,55 @@ static void chain(const struct sigaction *old, int signo, siginfo_t *info, void 
         old->sa_handler(signo);
 }
 
-/* The slot of a thread that runs our handler: each its own, so that threads which come and go in any
- * order leave nothing behind. NULL: all are taken; then a ring would not be found. */
-static _Atomic long *enter(struct signal_entry *entry, long self)
+/* This thread's slot, taken if it has none: each its own, so that threads which come and go in any order leave nothing
+ * behind. NULL: all are taken; then a ring would not be found. */
+static struct inside *slot_of(struct signal_entry *entry, long self)
 {
+    for (size_t i = 0; i < INSIDE_MAX; i++)
+        if (atomic_load(&entry->inside[i].thread) == self)
+            return &entry->inside[i];
     for (size_t i = 0; i < INSIDE_MAX; i++) {
         long nobody = 0;
 
-        if (atomic_compare_exchange_strong(&entry->inside[i], &nobody, self))
+        if (atomic_compare_exchange_strong(&entry->inside[i].thread, &nobody, self)) {
+            entry->inside[i].depth = 0;
             return &entry->inside[i];
+        }
     }
     return NULL;
 }
 
-static bool is_inside(const struct signal_entry *entry, long self)
+static void slot_set(struct inside *slot, uintptr_t frame, int depth)
 {
-    for (size_t i = 0; i < INSIDE_MAX; i++)
-        if (atomic_load(&entry->inside[i]) == self)
-            return true;
-    return false;
+    slot->frame = frame;
+    slot->depth = depth;
+    if (depth == 0)
+        atomic_store(&slot->thread, 0);
 }
 
 static void handle(int signo, siginfo_t *info, void *context)
 {
-    int saved_errno = errno;
+    int saved_errno = errno, depth, outer_depth = 0;
     struct signal_entry *entry = &signals[signo];
-    long self = syscall(SYS_gettid);
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer_frame = 0;
     bool child = getpid() != atomic_load(&owner_pid);
+    struct inside *slot;
 
     (void)atomic_load(&entry->installs);
-    if (!is_inside(entry, self)) {
-        _Atomic long *slot = enter(entry, self);
-
-        if (!child)
-            record(signo, info != NULL ? (int)info->si_pid : 0, false);
+    slot = slot_of(entry, syscall(SYS_gettid));
+    if (slot != NULL && slot->depth > 0 && frame < slot->frame) {
+        outer_depth = slot->depth;
+        outer_frame = slot->frame;
+    }
+    depth = outer_depth + 1;
+    if (!child) /* called from our own chain it is told once all the same: a burst */
+        record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
+    if (depth <= (entry->has_inner ? 1 : NESTED_MAX)) {
+        if (slot != NULL)
+            slot_set(slot, frame, depth);
         chain(&entry->old, signo, info, context, child);
         if (slot != NULL)
-            atomic_store(slot, 0);
+            slot_set(slot, outer_frame, outer_depth);
     } else if (entry->has_inner) { /* the handler that we chain to has chained to us */
         chain(&entry->inner, signo, info, context, child);
     }

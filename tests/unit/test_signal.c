@@ -138,6 +138,49 @@ static void the_hosts_handler_still_runs_and_is_given_back(void **state)
     assert_int_equal(host_calls, 2);
 }
 
+/* --- a handler that does not return -------------------------------------------------------------- */
+
+static sigjmp_buf out_of_handler;
+
+static void jumping_handler(int signo)
+{
+    (void)signo;
+    host_calls++;
+    siglongjmp(out_of_handler, 1);
+}
+
+static __attribute__((noinline)) void raise_below(int frames)
+{
+    volatile char room[256];
+
+    room[0] = (char)frames;
+    if (frames > 0)
+        raise_below(frames - 1);
+    else
+        raise(SIGUSR1);
+    room[1] = room[0];
+}
+
+static void a_handler_that_jumps_out_runs_and_is_heard_each_time(void **state)
+{
+    static const int below[] = {0, 0, 3, 9, 30, 5, 0, 60}; /* frames, deeper and less deep */
+    const int usr1 = SIGUSR1;
+    struct signal_watch *watch = NULL;
+    uint64_t woken;
+
+    (void)state;
+    set_plain(SIGUSR1, jumping_handler);
+    assert_int_equal(signal_watch(&usr1, 1, wake_fd, &watch, NULL), MUSTER_OK);
+    for (volatile size_t i = 0; i < sizeof below / sizeof *below; i++) {
+        if (sigsetjmp(out_of_handler, 1) == 0)
+            raise_below(below[i]);
+        assert_int_equal(host_calls, i + 1);
+        assert_int_equal(read(wake_fd, &woken, sizeof woken), sizeof woken);
+    }
+    signal_unwatch(&watch);
+    set_plain(SIGUSR1, SIG_DFL);
+}
+
 /* --- the same signal in two threads at once ------------------------------------------------------ */
 
 static sem_t inside[2], go_on[2], came_out;
@@ -350,6 +393,7 @@ int main(void)
         TEST(a_signal_is_told_once_and_names_its_sender),
         TEST(a_burst_is_counted_from_its_first_signal),
         TEST(the_hosts_handler_still_runs_and_is_given_back),
+        TEST(a_handler_that_jumps_out_runs_and_is_heard_each_time),
         TEST(two_threads_in_the_handler_hide_no_later_signal),
         TEST(no_other_signal_is_touched),
         TEST(the_host_may_report_a_signal_itself),
