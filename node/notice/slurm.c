@@ -248,8 +248,13 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
         slurm->next_boot_ms = now->boot_ms + slurm->period_ms;
     }
     share_seat_look(&slurm->seat, now, own_status, slurm, out);
-    if (!slurm->seat.asks)
+    if (!slurm->seat.asks) {
+        if (slurm->child.group != 0) { /* nobody would take its answer */
+            child_end(&slurm->child);
+            slurm->next_boot_ms = now->boot_ms; /* when it is the one who asks again */
+        }
         return;
+    }
     if (is_due(slurm, now))
         start(slurm, now->boot_ms);
     take(slurm, now);

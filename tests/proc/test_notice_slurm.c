@@ -1,15 +1,18 @@
 /* The end of a Slurm job's time: what the environment and squeue say, and every way not to say it. The squeue and
  * scontrol here are scripts that write what the test put down; clocks are the test's. */
 #include "node/notice/ledger.h"
+#include "node/notice/share.h"
 #include "node/notice/slurm.h"
 #include "tests/support/notice_fixture.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -385,6 +388,73 @@ static void a_squeue_that_hangs_is_killed_after_30_s(void **state)
     assert_non_null(strstr(status.text, "did not end within 30 s"));
 }
 
+/* Another process of this host, that has the lock: it stamps what the test says, and else does nothing. */
+static pid_t other_asker(const char *runtime_dir, int ret_fds[2])
+{
+    int orders[2], answers[2];
+    pid_t pid;
+
+    assert_int_equal(pipe2(orders, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct share *share = share_open(runtime_dir, "slurm", "4711");
+        struct share_state *state = calloc(1, sizeof *state);
+
+        close(orders[1]);
+        while (read(orders[0], &state->stamp_boot_ms, sizeof state->stamp_boot_ms) > 0) {
+            if (share_is_asker(share, state->stamp_boot_ms))
+                share_write(share, state);
+            if (write(answers[1], "x", 1) != 1)
+                break;
+        }
+        _exit(0);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    ret_fds[0] = answers[0];
+    ret_fds[1] = orders[1];
+    return pid;
+}
+
+static void other_stamps(const int fds[2])
+{
+    char answer;
+
+    assert_int_equal(write(fds[1], &f.now.boot_ms, sizeof f.now.boot_ms), sizeof f.now.boot_ms);
+    assert_int_equal(read(fds[0], &answer, 1), 1);
+}
+
+/* It asked for one who was stopped and goes on: the squeue that runs is nobody's then. */
+static void who_asks_no_more_ends_its_squeue(void **state)
+{
+    struct source_config config = {.argument = "", .runtime_dir = f.notice.directory};
+    struct pollfd fds[SOURCE_FDS_MAX];
+    struct muster_error err;
+    int other[2];
+    pid_t pid = other_asker(f.notice.directory, other);
+
+    (void)state;
+    squeue("sleep 600");
+    other_stamps(other);
+    assert_int_equal(slurm_ops.open(&config, &f.source, &err), MUSTER_OK);
+    look();
+    assert_int_equal(slurm_ops.fds(f.source, fds), 0);
+    later(2); /* a while without a stamp */
+    look();
+    later(2);
+    look();
+    assert_true(slurm_ops.fds(f.source, fds) > 0);
+    later(1);
+    other_stamps(other);
+    look();
+    assert_int_equal(slurm_ops.fds(f.source, fds), 0);
+    assert_true(slurm_ops.wakeup_boot_ms(f.source) > f.now.boot_ms);
+    close(other[1]);
+    close(other[0]);
+    assert_int_equal(waitpid(-1, NULL, 0), pid); /* the only child that there is */
+}
+
 /* As a node has it: by its name, and by auto inside of a job. */
 static void a_watch_runs_it_and_auto_finds_it(void **state)
 {
@@ -461,6 +531,7 @@ int main(void)
         CASE(a_squeue_that_fails_is_shown_and_what_was_known_counts),
         CASE(garbage_is_shown_and_no_notice),
         CASE(a_squeue_that_hangs_is_killed_after_30_s),
+        CASE(who_asks_no_more_ends_its_squeue),
         CASE(a_watch_runs_it_and_auto_finds_it),
         CASE(what_is_an_end),
     };
