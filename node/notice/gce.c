@@ -5,6 +5,7 @@
 #include "node/notice/times.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,6 +24,7 @@
 #define SEEN_NONE \
     0 /* 'N': it was seen that no maintenance is announced: a later one begins when it is seen */
 #define ACCELERATED 1 /* 'A': the machine type has accelerators */
+#define UNPREEMPTED 2 /* from here on: when it was last seen that it is not preempted, boot ms */
 
 static void remember(const struct provider_context *context, size_t what, char value)
 {
@@ -36,6 +38,26 @@ static bool remembers(const struct provider_context *context, size_t what, char 
     return context->memory[0] != '\0' && context->memory[what] == value;
 }
 
+static void remember_unpreempted(const struct provider_context *context)
+{
+    if (context->memory[0] == '\0')
+        memcpy(context->memory, "--", 3);
+    snprintf(context->memory + UNPREEMPTED, PROVIDER_MEMORY_MAX + 1 - UNPREEMPTED, "%lld",
+             (long long)context->now.boot_ms);
+}
+
+/* It was announced at some time after it was last seen that it was not; of an answer that is the first nothing is known. */
+static int64_t preempted_deadline(const struct provider_context *context)
+{
+    int64_t now = context->now.boot_ms, least = now + LEAST_LEAD_MS, seen = -PREEMPTED_LEAD_MS;
+
+    if (context->memory[0] != '\0' && context->memory[UNPREEMPTED] != '\0')
+        seen = strtoll(context->memory + UNPREEMPTED, NULL, 10);
+    if (seen > now)
+        seen = now;
+    return seen + PREEMPTED_LEAD_MS > least ? seen + PREEMPTED_LEAD_MS : least;
+}
+
 enum parse_result gce_parse_preempted(const struct http_reply *reply,
                                       const struct provider_context *context,
                                       struct notice_set *set)
@@ -44,11 +66,13 @@ enum parse_result gce_parse_preempted(const struct http_reply *reply,
         .kind = NOTICE_PREEMPT, .hard = true, .key = "preempted"}; /* it is not taken back */
 
     notice_text(item.text, reply->body, reply->size);
-    if (strcasecmp(item.text, "FALSE") == 0)
+    if (strcasecmp(item.text, "FALSE") == 0) {
+        remember_unpreempted(context);
         return PARSE_OK;
+    }
     if (strcasecmp(item.text, "TRUE") != 0)
         return provider_garbage(context, "instance/preempted: neither TRUE nor FALSE");
-    item.deadline_boot_ms = context->now.boot_ms + PREEMPTED_LEAD_MS;
+    item.deadline_boot_ms = preempted_deadline(context);
     snprintf(item.text, sizeof item.text, "Compute Engine preempts this machine");
     notice_set_add(set, &item);
     return PARSE_OK;

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
-#define NESTED_MAX 8  /* calls of ours from the handler that we chain to, where nothing is below it */
+#define NESTED_MAX \
+    8 /* calls of ours from the handler that we chain to, where nothing is below it */
 
 struct signal_watch {
     _Atomic int wake_fd_1; /* the descriptor + 1; 0: the slot is free */
@@ -47,7 +48,7 @@ struct signal_entry {
     bool has_inner;
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
     _Atomic int first_pid;
-    _Atomic unsigned installs;       /* orders what install wrote before what a handler reads */
+    _Atomic unsigned installs; /* orders what install wrote before what a handler reads */
     struct inside inside[INSIDE_MAX];
 };
 

@@ -46,8 +46,10 @@ static void a_preemption_leaves_thirty_seconds(void **state)
     struct notice_fixture *f = *state;
     struct notice_record record;
 
-    notice_announces(f, 0);
+    notice_answers(f, (struct http_script){.headers = TAGGED("e1"), .body = "FALSE"});
     notice_fixture_watch(f, "gce");
+    assert_true(http_server_await(f->server, PREEMPTED, 2, LIMIT_MS));
+    notice_announces(f, 0);
     record = notice_await(f, LIMIT_MS);
     notice_assert_left(&record, 30000 - LIMIT_MS, 30000);
     assert_true(record.item.hard);

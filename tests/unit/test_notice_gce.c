@@ -43,6 +43,29 @@ static void a_preemption_leaves_half_a_minute(void **state)
     assert_false(ITEM.cancellable);
 }
 
+/* It may have been preempted at any time since it was last seen that it was not. */
+static void a_preemption_is_counted_from_the_last_time_it_was_not_one(void **state)
+{
+    static const struct {
+        int64_t unseen_ms, left_ms;
+    } gaps[] = {{100, 29900}, {12000, 18000}, {28000, 2000}, {29000, 2000}, {3600000, 2000}};
+    struct provider_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
+        fixture_parse(f, gce_parse_maintenance, "NONE"); /* remembered in the same place */
+        assert_int_equal(fixture_parse(f, gce_parse_preempted, "FALSE"), PARSE_OK);
+        f->now.boot_ms += gaps[i].unseen_ms;
+        assert_int_equal(fixture_parse(f, gce_parse_preempted, "TRUE"), PARSE_OK);
+        assert_int_equal(ITEM.deadline_boot_ms, f->now.boot_ms + gaps[i].left_ms);
+    }
+    f->memory[0] = '\0'; /* the first answer of all */
+    assert_int_equal(fixture_parse(f, gce_parse_preempted, "TRUE"), PARSE_OK);
+    assert_int_equal(ITEM.deadline_boot_ms, f->now.boot_ms + LEAST_LEAD_MS);
+    fixture_parse(f, gce_parse_maintenance, "NONE");
+    assert_int_equal(fixture_parse(f, gce_parse_preempted, "TRUE"), PARSE_OK);
+    assert_int_equal(ITEM.deadline_boot_ms, f->now.boot_ms + LEAST_LEAD_MS);
+}
+
 static void a_termination_for_maintenance_can_be_withdrawn(void **state)
 {
     static const char *const values[] = {"TERMINATE_ON_HOST_MAINTENANCE",
@@ -340,7 +363,7 @@ static void the_machine_type_is_asked_once_and_its_lack_troubles_nobody(void **s
                      : f->slot == GCE_PREEMPTED  ? "FALSE"
                                                  : "NONE");
     assert_true(f->run.paths[GCE_MACHINE_TYPE].next_boot_ms == INT64_MAX);
-    assert_string_equal(f->run.memory, "NA");
+    assert_string_equal(f->run.memory, "NA5000000");
 }
 
 static void a_tests_pace_shortens_waits_and_timeouts(void **state)
@@ -390,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_preemption_leaves_half_a_minute),
+        CASE(a_preemption_is_counted_from_the_last_time_it_was_not_one),
         CASE(a_termination_for_maintenance_can_be_withdrawn),
         CASE(a_live_migration_is_no_end_and_has_a_key_of_its_own),
         CASE(an_hour_is_left_where_accelerators_are_and_the_beginning_was_seen),

@@ -188,7 +188,8 @@ static void of_many_ends_a_sooner_one_is_told_still(void **state)
 }
 
 /* An operator took it back: what its source says at every look is the same notice still. */
-static void what_was_cancelled_from_outside_stays_so_until_its_source_says_something_else(void **state)
+static void
+what_was_cancelled_from_outside_stays_so_until_its_source_says_something_else(void **state)
 {
     struct notice_item other = item("a", -1, true);
 
@@ -213,7 +214,7 @@ static void what_was_cancelled_from_outside_comes_back_with_another_time(void **
     assert_string_equal(SAY(item("a", NOW + 60000, false)), "+1");
     ledger_forget(&ledger, 1);
     assert_string_equal(SAY(item("a", NOW + 60400, false)), ""); /* clocks */
-    assert_string_equal(say_in("s", 0, NOW + 5000, 1, /* 60 s from each look on */
+    assert_string_equal(say_in("s", 0, NOW + 5000, 1,            /* 60 s from each look on */
                                (struct notice_item[]){item("a", NOW + 65000, false)}),
                         "");
     assert_string_equal(SAY(item("a", NOW + 90000, false)), "+2"); /* later is another, too */
