@@ -179,8 +179,12 @@ static enum muster_status sweep_alone(struct muster_manager *manager, bool final
 enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final,
                                       struct muster_error *err)
 {
-    if (manager->keep == NULL || manager->keep->keep.count == 0)
-        return MUSTER_OK;
+    if (manager->keep == NULL || manager->keep->keep.count == 0) {
+        if (!final || !manager->deletes || manager->node->agent == NULL)
+            return MUSTER_OK;
+        return agent_sweep(manager->node->agent, false, SWEEP_MS,
+                           err); /* what was asked for goes */
+    }
     if (manager->node->local != NULL)
         return sweep_alone(manager, final, err);
     if (!final || manager->rank != 0)

@@ -40,6 +40,7 @@ struct muster_manager {
     int64_t asked;  /* should_save said yes of this step; -1 = of none */
     uint64_t round; /* of a save whose end was not told yet; 0 = none */
     int64_t saving; /* its step */
+    bool deletes;   /* some were asked for: their files may not be gone yet */
     int64_t given;  /* the last step that next_checkpoint gave; -1 = none */
     struct muster_checkpoint_info shown; /* of muster_manager_metadata */
     char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */

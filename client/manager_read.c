@@ -325,5 +325,6 @@ enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step
     if (is_alone(manager))
         return manager_keep_delete_alone(manager, info, ret_error);
     message.u.drop = (struct wire_drop){.checkpoint = info->checkpoint};
+    manager->deletes = true;
     return manager_order(manager, &message, ret_error);
 }

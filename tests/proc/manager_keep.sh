@@ -47,7 +47,7 @@ says "$(reader restore 2 || true)" MUSTER_E_NOT_FOUND 'step 2 is delet'
 job=zero options=(--every 1 --keep-latest 0)
 ranks_start 2 --steps 3
 ranks_end 0
-same "what was listed before the close" "$(steps_listed 0)" 2
+says "$(steps_listed 0)" '^([01] )*2$' # before the close; the one before goes once its manifest is written
 kept '' # the newest too, since the job is done
 
 job=held options=(--every 1 --keep-latest 1)

@@ -1,0 +1,25 @@
+#!/bin/bash
+# A manager's broker is killed in the middle and comes back: training goes on, and what any rank told as saved is
+# there afterwards. (A rank that waits 4 s in vain goes on without a save that the others may make.)
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_manager.sh"
+
+listen=$ipc
+broker_start
+options=(--every 2 --step-ms 20)
+ranks_start 3 --steps 40
+await "some saves" rank_said 0 '^saved 4'
+broker_kill
+broker_start
+ranks_end 0
+all=" $(steps_listed 0) "
+for rank in 0 1 2; do
+    for step in $(steps_saved "$rank"); do
+        case $all in *" $step "*) ;; *) fail "rank $rank told step $step as saved, but listed are:$all" ;; esac
+    done
+done
+says "$all" ' 38 $' # the last one, by the new broker
+ranks_start 3 --steps 1
+ranks_end 0
+each_has resumed 38
+finish "the broker was killed between saves: training went on, every step that was told as saved is there, and the last is resumed from"
