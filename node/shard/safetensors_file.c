@@ -174,7 +174,7 @@ static uint64_t bad_piece(const struct safetensors_file *file, size_t position, 
 {
     const struct safetensors_tensor *tensor = safetensors_index_tensor(file->index, position);
     uint64_t place = safetensors_file_sum_place(file, position);
-    uint64_t size = tensor_bytes(tensor);
+    uint64_t size = file->piece_bytes > 0 ? tensor_bytes(tensor) : 0;
 
     for (uint64_t at = 0; at < size; at += file->piece_bytes, place++) {
         uint64_t end = size - at < file->piece_bytes ? size : at + file->piece_bytes;

@@ -190,6 +190,7 @@ static void make(struct bench *b, uint64_t mib)
 static void print_side(struct bench *b, const char *name, enum what plain, enum what ours,
                        int rounds)
 {
+    const double mib = (double)b->size / (double)MIB;
     double ratios[ROUNDS_MAX], ratio, plain_s, ours_s;
 
     for (int i = 0; i < rounds; i++) /* each beside its neighbour: the disk's pace changes */
@@ -199,8 +200,8 @@ static void print_side(struct bench *b, const char *name, enum what plain, enum 
     ours_s = median(b->seconds[ours], rounds);
     printf("\"%s\": {\"plain_mib_s\": %.0f, \"muster_mib_s\": %.0f, \"ratio\": %.3f, "
            "\"ratio_min\": %.3f, \"overhead_mib\": %.1f}",
-           name, (double)(b->size / MIB) / plain_s, (double)(b->size / MIB) / ours_s, ratio,
-           ratios[0], (double)b->overhead_kib[ours] / 1024);
+           name, mib / plain_s, mib / ours_s, ratio, ratios[0],
+           (double)b->overhead_kib[ours] / 1024);
 }
 
 static void run(const char *dir, uint64_t mib, int rounds, bool last)

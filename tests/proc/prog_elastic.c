@@ -89,7 +89,8 @@ static int run(int64_t steps)
 
     if (rank == NULL || size == NULL)
         return 2;
-    status = make_state(&part, atoi(rank), atoi(size), &state, &error);
+    status =
+        make_state(&part, (int)strtol(rank, NULL, 10), (int)strtol(size, NULL, 10), &state, &error);
     options.layout = MUSTER_LAYOUT_SHARDED;
     options.state = state;
     options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
