@@ -37,10 +37,11 @@
 #define POLICIES_MAX 16      /* rules in one list */
 #define POLICY_STEPS_MAX 512 /* given steps in one list */
 #define POLICY_TEXT_MAX \
-    16383                    /* a list as text: 512 x (19 + 1) and 16 rules; two fit into a frame */
-#define PINS_JOB_MAX 4096    /* leases on checkpoints of one job */
-#define ROWS_BYTES_MAX 57344 /* one page of query rows */
-#define EVENTS_PAGE_MAX 256  /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
+    16383                 /* a list as text: 512 x (19 + 1) and 16 rules; two fit into a frame */
+#define PINS_JOB_MAX 4096 /* leases on checkpoints of one job */
+#define DELETES_IN_FLIGHT_MAX 8 /* deletions that a node is told of at once */
+#define ROWS_BYTES_MAX 57344    /* one page of query rows */
+#define EVENTS_PAGE_MAX 256 /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
 #define PENDING_MAX \
     128 /* unanswered requests a node keeps: 48 of policies and notices, one shard's 43 FILES */
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */

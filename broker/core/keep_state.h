@@ -23,8 +23,6 @@ struct pin {
     int64_t until_boot_ms; /* 0 = until UNPIN; BOOT_UNKNOWN between load and start */
 };
 
-#define DELETES_IN_FLIGHT_MAX 8
-
 struct deletion {
     uint64_t checkpoint;
     uint64_t generation;
