@@ -30,6 +30,7 @@ mpirun_ends() { # leaves its exit code in $code
     code=0
     wait "$mpirun_pid" || code=$?
 }
+not_open() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state NOT IN ('committed', 'aborted')")" = 0 ]; }
 line_of() { grep -E "^(\[$1\] )?trainer: rank=$1 " "$dir/$job.log" | tail -n 1; }
 
 # Identity by the launcher, a checkpoint of both at one step, the restart code, and the rest of it in a second life.
@@ -80,7 +81,7 @@ mpirun_ends
 same_why
 says "$story" SIGTERM committed
 
-# Open MPI's: SIGTERM to the ranks after 1 s, SIGKILL 2 s later. What is saved in that time is whole; what is not is said.
+# Open MPI's: SIGTERM to the ranks, SIGKILL 2 s later. A small state is saved in that time, and the next life has it.
 mpirun=mpirun.openmpi
 mpi_start "term-$mpirun" --steps 1000000
 await "training under $mpirun" trains 20
@@ -88,13 +89,26 @@ signal TERM
 mpirun_ends
 holds "exit code of mpirun after SIGTERM" "$code" -ne 0
 same_why
-says "$story" SIGTERM 'mpirun gives 2 s'
-if [ -n "$(committed)" ]; then
-    committed_whole "$(committed)"
-    outcome="saved at step $(committed) within mpirun's 2 s"
-else
-    says "$story" 'aborted|lost|no checkpoint|deadline'
-    outcome="killed by mpirun before the save was whole, and muster why says so"
-fi
+says "$story" SIGTERM 'mpirun gives 2 s' committed
+saved=$(committed)
+same "checkpoints of $job" "$(wc -w <<<"$saved")" 1
+committed_whole "$saved"
+mpi_start "$job" --steps $((saved + 20))
+mpirun_ends
+same "exit code of $job's second life" "$code" 0
+for rank in 0 1; do
+    says "$(line_of $rank)" "resumed=$saved computed=20 " weights=right status=MUSTER_OK
+done
+
+# What takes longer is cut off; it is said, and nothing of it counts.
+mpi_start "late-$mpirun" --steps 1000000 --save-fn 1 --save-late-rank 0 --save-late-ms 30000
+await "training under $mpirun" trains 20
+signal TERM
+mpirun_ends
+holds "exit code of mpirun after SIGTERM" "$code" -ne 0
+await "the end of the round without its writer" not_open
+same_why
+says "$story" SIGTERM 'mpirun gives 2 s' 'aborted|lost|no checkpoint|deadline'
+same "checkpoints of $job" "$(committed)" ""
 finish "Open MPI and MPICH: SIGUSR1 to mpirun saves and resumes, also with muster run between; identity from each" \
-    "SIGTERM to MPICH's mpirun is one notice; to Open MPI's: $outcome"
+    "SIGTERM to MPICH's mpirun is one notice; to Open MPI's too, saved at step $saved within mpirun's 2 s; a save that takes longer is lost, and muster why says so"
