@@ -475,6 +475,7 @@ static bool misread(struct sim *sim, struct record *row)
                                                  .step = -1,
                                                  .culprit_rank = -1,
                                                  .reason = "",
+                                                 .plan = row->u.round.plan,
                                                  .margin_ms = -1};
         return true;
     case MUTANT_FORGETS_ROUND:

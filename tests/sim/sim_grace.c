@@ -28,6 +28,8 @@ void grace_plan_job(struct sim *sim, struct sim_job *job)
     job->together = true;
     job->gang = false;
     job->extras = 0;
+    job->grace_period_ms = -1; /* as the notice says */
+    job->save_on_notice = false;
     job->step_us = g->step_ms * 1000;
     job->save_us = g->save_ms * 1000;
     job->policy_every = before / (POLICY_SAVES + 1) > 0 ? before / (POLICY_SAVES + 1) : 1;
