@@ -306,7 +306,8 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
 void notices_of_finished(struct core *core, struct job *job, const struct peer *peer)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
-        if (notice->state == RECORD_NOTICE_ACTIVE && notice->rank == (int64_t)peer->rank)
+        if (notice->state == RECORD_NOTICE_ACTIVE && notice->rank == (int64_t)peer->rank &&
+            (notice->incarnation == peer->incarnation || notice->incarnation == 0))
             notice_cancel(core, job, notice->id, peer->incarnation);
 }
 

@@ -170,6 +170,24 @@ static void the_notice_of_a_ps_is_one_of_the_job(void **state)
     assert_events(f, "termination rank 0; freeze r1 termination m0,1");
 }
 
+/* Ranks are unique within a role only. */
+static void a_worker_that_finished_takes_no_notice_of_a_ps_with_it(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[EVALUATOR].role = ROLE_PS;
+    join_evaluator(f);
+    assert_int_equal(f->nodes[EVALUATOR].rank, f->nodes[0].rank);
+    core_job(f)->saves.count = 0;
+    plan_saves_add(&core_job(f)->saves, 40);
+    core_job(f)->step_p95_ms = 100;
+    core_notice(f, EVALUATOR, "p", 3600000);
+    assert_events(f, "termination rank 0");
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    assert_events(f, "");
+    assert_true(notice_any_active(core_job(f)));
+}
+
 static void an_evaluator_asks_for_no_policy_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -245,6 +263,7 @@ int main(void)
         T(a_failure_a_loss_or_a_leave_of_an_evaluator_touches_no_round, running),
         T(the_end_of_an_evaluator_is_no_cause_of_a_save, running),
         T(the_notice_of_a_ps_is_one_of_the_job, running),
+        T(a_worker_that_finished_takes_no_notice_of_a_ps_with_it, running),
         T(an_evaluator_asks_for_no_policy_save, running),
         T(an_evaluator_opens_no_generation, empty),
         T(a_living_evaluator_keeps_no_launch_waiting, running),
