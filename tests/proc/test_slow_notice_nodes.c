@@ -359,5 +359,5 @@ int main(void)
                                                    .initial_state = &stage.jobs[i].places[cloud]};
                 count++;
             }
-    return _cmocka_run_group_tests("notice_nodes", tests, count, play, end);
+    return _cmocka_run_group_tests("slow_notice_nodes", tests, count, play, end);
 }
