@@ -439,6 +439,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
             if (peer == NULL)
                 return;
             peer->last_request = 0;
+            peer->reads_any = !role_is_trainer(peer->role) && !takes_steps(&m->u.hello);
             take_start(core, peer, &m->u.hello);
             known = true;
             asked = round_join_freeze(core, job, peer);

@@ -1,6 +1,7 @@
 /* keep - which checkpoints go, and the chief's hand that removes them; see keep.h.
  * Invariant (I11): a checkpoint that is pinned, being restored or the newest is not deleted, but for the
- * newest when the chief said that the job is done with it. */
+ * newest when the chief said that the job is done with it; nor the newest that is whole (manifest and final
+ * name) before a newer one is. */
 #include "broker/core/keep.h"
 
 #include "schema/keep.h"
@@ -117,7 +118,8 @@ static bool is_being_restored(const struct job *job, uint64_t checkpoint)
         return true; /* with fallback any of them may be next */
     for (size_t i = 0; i < job->peers_count; i++)
         if (job->peers[i]->state == NODE_JOINED &&
-            (checkpoint == job->gen.resume_checkpoint || checkpoint == job->peers[i]->told_resume))
+            (checkpoint == job->gen.resume_checkpoint || checkpoint == job->peers[i]->told_resume ||
+             job->peers[i]->reads_any))
             return true;
     return false;
 }
@@ -132,6 +134,8 @@ static const char *held_by(const struct job *job, const struct checkpoint *check
         return "it is being restored";
     if (!newest_too && checkpoint == registry_newest(job))
         return "it is the newest";
+    if (checkpoint == registry_newest_whole(job) && checkpoint != registry_newest(job))
+        return "it is the newest that is whole: the manifest of the newest is being written";
     if (checkpoint->path[0] == '\0' && checkpoint->row.generation == job->gen.generation)
         return "its manifest is being written";
     return NULL;
@@ -173,13 +177,19 @@ static void decide(struct core *core, struct job *job, const struct checkpoint *
     job_timer(job, core->now);
 }
 
+/* What ends goes on here: the last manifest comes after the save that ended it. */
+static bool has_started(const struct job *job)
+{
+    return job->gen.state == GENERATION_RUNNING ||
+           (job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms > 0);
+}
+
 void keep_consider(struct core *core, struct job *job)
 {
     const struct job_policies *policies = keep_policies_of(job);
     size_t count = job->checkpoints_count;
 
-    if (policies == NULL || policies->keep.count == 0 || job->gen.state != GENERATION_RUNNING ||
-        count == 0)
+    if (policies == NULL || policies->keep.count == 0 || !has_started(job) || count == 0)
         return;
     struct keep_item *items = calloc(count, sizeof *items);
     bool *wanted = calloc(count, sizeof *wanted);
@@ -262,6 +272,15 @@ static void send_delete(struct core *core, struct job *job, const struct peer *h
     deletion->send_boot_ms = core->now + DELETE_REPEAT_MS;
 }
 
+/* Nothing whole would be left that is as new: the newest has no manifest yet. */
+static bool is_withheld(const struct job *job, const struct deletion *deletion)
+{
+    const struct checkpoint *newest = registry_newest(job);
+    const struct checkpoint *whole = registry_newest_whole(job);
+
+    return newest != NULL && newest != whole && (whole == NULL || whole->row.step < deletion->step);
+}
+
 void keep_tick(struct core *core, struct job *job)
 {
     struct peer *hand = job->keep.deletions_count > 0 ? hand_of(job) : NULL;
@@ -270,6 +289,8 @@ void keep_tick(struct core *core, struct job *job)
     for (size_t i = 0; hand != NULL && i < job->keep.deletions_count && i < DELETES_IN_FLIGHT_MAX;
          i++) {
         struct deletion *deletion = &job->keep.deletions[i];
+        if (is_withheld(job, deletion))
+            continue; /* its MANIFEST_DONE sets the timer */
         if (core->now >= deletion->send_boot_ms)
             send_delete(core, job, hand, deletion);
         job_timer(job, deletion->send_boot_ms);

@@ -80,6 +80,7 @@ static void load_node(struct core *core, const struct record_node *row)
     peer->joined_unix_ms = row->joined_unix_ms;
     peer->ended_unix_ms = row->ended_unix_ms;
     peer->begun = peer->done = job->gen.resume_step;
+    peer->reads_any = !role_is_trainer(peer->role);
     if (role_is_trainer(peer->role) && peer_is_live(peer))
         job->trainers[peer->rank] = peer;
 }

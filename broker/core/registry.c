@@ -9,6 +9,14 @@ const struct checkpoint *registry_newest(const struct job *job)
     return job->checkpoints_count ? &job->checkpoints[job->checkpoints_count - 1] : NULL;
 }
 
+const struct checkpoint *registry_newest_whole(const struct job *job)
+{
+    for (size_t i = job->checkpoints_count; i-- > 0;)
+        if (job->checkpoints[i].path[0] != '\0')
+            return &job->checkpoints[i];
+    return NULL;
+}
+
 static void drop(struct job *job, size_t index)
 {
     free(job->checkpoints[index].path);
@@ -93,15 +101,24 @@ struct checkpoint *registry_find(struct job *job, uint64_t round)
     return NULL;
 }
 
+bool registry_has(const struct job *job, uint64_t round)
+{
+    for (size_t i = 0; i < job->checkpoints_count; i++)
+        if (job->checkpoints[i].row.round == round)
+            return true;
+    return false;
+}
+
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
 {
     const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
 
     if (chosen == NULL && job->gen.resume_checkpoint > 0 && !role_is_trainer(peer->role) &&
-        job->gen.state == GENERATION_RUNNING)
-        for (size_t i = 0; i < job->checkpoints_count; i++)
-            if (job->checkpoints[i].path[0] != '\0')
-                chosen = &job->checkpoints[i];
+        job->gen.state == GENERATION_RUNNING) {
+        chosen = registry_find(job, peer->told_resume); /* it reads that one already */
+        if (chosen == NULL)
+            chosen = registry_newest_whole(job);
+    }
     peer->told_resume = chosen != NULL ? chosen->row.round : 0;
     return chosen;
 }
@@ -142,6 +159,13 @@ static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_
     return (struct answer){MUSTER_E_RESTORE, text, 0};
 }
 
+static bool is_at_step(struct job *job, uint64_t checkpoint, int64_t step)
+{
+    const struct checkpoint *found = registry_find(job, checkpoint);
+
+    return found != NULL && found->row.step == step;
+}
+
 struct answer registry_restored(struct core *core, struct peer *peer, const struct wire_restored *m)
 {
     static const struct answer ok = {MUSTER_OK, "", 0};
@@ -156,6 +180,8 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     bool wrong = m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step;
     if (!role_is_trainer(peer->role) && m->checkpoint > 0 && m->checkpoint == peer->told_resume)
         wrong = false; /* the launch's choice was deleted meanwhile: it was told another */
+    if (peer->reads_any && is_at_step(job, m->checkpoint, m->step))
+        wrong = false; /* by the broker's start before this one */
     if (wrong && !role_is_trainer(peer->role))
         return bystander_restore_failed(core, peer, m->step,
                                         "it restored another checkpoint than the job's");
@@ -257,5 +283,6 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
         !job->gen.resume_ready && job->gen.resume_checkpoint == m->checkpoint)
         registry_announce_resume(core, job);
     keep_consider(core, job);
+    job_timer(job, core->now); /* deletions may have waited for it */
     return ok;
 }

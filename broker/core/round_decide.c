@@ -14,8 +14,11 @@ static bool all_reported(const struct round *round)
 bool round_is_committed(const struct job *job, int64_t step)
 {
     const struct checkpoint *newest = registry_newest(job);
+    uint64_t resume = job->gen.resume_checkpoint;
 
-    return step == job->gen.resume_step || (newest != NULL && newest->row.step == step);
+    if (step == job->gen.resume_step && (resume == 0 || registry_has(job, resume)))
+        return true; /* it may have been deleted meanwhile */
+    return newest != NULL && newest->row.step == step;
 }
 
 static void set_writers(const struct job *job, struct round *round)

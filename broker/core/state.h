@@ -68,6 +68,7 @@ struct peer { /* one incarnation of the newest generation */
     uint64_t applied_seq;
     uint64_t named_round; /* the round that its last HELLO spoke of */
     uint64_t told_resume; /* a bystander: what it was told to restore */
+    bool reads_any;       /* a bystander of before this start: what it was told is in no row */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
     int64_t advanced_boot_ms; /* when begun last changed */
@@ -383,7 +384,10 @@ struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t ste
 
 /* registry.c */
 const struct checkpoint *registry_newest(const struct job *job);
+/* It has its manifest and its final name, as readers and a repair-free restart need it. */
+const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
+bool registry_has(const struct job *job, uint64_t round);
 void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
 /* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
  * deleted, the newest. */

@@ -300,8 +300,10 @@ static void a_deletion_is_on_record_before_it_is_told(void **state)
     uint64_t first = saved(f, 1);
     core_commit_at(f, 2);
     uint64_t second = core_job(f)->round;
-    assert_int_equal(core_checkpoint(f, first)->state, CHECKPOINT_DELETING);
+    assert_int_equal(core_checkpoint(f, first)->state,
+                     CHECKPOINT_COMMITTED); /* the last whole one */
     manifest_done(f, second, 2);
+    assert_int_equal(core_checkpoint(f, first)->state, CHECKPOINT_DELETING);
     core_tick(f);
     assert_deletes(f, "0:1");
     const struct wire_delete *told = &core_sent(f, 100, WIRE_DELETE)->u.delete;
@@ -369,6 +371,91 @@ static void a_checkpoint_without_its_manifest_stays_until_it_has_one(void **stat
     assert_kept(f, "its writer may be at it", "1 2");
     manifest_done(f, first, 1);
     assert_kept(f, "now it may go", "2");
+}
+
+static void drop(struct core_fixture *f, uint64_t checkpoint, bool newest)
+{
+    struct wire_msg message = core_msg(f, 0, WIRE_DROP);
+
+    message.u.drop = (struct wire_drop){.checkpoint = checkpoint, .newest = newest};
+    core_say(f, 0, message);
+}
+
+static void the_last_whole_one_stays_until_a_newer_one_is(void **state)
+{
+    struct core_fixture *f = *state;
+
+    policies(f, "latest 1", "");
+    uint64_t first = saved(f, 1);
+    core_commit_at(f, 2);
+    uint64_t second = core_job(f)->round;
+    obey(f);
+    assert_kept(f, "what can be read", "1 2");
+    drop(f, first, true);
+    assert_int_equal(ack_code(f, 0), MUSTER_E_BUSY);
+    sweep(f, true);
+    assert_int_equal(ack_value(f, 0), 1); /* it waits for the manifest */
+    restart(f);
+    policies(f, "latest 0", "");
+    obey(f);
+    assert_kept(f, "what can be read after a start", "1 2");
+    manifest_done(f, second, 2);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+}
+
+static void the_last_manifest_of_a_launch_lets_the_older_one_go(void **state)
+{
+    struct core_fixture *f = *state;
+
+    policies(f, "latest 1", "");
+    saved(f, 1);
+    core_notice(f, 0, "n1", 1000000);
+    uint64_t last = core_job(f)->round;
+    core_report(f, 0, last, 4, 4);
+    core_save(f, 0, last, 4);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_kept(f, "no manifest yet", "1 4");
+    manifest_done(f, last, 4);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+    assert_kept(f, "the launch's last", "4");
+}
+
+static void a_deletion_is_not_told_while_nothing_as_new_is_whole(void **state)
+{
+    struct core_fixture *f = *state;
+
+    saved(f, 1);
+    uint64_t second = saved(f, 2);
+    drop(f, second, true);
+    assert_int_equal(ack_code(f, 0), MUSTER_OK);
+    core_commit_at(f, 3);
+    uint64_t third = core_job(f)->round;
+    f->now += 2 * DELETE_REPEAT_MS;
+    core_tick(f);
+    assert_deletes(f, "");
+    manifest_done(f, third, 3);
+    core_tick(f);
+    assert_deletes(f, "0:2");
+}
+
+/* A launch's choice that is deleted is no reason to save nothing. */
+static void what_was_dropped_is_saved_again(void **state)
+{
+    struct core_fixture *f = *state;
+
+    saved(f, 4);
+    launch_again(f, "");
+    drop(f, registry_newest(core_job(f))->row.round, true);
+    obey(f);
+    assert_kept(f, "dropped", "");
+    core_save_now(f, "a");
+    uint64_t round = core_job(f)->round;
+    core_report(f, 0, round, 4, 4);
+    assert_int_equal(core_job(f)->rounds[0].state, ROUND_DECIDED);
+    core_save(f, 0, round, 4);
+    assert_kept(f, "saved again", "4");
 }
 
 static void another_launch_keeps_all_until_it_tells_its_policies(void **state)
@@ -519,6 +606,54 @@ static void what_is_being_restored_stays(void **state)
     assert_int_equal(ack_code(f, 2), MUSTER_OK);
     obey(f);
     assert_kept(f, "both have restored", "3");
+}
+
+/* What a bystander was told to restore is in no row: after a start of the broker it may be any. */
+static void what_is_being_restored_stays_over_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    policies(f, "latest 1", "");
+    saved(f, 1);
+    launch_again(f, "latest 1");
+    saved(f, 2);
+    obey(f);
+    uint64_t second = registry_newest(core_job(f))->row.round;
+    f->nodes[1] =
+        (struct core_node){.role = ROLE_EVALUATOR, .rank = 0, .incarnation = 990, .route = 101};
+    core_hello(f, 1); /* is told the newest: the launch's choice is gone */
+    assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, second);
+    f->nodes[1].applied_seq = core_job(f)->seq;
+    restart(f);
+    core_hello(f, 1);
+    saved(f, 3);
+    obey(f);
+    assert_kept(f, "it still reads", "2 3");
+    core_hello(f, 1); /* with a snapshot or without */
+    core_restored(f, 1, second, 2);
+    assert_int_equal(ack_code(f, 1), MUSTER_OK);
+    obey(f);
+    assert_kept(f, "it has restored", "3");
+}
+
+/* A snapshot that is told again does not move it to another one. */
+static void who_is_told_again_reads_the_same(void **state)
+{
+    struct core_fixture *f = *state;
+
+    policies(f, "latest 1", "");
+    saved(f, 1);
+    launch_again(f, "latest 1");
+    saved(f, 2);
+    obey(f);
+    f->nodes[1] =
+        (struct core_node){.role = ROLE_EVALUATOR, .rank = 0, .incarnation = 990, .route = 101};
+    core_hello(f, 1);
+    uint64_t told = core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint;
+    saved(f, 3);
+    f->nodes[1].applied_seq = 0; /* it lost the journal */
+    core_hello(f, 1);
+    assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, told);
 }
 
 static void nothing_goes_while_ranks_restore(void **state)
@@ -803,12 +938,18 @@ int main(void)
         ONE(one_that_fails_waits_and_the_others_go_on),
         THREE(the_next_rank_deletes_when_the_chief_is_gone),
         ONE(a_checkpoint_without_its_manifest_stays_until_it_has_one),
+        ONE(the_last_whole_one_stays_until_a_newer_one_is),
+        ONE(the_last_manifest_of_a_launch_lets_the_older_one_go),
+        ONE(a_deletion_is_not_told_while_nothing_as_new_is_whole),
+        ONE(what_was_dropped_is_saved_again),
         ONE(another_launch_keeps_all_until_it_tells_its_policies),
         THREE(policies_that_are_none_are_refused_and_change_nothing),
         ONE(a_pinned_checkpoint_stays_until_it_is_let_go),
         ONE(a_lease_falls_and_is_prolonged),
         ONE(pins_of_what_is_not_there_are_refused),
         ONE(what_is_being_restored_stays),
+        ONE(what_is_being_restored_stays_over_a_start),
+        ONE(who_is_told_again_reads_the_same),
         THREE(nothing_goes_while_ranks_restore),
         ONE(a_checkpoint_is_dropped_on_demand_but_for_what_must_stay),
         ONE(a_period_opens_rounds),
