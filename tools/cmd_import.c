@@ -18,6 +18,7 @@ struct list {
     struct found *items;
     size_t count;
     int unreadable;
+    char job[JOB_NAME_MAX + 1]; /* whose they are */
 };
 
 static void list_free(struct list *list)
@@ -49,6 +50,7 @@ static void look_at(struct list *list, const char *path)
         list->items = items;
         items[list->count] = (struct found){strdup(path), manifest};
         if (items[list->count].path != NULL) {
+            snprintf(list->job, sizeof list->job, "%s", manifest->job);
             list->count++;
             return;
         }
@@ -123,7 +125,6 @@ static enum muster_status send(struct tool *tool, const struct found *found, boo
 
 static int print_result(struct tool *tool, const char *root, const struct list *list, int64_t added)
 {
-    const struct manifest *newest = list->items[list->count - 1].manifest;
     int64_t there = (int64_t)list->count - added;
     json_t *document;
 
@@ -132,11 +133,11 @@ static int print_result(struct tool *tool, const char *root, const struct list *
                 "%" PRId64
                 " checkpoints of job %s from %s are in the broker's records now, %" PRId64
                 " were there already. `muster verify --job %s` reads their shards.\n",
-                added, newest->job, root, there, newest->job);
+                added, list->job, root, there, list->job);
         return list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
     }
     document = render_document();
-    json_object_set_new(document, "job", json_string(newest->job));
+    json_object_set_new(document, "job", json_string(list->job));
     json_object_set_new(document, "imported", json_integer(added));
     json_object_set_new(document, "there", json_integer(there));
     json_object_set_new(document, "unreadable", json_integer(list->unreadable));
