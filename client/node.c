@@ -526,8 +526,9 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (status == MUSTER_PREEMPTED)
         node_leave_process(n);
-    agent_destroy(&n->agent);
+    bool ended = agent_destroy(&n->agent);
     local_destroy(&n->local);
-    free(n);
+    if (ended)
+        free(n); /* else a thread that was left behind still saves with it */
     return status;
 }

@@ -249,31 +249,73 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     return status;
 }
 
-/* Its last outcome is to reach the broker while the agent's thread is there. */
-static void await_writer(struct agent *agent)
+int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms)
 {
-    struct agent_patience patience = {0};
+    int64_t now_ms = agent_now_boot_ms();
+    int64_t until_ms = agent->core != NULL ? member_give_up_boot_ms(agent->core) : INT64_MAX;
+    int64_t left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
+
+    return left_ms < most_ms - AGENT_MARGIN_MS ? left_ms + AGENT_MARGIN_MS : most_ms;
+}
+
+static int64_t last_wait_ms(struct agent *agent, int64_t most_ms)
+{
+    int64_t wait_ms;
 
     pthread_mutex_lock(&agent->mutex);
-    while (agent->thread_started && writer_is_busy(agent->writer) &&
+    wait_ms = agent_last_wait_ms(agent, most_ms);
+    pthread_mutex_unlock(&agent->mutex);
+    return wait_ms;
+}
+
+/* Its last outcome is to reach the broker while the agent's thread is there. False: it does not end. */
+static bool await_writer(struct agent *agent)
+{
+    struct agent_patience patience = {0};
+    int64_t until_ms;
+    bool busy;
+
+    writer_end_deletions(agent->writer);
+    pthread_mutex_lock(&agent->mutex);
+    until_ms = agent_now_mono_ms() + agent_last_wait_ms(agent, ENDING_MS);
+    while ((busy = writer_is_busy(agent->writer)) && agent->thread_started &&
+           agent_now_mono_ms() < until_ms &&
            agent_wait(agent, &patience, WRITER_LOOK_MS, NULL) == MUSTER_OK)
         continue;
     pthread_mutex_unlock(&agent->mutex);
+    return !busy;
 }
 
-/* False: the thread runs on. */
+/* agent_leave has waited for what is written. */
+static bool end_behind(struct agent *agent)
+{
+    int64_t limit_ms = agent->behind_left ? 0 : last_wait_ms(agent, AGENT_CLOSE_MS);
+
+    return behind_destroy(&agent->behind, limit_ms);
+}
+
+/* False: the thread runs on, and is joined no more. */
 static bool stop_thread(struct agent *agent)
 {
+    if (agent->thread_left)
+        return false;
     if (!agent->thread_started)
         return true;
     pthread_mutex_lock(&agent->mutex);
     agent->stop = true;
     agent_wake(agent);
     pthread_mutex_unlock(&agent->mutex);
-    if (!callback_join(agent->thread, AGENT_CLOSE_MS))
-        return false;
-    agent->thread_started = false;
-    return true;
+    agent->thread_left = !callback_join(agent->thread, AGENT_CLOSE_MS);
+    agent->thread_started = agent->thread_left;
+    return !agent->thread_left;
+}
+
+/* From here on what a thread that was left behind has to say is dropped: what it would say it to goes. */
+static void fall_silent(struct agent *agent)
+{
+    pthread_mutex_lock(&agent->mutex);
+    agent->over = true;
+    pthread_mutex_unlock(&agent->mutex);
 }
 
 static void free_all(struct agent *agent)
@@ -302,27 +344,33 @@ static void free_all(struct agent *agent)
 }
 
 /* The writer goes after the agent's thread, which hands it work, and may post until it is gone. A
- * callback that does not return keeps its own thread and nothing of the agent's. */
-void agent_destroy(struct agent **agent)
+ * callback that does not return keeps its own thread and nothing of the agent's; a write, a deletion or a
+ * save_fn that does not end keeps the agent's memory. */
+bool agent_destroy(struct agent **agent)
 {
     struct agent *a = *agent;
+    bool ended;
 
     if (a == NULL)
-        return;
+        return true;
     *agent = NULL;
-    behind_destroy(&a->behind); /* it posts until its end */
-    if (a->writer != NULL)
-        await_writer(a);
+    ended = end_behind(a); /* it posts until its end */
+    if (a->writer != NULL && !await_writer(a))
+        ended = false;
     if (!stop_thread(a)) { /* it uses all of this; nothing but memory is lost */
         watch_silence(a->watch);
-        return;
+        return false;
     }
+    fall_silent(a);
     watch_settle(a->watch, AGENT_SETTLE_MS);
     watch_close(&a->watch, AGENT_CLOSE_MS);
-    writer_destroy(&a->writer);
+    if (!writer_destroy(&a->writer, ended ? last_wait_ms(a, AGENT_CLOSE_MS) : 0))
+        ended = false;
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);
-    free_all(a);
+    if (ended)
+        free_all(a);
+    return ended;
 }
 
 bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)

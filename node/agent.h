@@ -46,9 +46,10 @@ struct agent_options {
  * signal_watch; E_NOMEM, E_BUSY (no thread). */
 enum muster_status agent_open(const struct agent_options *options, struct agent **ret_agent,
                               struct muster_error *err);
-/* Stops and frees. Waits for manifests being written, else bounded: a thread that does not end, and
- * a callback that does not return, keep what they use. NULL-safe. */
-void agent_destroy(struct agent **agent);
+/* Stops and frees. Waits ENDING_MS at most for manifests being written and a deletion that has begun, and AGENT_CLOSE_MS
+ * for each thread, all within the own deadline's margin; what does not end by then, a callback or save_fn that does not
+ * return, keeps what it uses. False: that is also what options.save borrowed. NULL-safe. */
+bool agent_destroy(struct agent **agent);
 /* As agent_destroy, of one that never joined. True: a signal or the user's callback told meanwhile of an
  * end within GRACE_DEFAULT_MS, or of one without a time; other sources tell the next who asks as well. */
 bool agent_dismiss(struct agent **agent, char *ret_why, size_t size);

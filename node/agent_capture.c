@@ -113,11 +113,16 @@ void agent_behind_done(const struct behind_result *result, void *arg)
     bool told = false;
 
     pthread_mutex_lock(&agent->mutex);
+    if (agent->over) { /* it was left behind: its round failed with this node's leaving */
+        pthread_mutex_unlock(&agent->mutex);
+        return;
+    }
     if (result->status != MUSTER_OK)
         agent_log(agent, 1, "the save of step %lld failed in the background: %s",
                   (long long)result->order->step, result->why->text);
     writing_ended(agent, result->order);
-    while (!told && !agent->faulted) { /* lost for want of memory it would time out at the broker */
+    while (!told && !agent->faulted &&
+           !agent->over) { /* lost for want of memory it would time out at the broker */
         told = post_put(agent, result_post(agent, result), NULL) == MUSTER_OK;
         if (!told && agent_wait(agent, &patience, POST_PATIENCE_MS, NULL) != MUSTER_OK)
             break;
@@ -214,13 +219,26 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
 
 void agent_end_behind(struct agent *agent)
 {
+    int64_t until_ms = agent_now_mono_ms() + agent_last_wait_ms(agent, AGENT_CLOSE_MS);
     struct agent_patience patience = {0};
 
-    if (agent->behind == NULL || !behind_is_busy(agent->behind))
+    if (agent->behind == NULL || agent->behind_left || !behind_is_busy(agent->behind))
         return;
     behind_stop(agent->behind);
-    while (behind_is_busy(agent->behind)) /* the process ends next: it must not race the write */
-        (void)agent_wait(agent, &patience, POST_PATIENCE_MS, NULL);
+    while (behind_is_busy(agent->behind)) { /* the process ends next: better without a race */
+        int64_t left_ms = until_ms - agent_now_mono_ms();
+
+        if (left_ms <= 0) {
+            agent->behind_left = true;
+            agent_log(agent, 1,
+                      "the save of round %llu does not end: it is left unfinished and does not "
+                      "count; look at the disk, or at save_fn",
+                      (unsigned long long)agent->saving_round);
+            return;
+        }
+        (void)agent_wait(agent, &patience, left_ms < POST_PATIENCE_MS ? left_ms : POST_PATIENCE_MS,
+                         NULL);
+    }
 }
 
 /* --- asked from outside ---------------------------------------------------------------------------- */

@@ -76,7 +76,10 @@ void agent_writer_done(const struct writer_result *result, void *arg)
             arena_strdup(&post->arena, result->status == MUSTER_OK ? result->path : result->text);
     }
     pthread_mutex_lock(&agent->mutex);
-    post_put(agent, post, NULL); /* lost for want of memory: the next generation repairs it */
+    if (agent->over)
+        post_free(post);
+    else
+        post_put(agent, post, NULL); /* lost for want of memory: the next generation repairs it */
     pthread_mutex_unlock(&agent->mutex);
 }
 

@@ -18,7 +18,8 @@
 #define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
 #define AGENT_SETTLE_MS 1000 /* and so long until a metadata service was told to go ahead */
 #define AGENT_CLOSE_MS (LEAVE_MS + 500) /* closing waits so long for each of its threads */
-#define AGENT_FRAMES_PASS 256           /* frames a pass, so that posts are not starved */
+#define AGENT_MARGIN_MS 250   /* ... and so long once the own deadline's margin is reached */
+#define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
 
 struct post { /* an input for the core from another thread */
     struct post *next;
@@ -49,6 +50,8 @@ struct agent {
                               directory; 0 = none */
     uint64_t told_round;   /* failures of saves up to this round were told to the user */
     bool discard_waits;    /* ... which is to be removed once it has ended */
+    bool behind_left;      /* what is written behind was waited for in vain */
+    bool over;             /* nobody feeds posts any more: who comes late tells nobody */
     uint64_t captured_round;
     struct opened_round opened[AGENT_ROUNDS_MAX];
     size_t opened_count;
@@ -81,11 +84,15 @@ struct agent {
     _Atomic int hold_depth;
     pthread_t thread;
     bool thread_started;
+    bool thread_left; /* it did not end in time */
 };
 
 int64_t agent_now_boot_ms(void);
 int64_t agent_now_mono_ms(void);
 void agent_wake(struct agent *agent);
+/* For how long one who ends waits for what nobody needs any more: most_ms, and within the own deadline's margin. Mutex
+ * held. */
+int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms);
 
 /* --- agent_core.c: agent thread, mutex held ----------------------------------------------------- */
 void agent_feed(struct agent *agent, struct member_input *input); /* fills in time and counts */
@@ -122,7 +129,8 @@ enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct m
 /* The state at S: saved, or taken and written behind. */
 enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err);
-/* What is still written is of no use any more: breaks it off, and waits for its end. */
+/* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a save_fn cannot be
+ * broken off, nor a disk that hangs. */
 void agent_end_behind(struct agent *agent);
 void agent_behind_done(const struct behind_result *result,
                        void *arg); /* behind's thread, mutex free */

@@ -1,6 +1,7 @@
 /* behind - see behind.h. */
 #include "node/behind.h"
 
+#include "node/notice/callback.h"
 #include "node/shard/snapshot.h"
 #include "schema/error.h"
 
@@ -82,24 +83,25 @@ enum muster_status behind_create(const struct save_target *target, behind_done_f
     return MUSTER_OK;
 }
 
-void behind_destroy(struct behind **behind)
+bool behind_destroy(struct behind **behind, int64_t limit_ms)
 {
     struct behind *b = *behind;
 
     if (b == NULL)
-        return;
+        return true;
     *behind = NULL;
     behind_stop(b);
     pthread_mutex_lock(&b->mutex);
     b->stop = true;
     pthread_cond_signal(&b->changed);
     pthread_mutex_unlock(&b->mutex);
-    if (b->started)
-        pthread_join(b->thread, NULL);
+    if (b->started && !callback_join(b->thread, limit_ms))
+        return false;
     snapshot_clear(&b->snapshot);
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->mutex);
     free(b);
+    return true;
 }
 
 static bool start_thread(struct behind *behind)

@@ -23,8 +23,9 @@ typedef void behind_done_fn(const struct behind_result *result, void *arg);
 /* target is borrowed until destroy. E_NOMEM. */
 enum muster_status behind_create(const struct save_target *target, behind_done_fn *done, void *arg,
                                  struct behind **ret_behind, struct muster_error *err);
-/* Breaks off what is being written, and waits for the end of it. NULL-safe. */
-void behind_destroy(struct behind **behind);
+/* Breaks off what is being written, and waits at most limit_ms for the end of it. False: it has not ended. Its
+ * thread is left behind with all that it uses, also target and what `done` is called with. NULL-safe. */
+bool behind_destroy(struct behind **behind, int64_t limit_ms);
 
 /* Training thread, while none is under way. take: copies; the state may change when it returns. start:
  * writes what was taken; drop: does not. E_NOMEM, E_BUSY (no thread to be had): nothing was taken.

@@ -1,6 +1,7 @@
 /* writer - see writer.h. */
 #include "node/writer.h"
 
+#include "node/notice/callback.h"
 #include "node/shard/dir_delete.h"
 #include "schema/error.h"
 
@@ -25,7 +26,7 @@ struct writer {
     pthread_cond_t changed;
     pthread_t thread;
     bool started;
-    bool stop;
+    bool stop, deletes_no_more;
     bool working;
     struct job *first, *last;
     struct job *deletions; /* the newest first: their order does not matter */
@@ -75,7 +76,7 @@ static struct job *take(struct writer *writer)
             writer->last = NULL;
         return job;
     }
-    job = writer->stop ? NULL : writer->deletions;
+    job = writer->stop || writer->deletes_no_more ? NULL : writer->deletions;
     if (job != NULL)
         writer->deletions = job->next;
     return job;
@@ -134,19 +135,26 @@ void writer_set_names(struct writer *writer, const struct dir_names *names)
     writer->names = *names;
 }
 
-void writer_destroy(struct writer **writer)
+void writer_end_deletions(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    writer->deletes_no_more = true;
+    pthread_mutex_unlock(&writer->mutex);
+}
+
+bool writer_destroy(struct writer **writer, int64_t limit_ms)
 {
     struct writer *w = *writer;
 
     if (w == NULL)
-        return;
+        return true;
     *writer = NULL;
     pthread_mutex_lock(&w->mutex);
     w->stop = true;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mutex);
-    if (w->started)
-        pthread_join(w->thread, NULL);
+    if (w->started && !callback_join(w->thread, limit_ms))
+        return false;
     while (w->first != NULL) { /* a thread could never be started */
         struct job *next = w->first->next;
 
@@ -164,6 +172,7 @@ void writer_destroy(struct writer **writer)
     free(w->root);
     free(w->job);
     free(w);
+    return true;
 }
 
 /* Under the mutex. */

@@ -30,8 +30,11 @@ enum muster_status writer_create(const char *root, const char *job, writer_done_
                                  struct writer **ret_writer, struct muster_error *err);
 /* How checkpoints are called from here on; before the first manifest. Copies. */
 void writer_set_names(struct writer *writer, const struct dir_names *names);
-/* Waits until all that was queued is done, but for deletions that have not begun. NULL-safe. */
-void writer_destroy(struct writer **writer);
+/* No further deletion begins: who decided on it asks again. */
+void writer_end_deletions(struct writer *writer);
+/* Waits at most limit_ms until all that was queued is done, but for deletions that have not begun. False: it is not;
+ * the thread is left behind with all that it uses, also what `done` is called with. NULL-safe. */
+bool writer_destroy(struct writer **writer, int64_t limit_ms);
 
 /* Neither waits. Bytes are copied. E_NOMEM, E_BUSY (no thread to be had). */
 enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, const void *bytes,

@@ -2,7 +2,7 @@
 #include "node/core/member_state.h"
 
 /* What is written behind is given up then, whatever else: the process is about to be killed. */
-int64_t leave_behind_until(const struct member *m)
+int64_t member_give_up_boot_ms(const struct member *m)
 {
     int64_t deadline = notice_own_deadline(m);
 
@@ -12,7 +12,8 @@ int64_t leave_behind_until(const struct member *m)
 static bool something_keeps_it(const struct member *m)
 {
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
-    bool behind = m->behind_round != 0 && m->now < leave_behind_until(m) && m->link == LINK_JOINED;
+    bool behind =
+        m->behind_round != 0 && m->now < member_give_up_boot_ms(m) && m->link == LINK_JOINED;
 
     if (behind)
         return true; /* LEAVE comes after its SAVED: who left is not waited for */

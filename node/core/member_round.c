@@ -423,8 +423,8 @@ int64_t round_wakeup(const struct member *m)
                        m->error_until,
                        m->closing && !m->view.left ? m->left_until : NEVER,
                        m->closing && m->leave_request == 0 && m->behind_round != 0 &&
-                               m->now < leave_behind_until(m)
-                           ? leave_behind_until(m)
+                               m->now < member_give_up_boot_ms(m)
+                           ? member_give_up_boot_ms(m)
                            : NEVER,
                        m->closing && m->leave_request == 0 && m->manifest != 0 &&
                                m->now < m->manifest_late

@@ -280,7 +280,6 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
 void step_failed(struct member *m, const struct member_input *in);
 
 /* member_leave.c */
-int64_t leave_behind_until(const struct member *m); /* so long what is written behind keeps it */
-void member_leave(struct member *m);                /* if closing and nothing keeps it: LEAVE */
+void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
 
 #endif

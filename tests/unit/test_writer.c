@@ -50,7 +50,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    writer_destroy(&f.writer);
+    (void)writer_destroy(&f.writer, 10000);
     scratch_remove(f.directory);
     return 0;
 }
@@ -79,7 +79,7 @@ static void a_manifest_is_committed_before_destroy_returns(void **state)
     assert_int_equal(manifest_render(&manifest, &text, &size, NULL), MUSTER_OK);
     assert_int_equal(writer_manifest(f.writer, 2, text, size, NULL), MUSTER_OK);
     free(text); /* it was copied */
-    writer_destroy(&f.writer);
+    (void)writer_destroy(&f.writer, 10000);
     assert_null(f.writer);
     assert_int_equal(f.results, 1);
     assert_int_equal(f.status, MUSTER_OK);
@@ -92,7 +92,7 @@ static void a_text_that_is_no_manifest_is_reported_with_its_reason(void **state)
 {
     (void)state;
     assert_int_equal(writer_manifest(f.writer, 7, "{}", 2, NULL), MUSTER_OK);
-    writer_destroy(&f.writer);
+    (void)writer_destroy(&f.writer, 10000);
     assert_int_equal(f.results, 1);
     assert_int_equal(f.checkpoint, 7);
     assert_int_equal(f.status, MUSTER_E_CORRUPT);
@@ -108,7 +108,7 @@ static void only_the_rounds_own_life_is_removed(void **state)
     assert_int_equal(dir_round_open(f.directory, "words", 1, 4, 40, other, NULL), MUSTER_OK);
     assert_int_equal(writer_discard(f.writer, 1, 3, 30, NULL), MUSTER_OK);
     assert_int_equal(writer_discard(f.writer, 1, 4, 41, NULL), MUSTER_OK);
-    writer_destroy(&f.writer);
+    (void)writer_destroy(&f.writer, 10000);
     assert_false(fs_exists(mine));
     assert_true(fs_is_dir(other));
     assert_int_equal(f.results, 0);
@@ -118,8 +118,8 @@ static void a_writer_without_work_starts_no_thread(void **state)
 {
     (void)state;
     assert_false(writer_is_busy(f.writer));
-    writer_destroy(&f.writer);
-    writer_destroy(&f.writer); /* NULL by now */
+    (void)writer_destroy(&f.writer, 10000);
+    (void)writer_destroy(&f.writer, 10000); /* NULL by now */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -11,7 +11,9 @@
  * generation, rank, world_size, restart_code, notify, fail and notify_signal may be called by any
  * thread, but not while close runs or after it. Callbacks say on which thread they run; one that does
  * not return stops neither heartbeats nor notices, and close leaves its thread behind after 1.5 s:
- * what it uses must then stay valid.
+ * what it uses must then stay valid. So with a save that is written behind and that nobody waits for any
+ * more, if it does not end within 1.5 s of being broken off (0.25 s once this process's own deadline is
+ * a second away): it does not count, and its memory stays taken.
  * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
  * Time: all times are milliseconds. */
 #ifndef MUSTER_NODE_H
@@ -267,8 +269,9 @@ MUSTER_API int muster_node_restart_code(const muster_node_t *node);
 MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
 
 /* Leaves the job. A boundary: with a save being agreed it takes part. code: this process's exit
- * code to be (0 = finished). Blocks for an open round (bounded), own writes, and at most 1 s for
- * LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
+ * code to be (0 = finished). Blocks for an open round (bounded), own writes as long as
+ * the broker waits for them (not beyond a second before this process's own deadline; then see Threads
+ * above; a deletion that has begun, 10 s at most), and at most 1 s for LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
  * and sets *node to NULL in every case; NULL-safe. Returns MUSTER_PREEMPTED if the job is being
  * terminated: exit with the restart code. MUSTER_OK: exit with yours; also with code 0 when nothing could
  * be saved for the termination and no boundary had told of it: a program that has done all its steps is
