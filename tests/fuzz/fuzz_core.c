@@ -290,8 +290,13 @@ static void do_save(struct play *p)
         m.u.files.files.items = files;
         m.u.files.files.count = digit(p, 3);
     } else if (m.type == WIRE_SAVED) {
-        m.u.saved = (struct wire_saved){
-            .round = round, .step = step, .files_count = digit(p, 3), .bytes = INT64_MAX};
+        static const char *const words[] = {"", "{\"loss\":0.5}", "no json"};
+        m.u.saved = (struct wire_saved){.round = round,
+                                        .step = step,
+                                        .files_count = digit(p, 3),
+                                        .bytes = INT64_MAX,
+                                        .metrics = words[step & 1],
+                                        .custom = words[(step & 3) == 2 ? 2 : 0]};
     } else {
         m.u.save_failed = (struct wire_save_failed){
             .round = round, .step = step, .code = digit(p, 60), .text = "no"};
