@@ -1,7 +1,8 @@
 /* store_mark - knows an older copy of the database when it is put back in its place.
  *
  * What a checkpoint's end lets nodes do cannot be undone: they delete its files. A copy from before that end
- * still holds the save for open, and would commit it when its last writer is heard. So such ends are counted,
+ * still holds the save for open, and would commit it when its last writer is heard; or it lists a checkpoint
+ * that was deleted. So such ends, and decisions to delete, are counted,
  * in the database and, before anybody is told, in a file beside it (<db>.mark): one whose count is behind
  * the file's is older than what was done with it. So may be one in a directory that was copied: the file
  * then has not the inode that it tells of.
@@ -92,6 +93,7 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
 static bool ends_a_checkpoint(const struct record *row)
 {
     return row->kind == RECORD_CHECKPOINT && (row->u.checkpoint.state == CHECKPOINT_FAILED ||
+                                              row->u.checkpoint.state == CHECKPOINT_DELETING ||
                                               row->u.checkpoint.state == CHECKPOINT_DELETED);
 }
 

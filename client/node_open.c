@@ -117,6 +117,18 @@ static struct save_target save_target(struct muster_node *node)
 
 /* --- restoring ----------------------------------------------------------------------------------- */
 
+/* An older copy of the broker's database lists what was deleted since. */
+static enum muster_status is_gone(const struct muster_node *node, const char *path,
+                                  struct muster_error *err)
+{
+    return error_set_code(
+        err, MUSTER_E_RESTORE, ENOENT,
+        "checkpoint %.300s was not restored at rank %d: it is not there. If it was moved or is not "
+        "mounted, put that right; if the broker's database was put back to an older copy, run "
+        "`muster import %.300s`, which takes what is there, and start the job again",
+        path, node->rank, node->checkpoint_dir);
+}
+
 static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
                                           uint64_t round, struct muster_error *err)
 {
@@ -139,6 +151,8 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
         return MUSTER_OK;
     status = shard_restore(&request, &manifest, &why);
+    if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
+        return is_gone(node, path, err);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
                               "checkpoint %.300s was not restored at rank %d (%s): %.500s", path,

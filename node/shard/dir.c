@@ -62,6 +62,31 @@ static enum muster_status probe(const char *root, const char *muster, int64_t *r
     return MUSTER_OK;
 }
 
+/* Whether what was moved to "trash-<g>-<r>-<random>" is that round, or what a removal left of it. A hand that
+ * froze before its rename may have moved another, and died before it could put that back. */
+static bool is_trash(const char *name, const char *path)
+{
+    char file[FS_PATH_MAX], expected[96];
+    uint64_t generation, round;
+    char *text;
+    size_t size;
+    enum muster_status status;
+    bool is;
+
+    if (sscanf(name, "trash-%" SCNu64 "-%" SCNu64 "-", &generation, &round) != 2)
+        return true;
+    if (fs_path(file, NULL, "%s/ROUND", path) != MUSTER_OK)
+        return false;
+    status = fs_read_small(file, OWNER_BYTES_MAX, &text, &size, NULL);
+    if (status != MUSTER_OK)
+        return status == MUSTER_E_NOT_FOUND;
+    snprintf(expected, sizeof expected, "\ngeneration %" PRIu64 "\nround %" PRIu64 "\n", generation,
+             round);
+    is = strstr(text, expected) != NULL;
+    free(text);
+    return is;
+}
+
 /* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
 static void clear_leftovers(const char *muster, int64_t now_s)
 {
@@ -78,9 +103,9 @@ static void clear_leftovers(const char *muster, int64_t now_s)
 
         if ((!trash && !temp) || fs_path(path, NULL, "%s/%s", muster, entry->d_name) != MUSTER_OK)
             continue;
-        if (trash)
+        if (trash && is_trash(entry->d_name, path))
             (void)fs_remove_tree(path, NULL);
-        else if (lstat(path, &st) == 0 && st.st_mtime < now_s - TEMP_AGE_S)
+        else if (temp && lstat(path, &st) == 0 && st.st_mtime < now_s - TEMP_AGE_S)
             (void)unlink(path);
     }
     closedir(dir);
@@ -254,13 +279,24 @@ static enum muster_status look_at_round(const char *dir, const char *text,
     return MUSTER_OK;
 }
 
-bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round)
+enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
+                                  uint64_t round, bool *ret_is, struct muster_error *err)
 {
     char text[OWNER_BYTES_MAX];
     enum round_owner owner = OWNER_NONE;
+    enum muster_status status;
 
     round_text(job, generation, round, text);
-    return look_at_round(dir, text, &owner, NULL) == MUSTER_OK && owner == OWNER_OURS;
+    status = look_at_round(dir, text, &owner, err);
+    *ret_is = status == MUSTER_OK && owner == OWNER_OURS;
+    return status;
+}
+
+bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round)
+{
+    bool is = false;
+
+    return dir_look_round(dir, job, generation, round, &is, NULL) == MUSTER_OK && is;
 }
 
 /* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */

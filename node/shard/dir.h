@@ -87,11 +87,14 @@ enum muster_status dir_commit_rename(const char *root, const struct manifest *ma
 
 /* Whether a directory is that of this round, by its ROUND file, wherever it was renamed to. */
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round);
+/* The same where "it is not" has consequences: E_IO when it cannot be told. */
+enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
+                                  uint64_t round, bool *ret_is, struct muster_error *err);
 
 enum dir_place { DIR_PLACE_NONE, DIR_PLACE_ROUND, DIR_PLACE_FINAL, DIR_PLACE_COUNT };
 
 /* Where the directory of a round is: under its final name, whatever that is, or still in .muster.
- * E_NOT_FOUND. */
+ * E_NOT_FOUND: everything was looked at. E_IO: it cannot be told. */
 enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
                             int64_t step, enum dir_place *ret_place, char ret_path[FS_PATH_MAX],
                             struct muster_error *err);

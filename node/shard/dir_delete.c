@@ -11,8 +11,14 @@ static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PA
                                struct muster_error *err)
 {
     enum dir_place place;
+    bool is = false;
+    enum muster_status status = MUSTER_OK;
 
-    if (d->path[0] == '/' && dir_is_round(d->path, d->job, d->generation, d->round))
+    if (d->path[0] == '/')
+        status = dir_look_round(d->path, d->job, d->generation, d->round, &is, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (is)
         return fs_path(ret_path, err, "%s", d->path);
     return dir_find(d->root, d->job, d->generation, d->round, d->step, &place, ret_path, err);
 }
@@ -59,6 +65,36 @@ static enum muster_status sync_names(const struct dir_deletion *d, struct muster
     return status;
 }
 
+/* Out of `from`, and back if it is another: since it was found a quicker hand may have removed it, and a later
+ * checkpoint have taken its name. */
+static enum muster_status take_out(const struct dir_deletion *d, const char *from, const char *to,
+                                   struct muster_error *err)
+{
+    char back[FS_PATH_MAX];
+    bool is = false;
+    enum muster_status status = fs_rename_new(from, to, err);
+    enum muster_status look;
+
+    if (status != MUSTER_OK)
+        return status;
+    look = dir_look_round(to, d->job, d->generation, d->round, &is, err);
+    if (look == MUSTER_OK && is)
+        return MUSTER_OK;
+    status = fs_rename_new(to, from, look == MUSTER_OK ? err : NULL);
+    if (status == MUSTER_E_EXISTS) { /* whoever looks for it finds it by its ROUND file */
+        uint64_t number = 0;
+        status = fs_random_u64(&number, err);
+        if (status == MUSTER_OK)
+            status = fs_path(back, err, "%s.%016" PRIx64, from, number);
+        if (status == MUSTER_OK)
+            status = fs_rename_new(to, back, err);
+    }
+    if (status != MUSTER_OK || look != MUSTER_OK)
+        return look != MUSTER_OK ? look : status;
+    return error_set(err, MUSTER_E_IO, "%.600s became another checkpoint meanwhile; it is kept",
+                     from);
+}
+
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
                                          struct muster_error *err)
 {
@@ -72,7 +108,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_OK)
         status = keeps ? users_place(deletion, to, err) : own_place(deletion, to, err);
     if (status == MUSTER_OK)
-        status = fs_rename_new(from, to, err);
+        status = take_out(deletion, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK; /* another hand was quicker */
     if (status == MUSTER_OK)

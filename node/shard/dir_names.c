@@ -4,6 +4,7 @@
 #include "schema/error.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,21 +40,49 @@ void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool take
     dir_final_name_as(NULL, step, generation, round, taken, ret_name);
 }
 
-bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t round,
-              char ret_path[FS_PATH_MAX])
+/* Another user's directory (lost+found) is none of ours. */
+static enum muster_status is_it(const char *path, const char *job, uint64_t generation,
+                                uint64_t round, bool *ret_is, struct muster_error *err)
+{
+    struct muster_error why = {0};
+    enum muster_status status = dir_look_round(path, job, generation, round, ret_is, &why);
+
+    if (status == MUSTER_OK || why.code == EACCES || why.code == EPERM)
+        return MUSTER_OK;
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
+/* One that cannot be looked at does not hide the others. */
+static enum muster_status scan(const char *root, const char *job, uint64_t generation,
+                               uint64_t round, bool *ret_found, char ret_path[FS_PATH_MAX],
+                               struct muster_error *err)
 {
     DIR *dir = opendir(root);
     const struct dirent *entry;
+    enum muster_status status = MUSTER_OK;
+
+    *ret_found = false;
+    if (dir == NULL)
+        return errno == ENOENT ? MUSTER_OK : fs_fail(err, MUSTER_E_IO, errno, "list", root);
+    while (!*ret_found && (errno = 0, entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' &&
+            fs_path(ret_path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK &&
+            is_it(ret_path, job, generation, round, ret_found, err) != MUSTER_OK)
+            status = MUSTER_E_IO;
+    if (!*ret_found && status == MUSTER_OK && errno != 0)
+        status = fs_fail(err, MUSTER_E_IO, errno, "list", root);
+    closedir(dir);
+    return *ret_found ? MUSTER_OK : status;
+}
+
+bool dir_scan(const char *root, const char *job, uint64_t generation, uint64_t round,
+              char ret_path[FS_PATH_MAX])
+{
     bool found = false;
 
-    if (dir == NULL)
-        return false;
-    while (!found && (entry = readdir(dir)) != NULL)
-        found = entry->d_name[0] != '.' &&
-                fs_path(ret_path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK &&
-                dir_is_round(ret_path, job, generation, round);
-    closedir(dir);
-    return found;
+    return scan(root, job, generation, round, &found, ret_path, NULL) == MUSTER_OK && found;
 }
 
 enum muster_status dir_find(const char *root, const char *job, uint64_t generation, uint64_t round,
@@ -62,6 +91,7 @@ enum muster_status dir_find(const char *root, const char *job, uint64_t generati
 {
     char path[FS_PATH_MAX];
     char name[DIR_NAME_SIZE];
+    bool is = false;
     enum muster_status status = MUSTER_OK;
 
     for (int i = 0; i < 3 && status == MUSTER_OK; i++) {
@@ -71,14 +101,18 @@ enum muster_status dir_find(const char *root, const char *job, uint64_t generati
         } else {
             status = dir_round_path(root, generation, round, path, err);
         }
-        if (status == MUSTER_OK && dir_is_round(path, job, generation, round)) {
+        if (status == MUSTER_OK)
+            status = dir_look_round(path, job, generation, round, &is, err);
+        if (status == MUSTER_OK && is) {
             *ret_place = i < 2 ? DIR_PLACE_FINAL : DIR_PLACE_ROUND;
             return fs_path(ret_path, err, "%s", path);
         }
     }
+    if (status == MUSTER_OK)
+        status = scan(root, job, generation, round, &is, path, err);
     if (status != MUSTER_OK)
         return status;
-    if (dir_scan(root, job, generation, round, path)) {
+    if (is) {
         *ret_place = DIR_PLACE_FINAL;
         return fs_path(ret_path, err, "%s", path);
     }

@@ -114,8 +114,8 @@ enum muster_status fs_open_regular(const char *path, int *ret_fd, uint64_t *ret_
     /* O_NONBLOCK: a fifo must not hang us before we can see that it is one. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-    if (fd < 0 && errno == ENOENT)
-        return error_set_code(err, MUSTER_E_NOT_FOUND, ENOENT, "%.600s is missing", path);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return error_set_code(err, MUSTER_E_NOT_FOUND, errno, "%.600s is missing", path);
     if (fd < 0 && errno == ELOOP)
         return error_set(err, MUSTER_E_CORRUPT,
                          "%.600s is a symbolic link; muster follows none inside a checkpoint",

@@ -10,6 +10,10 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +100,84 @@ static void what_is_anothers_stays(void **state)
     shard_job_assert_restores(f, 0, 0);
 }
 
+/* --- a hand that was frozen ---------------------------------------------------------------------- */
+
+static const char *becomes_another; /* this directory, before the next rename */
+
+/* In the C library's place: between the proof and the rename lies any time. */
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    if (becomes_another != NULL && strcmp(from, becomes_another) == 0) {
+        FILE *file = fopen(scratch_path(becomes_another, "ROUND"), "we");
+        assert_non_null(file);
+        assert_true(fputs("muster_round 1\njob " JOB "\ngeneration 9\nround 99\nnonce 1\n", file) >=
+                    0);
+        assert_int_equal(fclose(file), 0);
+        becomes_another = NULL;
+    }
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+static void what_took_its_name_meanwhile_is_put_back(void **state)
+{
+    static const char *const trashes[] = {"", "old"};
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+
+    for (size_t i = 0; i < 2; i++) {
+        f->manifest.round++;
+        f->manifest.step++;
+        committed(f);
+        struct dir_deletion d = deletion(f);
+        d.trash = trashes[i];
+        becomes_another = f->path;
+        assert_int_equal(dir_delete_checkpoint(&d, &err), MUSTER_E_IO);
+        assert_non_null(strstr(err.text, "another checkpoint"));
+        assert_true(scratch_exists(scratch_path(f->path, "manifest.json")));
+        shard_job_must(dir_delete_checkpoint(&d, &err), &err); /* told again: it is gone */
+        assert_true(scratch_exists(scratch_path(f->path, "manifest.json")));
+    }
+}
+
+/* It died in between: the next start does not take it for what was to be removed. */
+static void another_in_the_trash_is_not_cleared(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    char trash[FS_PATH_MAX];
+
+    committed(f);
+    shard_job_must(fs_path(trash, &err, "%s/.muster/trash-8-88-0123456789abcdef", f->root), &err);
+    assert_int_equal(rename(f->path, trash), 0);
+    shard_job_must(dir_prepare(f->root, JOB, &err), &err);
+    assert_true(scratch_exists(scratch_path(trash, "manifest.json")));
+}
+
+static void what_cannot_be_looked_at_is_not_gone(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct rlimit all, none;
+    struct dir_deletion d;
+
+    committed(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = all;
+    none.rlim_cur = 0;
+    for (int known = 0; known < 2; known++) {
+        d = deletion(f);
+        d.path = known ? f->path : "";
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        enum muster_status status = dir_delete_checkpoint(&d, &err);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+        assert_int_equal(status, MUSTER_E_IO);
+    }
+    d.step++; /* found by the scan alone */
+    d.path = "";
+    shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+    assert_false(scratch_exists(f->path));
+}
+
 /* Killed at any point of it, nothing is left that has the checkpoint's name and is not whole; the next
  * start of the job clears the rest. */
 static void a_crash_leaves_all_of_it_or_nothing_that_lists(void **state)
@@ -132,6 +214,9 @@ int main(void)
         TEST(it_is_found_without_its_path),
         TEST(it_is_moved_into_the_users_folder),
         TEST(what_is_anothers_stays),
+        TEST(what_took_its_name_meanwhile_is_put_back),
+        TEST(another_in_the_trash_is_not_cleared),
+        TEST(what_cannot_be_looked_at_is_not_gone),
         TEST(a_crash_leaves_all_of_it_or_nothing_that_lists),
     };
 

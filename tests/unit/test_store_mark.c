@@ -97,10 +97,11 @@ static void put_back_over(struct fixture *f, enum wire_checkpoint_state end)
 
 static void a_copy_from_before_a_failed_or_deleted_checkpoint_is_older(void **state)
 {
-    static const enum wire_checkpoint_state ends[] = {CHECKPOINT_FAILED, CHECKPOINT_DELETED};
+    static const enum wire_checkpoint_state ends[] = {CHECKPOINT_FAILED, CHECKPOINT_DELETING,
+                                                      CHECKPOINT_DELETED};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         put_back_over(f, ends[i]);
         assert_true(is_older(f));
         fixture_reopen(f);
