@@ -223,6 +223,7 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
 {
     struct muster_restored restored = {
         .step = -1, .epoch = -1, .step_in_epoch = -1, .data_position = -1};
+    struct muster_error why;
     enum muster_status status;
     int tries = 0;
 
@@ -237,12 +238,12 @@ enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t ste
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "muster_manager_restore: this job has restored already; open a read-only "
                          "manager to read another checkpoint, or restart to go back");
-    status = manager->read_only ? restore_reader(manager, step, &restored, ret_error)
-                                : restore_job(manager, step, &restored, ret_error);
+    status = manager->read_only ? restore_reader(manager, step, &restored, &why)
+                                : restore_job(manager, step, &restored, &why);
     while (manager->read_only && status == MUSTER_E_NOT_FOUND && step == MUSTER_STEP_LATEST &&
            manager_try_again(manager, &tries))
-        status = restore_reader(manager, step, &restored, ret_error);
-    if (status == MUSTER_OK && ret_restored != NULL)
+        status = restore_reader(manager, step, &restored, &why);
+    if ((status == MUSTER_OK || status == MUSTER_E_NOT_FOUND) && ret_restored != NULL)
         *ret_restored = restored;
-    return status;
+    return error_pass(ret_error, status, &why);
 }

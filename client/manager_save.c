@@ -296,25 +296,26 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
 {
     static const struct muster_save_request none = MUSTER_SAVE_REQUEST_INIT;
     const struct muster_save_request *r = request != NULL ? request : &none;
-    enum muster_status status = manager_need_node(manager, "muster_manager_save", ret_error);
+    struct muster_error why;
+    enum muster_status status = manager_need_node(manager, "muster_manager_save", &why);
     bool again = false, saved = false, want;
 
     if (ret_saved != NULL)
         *ret_saved = false;
     if (status == MUSTER_OK)
-        status = check_request(r, ret_error);
+        status = check_request(r, &why);
     if (status == MUSTER_OK)
-        status = check_step(manager, "muster_manager_save", step, &again, ret_error);
+        status = check_step(manager, "muster_manager_save", step, &again, &why);
     if (status == MUSTER_OK && again)
-        status = save_again(manager, step, r->force, ret_error);
+        status = save_again(manager, step, r->force, &why);
     if (status != MUSTER_OK)
-        return status;
+        return error_pass(ret_error, status, &why);
     want = r->force || (!again && policies_want(manager, step));
     if (!again || r->force || manager->asked == step)
-        status = save_here(manager, step, r, want || manager->asked == step, &saved, ret_error);
+        status = save_here(manager, step, r, want || manager->asked == step, &saved, &why);
     if (ret_saved != NULL)
         *ret_saved = saved;
-    return status;
+    return error_pass(ret_error, status, &why);
 }
 
 enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,

@@ -174,11 +174,12 @@ enum muster_status muster_training_state_restore(muster_training_state_t *state,
                                                  struct muster_error *ret_error)
 {
     struct muster_restored restored;
+    struct muster_error why;
     enum muster_status status;
 
     if (state == NULL)
         return refuse(state, "muster_training_state_restore", ret_error);
-    status = muster_manager_restore(state->manager, MUSTER_STEP_LATEST, &restored, ret_error);
+    status = muster_manager_restore(state->manager, MUSTER_STEP_LATEST, &restored, &why);
     if (status == MUSTER_OK) {
         state->saved_epoch = state->epoch = restored.epoch;
         state->saved_batch = state->batch = restored.step_in_epoch;
@@ -186,7 +187,7 @@ enum muster_status muster_training_state_restore(muster_training_state_t *state,
         state->step = restored.step;
     }
     if (status != MUSTER_OK && status != MUSTER_E_NOT_FOUND)
-        return status;
+        return error_pass(ret_error, status, &why);
     if (ret_found != NULL)
         *ret_found = status == MUSTER_OK;
     return MUSTER_OK;
@@ -301,13 +302,14 @@ static enum muster_status end(struct muster_training_state *ts, int64_t epoch, i
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
     int64_t step = same ? ts->step : ts->step + 1;
+    struct muster_error why;
     enum muster_status status;
 
     request.force = want;
     request.epoch = epoch;
     request.step_in_epoch = batch;
     request.data_position = ts->data_position;
-    status = muster_manager_save(ts->manager, step, &request, ret_saved, err);
+    status = muster_manager_save(ts->manager, step, &request, ret_saved, &why);
     if (same && status == MUSTER_E_EXISTS) { /* another save took this very state */
         *ret_saved = true;
         status = MUSTER_OK;
@@ -321,7 +323,7 @@ static enum muster_status end(struct muster_training_state *ts, int64_t epoch, i
     }
     if (*ret_saved)
         clear_write_dir(ts);
-    return status;
+    return error_pass(err, status, &why);
 }
 
 static bool batch_is_due(const struct muster_training_state *ts, int64_t batch)

@@ -4,6 +4,8 @@
 
 #include "schema/status.h"
 
+#include <stddef.h>
+
 /* Fills *err (may be NULL) with status and a formatted line; rank -1, code 0, step -1.
  * Returns status, so that a caller can write `return error_set(err, MUSTER_E_IO, "...");`. */
 enum muster_status error_set(struct muster_error *err, enum muster_status status,
@@ -18,5 +20,14 @@ enum muster_status error_set_code(struct muster_error *err, enum muster_status s
 #define error_set_code(err, status, code, ...) \
     ((error_set_code)(err, status, code, __VA_ARGS__), (status))
 #endif
+
+/* For calls whose parts may fail without failing them: `to` (NULL-safe) stays untouched on success. */
+static inline enum muster_status error_pass(struct muster_error *to, enum muster_status status,
+                                            const struct muster_error *from)
+{
+    if (status != MUSTER_OK && to != NULL)
+        *to = *from;
+    return status;
+}
 
 #endif

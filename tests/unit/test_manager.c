@@ -64,7 +64,7 @@ static void saves_by_interval_and_goes_on_behind_the_last(void **state)
 
 static void where_nothing_is_there_is_no_latest_step(void **state)
 {
-    struct muster_restored restored;
+    struct muster_restored restored = {.step = 7};
 
     (void)state;
     managed_open();
@@ -75,9 +75,10 @@ static void where_nothing_is_there_is_no_latest_step(void **state)
     assert_non_null(strstr(managed.error.text, "no checkpoint of step 3"));
     assert_string_equal(managed_steps(), "");
     assert_int_equal(
-        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, NULL, &managed.error),
+        muster_manager_restore(managed.manager, MUSTER_STEP_LATEST, &restored, &managed.error),
         MUSTER_E_NOT_FOUND);
-    assert_true(managed_save(0)); /* and training begins all the same */
+    assert_int_equal(restored.step, -1); /* the first one is restored.step + 1 */
+    assert_true(managed_save(0));        /* and training begins all the same */
 }
 
 static void should_save_is_binding_and_the_same_when_asked_again(void **state)

@@ -66,9 +66,11 @@ static bool begin(void)
 
     muster_training_state_close(&f.training, 0, NULL);
     f.value = -1;
+    f.error = (struct muster_error){.status = MUSTER_OK};
     if (muster_training_state_open(&f.options, &f.training, &f.error) != MUSTER_OK ||
         muster_training_state_restore(f.training, &found, &f.error) != MUSTER_OK)
         fail_msg("%s", f.error.text);
+    assert_int_equal(f.error.status, MUSTER_OK); /* untouched, also where nothing was found */
     if (!found)
         f.value = 0;
     return found;
