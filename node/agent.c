@@ -373,6 +373,17 @@ bool agent_destroy(struct agent **agent)
     return ended;
 }
 
+/* It may have been let in just now, and says good-bye then. Who is let in later still is lost by silence. */
+static bool is_answered_late(struct agent *agent)
+{
+    bool heard;
+
+    pthread_mutex_lock(&agent->mutex);
+    heard = agent->thread_started && agent->frames_heard > 0;
+    pthread_mutex_unlock(&agent->mutex);
+    return heard;
+}
+
 bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
 {
     struct agent *a = *agent;
@@ -380,6 +391,8 @@ bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
 
     if (a == NULL)
         return false;
+    if (is_answered_late(a))
+        agent_leave(a, LEAVE_ERROR, EXIT_FAILURE);
     bool stopped = stop_thread(a);
     pthread_mutex_lock(&a->mutex);
     if (stopped)

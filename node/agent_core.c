@@ -44,6 +44,9 @@ static void send_message(struct agent *agent, const struct wire_msg *message)
 
     if (size == 0)
         agent_fault(agent, "the node made a message that cannot be encoded");
+    else if (agent->link ==
+             NULL) /* its thread has ended: agent_dismiss looks what it did not see */
+        return;
     else if (!link_send(agent->link, agent->frame, size))
         agent_log(agent, 3, "%s could not be sent: no broker is connected",
                   wire_type_name(message->type));
@@ -112,7 +115,7 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         send_message(agent, &action->message);
         return -1;
     case MEMBER_SUBSCRIBE: /* without it events come by unicast, only later */
-        if (link_subscribe(agent->link, action->text, &err) != MUSTER_OK)
+        if (agent->link != NULL && link_subscribe(agent->link, action->text, &err) != MUSTER_OK)
             agent_log(agent, 0, "no events by subscription: %s", err.text);
         return -1;
     case MEMBER_CLOSE_GATE:

@@ -159,5 +159,6 @@ void agent_delete(struct agent *agent, const struct member_action *action)
         post->input.code = status;
         post->input.text = arena_strdup(&post->arena, err.text);
     }
-    post_put(agent, post, NULL);
+    if (post_put(agent, post, NULL) != MUSTER_OK)
+        member_deletion_lost(agent->core, action->round);
 }

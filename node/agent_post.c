@@ -78,8 +78,9 @@ void agent_writer_done(const struct writer_result *result, void *arg)
     pthread_mutex_lock(&agent->mutex);
     if (agent->over)
         post_free(post);
-    else
-        post_put(agent, post, NULL); /* lost for want of memory: the next generation repairs it */
+    else if (post_put(agent, post, NULL) != MUSTER_OK && result->deleted)
+        member_deletion_lost(agent->core, result->checkpoint); /* the broker asks again */
+    /* a lost manifest's outcome: the next generation repairs it */
     pthread_mutex_unlock(&agent->mutex);
 }
 

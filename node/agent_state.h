@@ -65,7 +65,7 @@ struct agent {
 
     /* agent thread only */
     struct member *core;
-    struct link *link;
+    struct link *link; /* NULL once its thread has ended */
     struct member_actions actions;
     struct arena frame_arena;
     uint8_t *frame; /* WIRE_FRAME_MAX bytes */

@@ -211,6 +211,8 @@ void member_step(struct member *member, const struct member_input *input,
 void member_set_sources(struct member *member, const char *json);
 /* Is it too late to join? Not for a notice that leaves more than GRACE_DEFAULT_MS: the broker plans for it. */
 bool member_ends_soon(const struct member *member, int64_t now_boot_ms, char *ret_why, size_t size);
+/* MEMBER_DELETED of this checkpoint will not come: the broker's next DELETE is carried out anew. */
+void member_deletion_lost(struct member *member, uint64_t checkpoint);
 /* When this process has to be gone by its own notices, but for the margin: what is still written then is of no use.
  * INT64_MAX: nothing says. */
 int64_t member_give_up_boot_ms(const struct member *member);

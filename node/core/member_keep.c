@@ -50,8 +50,9 @@ void delete_take(struct member *m, const struct wire_delete *told)
     for (size_t i = 0; i < m->deletes_count; i++)
         if (m->deletes[i] == told->checkpoint)
             return;
-    m->deletes[m->deletes_count++] = told->checkpoint;
     action = member_add(m, MEMBER_DELETE);
+    if (action->kind == MEMBER_DELETE) /* else there is no memory */
+        m->deletes[m->deletes_count++] = told->checkpoint;
     action->round = told->checkpoint;
     action->generation = told->round_generation;
     action->step = told->step;
@@ -59,16 +60,20 @@ void delete_take(struct member *m, const struct wire_delete *told)
     action->trash = member_text(m, told->trash);
 }
 
+void member_deletion_lost(struct member *m, uint64_t checkpoint)
+{
+    for (size_t i = 0; i < m->deletes_count; i++)
+        if (m->deletes[i] == checkpoint) {
+            m->deletes[i] = m->deletes[--m->deletes_count];
+            return;
+        }
+}
+
 void delete_done(struct member *m, const struct member_input *in)
 {
     struct wire_msg message = message_make(WIRE_DELETED);
 
-    for (size_t i = 0; i < m->deletes_count; i++) {
-        if (m->deletes[i] != in->checkpoint)
-            continue;
-        m->deletes[i] = m->deletes[--m->deletes_count];
-        break;
-    }
+    member_deletion_lost(m, in->checkpoint);
     message.u.deleted =
         (struct wire_deleted){.checkpoint = in->checkpoint,
                               .code = (uint64_t)(in->code >= 0 && in->code < 256 ? in->code : 0),

@@ -97,6 +97,18 @@ static void done(struct member_fixture *f, uint64_t checkpoint, int64_t code)
                        .kind = MEMBER_DELETED, .checkpoint = checkpoint, .code = code, .text = ""});
 }
 
+static void a_deletion_whose_outcome_is_lost_is_carried_out_when_it_is_told_again(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_frame(f, order(f, 9));
+    member_deletion_lost(f->m, 9);
+    member_deletion_lost(f->m, 10); /* of which it never heard */
+    assert_null(member_sent(f, WIRE_DELETED));
+    member_frame(f, order(f, 9));
+    assert_non_null(member_did(f, MEMBER_DELETE));
+}
+
 static void a_deletion_is_done_once_and_told(void **state)
 {
     struct member_fixture *f = *state;
@@ -161,6 +173,7 @@ int main(void)
         TEST(a_question_is_answered_in_the_view),
         TEST(a_question_is_repeated_until_it_is_answered),
         TEST(an_answer_that_is_lost_is_said_so),
+        TEST(a_deletion_whose_outcome_is_lost_is_carried_out_when_it_is_told_again),
         TEST(a_deletion_is_done_once_and_told),
         TEST(no_more_are_under_way_than_there_is_room_for),
         TEST(an_older_broker_deletes_nothing),
