@@ -68,12 +68,16 @@ static bool is_trash(const char *name, const char *path)
 {
     char file[FS_PATH_MAX], expected[96];
     uint64_t generation, round;
-    char *text;
+    char *text, *end;
     size_t size;
     enum muster_status status;
     bool is;
 
-    if (sscanf(name, "trash-%" SCNu64 "-%" SCNu64 "-", &generation, &round) != 2)
+    generation = strtoull(name + strlen("trash-"), &end, 10);
+    if (*end != '-')
+        return true;
+    round = strtoull(end + 1, &end, 10);
+    if (*end != '-')
         return true;
     if (fs_path(file, NULL, "%s/ROUND", path) != MUSTER_OK)
         return false;
