@@ -9,13 +9,13 @@
 static void fresh_seeds_break_nothing(void **state)
 {
     (void)state;
-    assert_true(sim_run_fresh(false, 10.0));
+    assert_true(sim_run_fresh(false, 15.0));
 }
 
 static void fresh_seeds_break_nothing_on_the_real_store(void **state)
 {
     (void)state;
-    assert_true(sim_run_fresh(true, 8.0));
+    assert_true(sim_run_fresh(true, 10.0));
 }
 
 int main(void)
