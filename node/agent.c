@@ -1,8 +1,7 @@
 /* agent - see agent.h. Opening, the thread's loop, closing. */
 #include "node/agent_state.h"
 
-#include "node/notice/callback.h"
-
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -305,7 +304,7 @@ static bool stop_thread(struct agent *agent)
     agent->stop = true;
     agent_wake(agent);
     pthread_mutex_unlock(&agent->mutex);
-    agent->thread_left = !callback_join(agent->thread, AGENT_CLOSE_MS);
+    agent->thread_left = !thread_join(agent->thread, AGENT_CLOSE_MS);
     agent->thread_started = agent->thread_left;
     return !agent->thread_left;
 }

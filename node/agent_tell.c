@@ -1,7 +1,7 @@
 /* agent_tell - see agent_tell.h. */
 #include "node/agent_tell.h"
 
-#include "node/notice/callback.h"
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <pthread.h>
@@ -115,7 +115,7 @@ enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_
     tell->hooks = *hooks;
     pthread_mutex_init(&tell->mutex, NULL);
     pthread_cond_init(&tell->changed, NULL);
-    code = callback_thread(&tell->thread, run, tell);
+    code = thread_start(&tell->thread, run, tell);
     if (code != 0) {
         release(tell);
         return error_set_code(err, MUSTER_E_BUSY, code,
@@ -171,7 +171,7 @@ bool tell_stop(struct tell **tell, int64_t limit_ms)
     t->stop = true;
     pthread_cond_signal(&t->changed);
     pthread_mutex_unlock(&t->mutex);
-    if (callback_join(t->thread, limit_ms)) {
+    if (thread_join(t->thread, limit_ms)) {
         release(t);
         return true;
     }

@@ -1,12 +1,11 @@
 /* behind - see behind.h. */
 #include "node/behind.h"
 
-#include "node/notice/callback.h"
 #include "node/shard/snapshot.h"
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -95,7 +94,7 @@ bool behind_destroy(struct behind **behind, int64_t limit_ms)
     b->stop = true;
     pthread_cond_signal(&b->changed);
     pthread_mutex_unlock(&b->mutex);
-    if (b->started && !callback_join(b->thread, limit_ms))
+    if (b->started && !thread_join(b->thread, limit_ms))
         return false;
     snapshot_clear(&b->snapshot);
     pthread_cond_destroy(&b->changed);
@@ -106,14 +105,8 @@ bool behind_destroy(struct behind **behind, int64_t limit_ms)
 
 static bool start_thread(struct behind *behind)
 {
-    sigset_t all, before;
-
-    if (behind->started)
-        return true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    behind->started = pthread_create(&behind->thread, NULL, run, behind) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!behind->started)
+        behind->started = thread_start(&behind->thread, run, behind) == 0;
     return behind->started;
 }
 

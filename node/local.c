@@ -1,7 +1,7 @@
 /* local - see local.h. */
 #include "node/local_state.h"
 
-#include "node/notice/callback.h"
+#include "node/thread.h"
 #include "schema/error.h"
 #include "schema/metrics.h"
 
@@ -185,7 +185,7 @@ static enum muster_status start(struct local *local, struct muster_error *err)
     local->options.sources = NULL; /* it was borrowed for the call */
     if (status != MUSTER_OK)
         return status;
-    code = callback_thread(&local->thread, watch, local);
+    code = thread_start(&local->thread, watch, local);
     local->thread_started = code == 0;
     if (code == 0)
         return MUSTER_OK;

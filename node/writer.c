@@ -1,12 +1,11 @@
 /* writer - see writer.h. */
 #include "node/writer.h"
 
-#include "node/notice/callback.h"
 #include "node/shard/dir_delete.h"
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,7 +152,7 @@ bool writer_destroy(struct writer **writer, int64_t limit_ms)
     w->stop = true;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mutex);
-    if (w->started && !callback_join(w->thread, limit_ms))
+    if (w->started && !thread_join(w->thread, limit_ms))
         return false;
     while (w->first != NULL) { /* a thread could never be started */
         struct job *next = w->first->next;
@@ -178,14 +177,8 @@ bool writer_destroy(struct writer **writer, int64_t limit_ms)
 /* Under the mutex. */
 static bool start(struct writer *writer)
 {
-    sigset_t all, before;
-
-    if (writer->started)
-        return true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    writer->started = pthread_create(&writer->thread, NULL, run, writer) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!writer->started)
+        writer->started = thread_start(&writer->thread, run, writer) == 0;
     return writer->started;
 }
 

@@ -1,10 +1,10 @@
 /* callback - see callback.h. */
 #include "node/notice/callback.h"
 
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,65 +21,6 @@ struct callback {
     bool stop;
     bool fresh; /* said yes, not taken yet */
 };
-
-static struct timespec after(clockid_t clock, int64_t ms)
-{
-    struct timespec time;
-
-    clock_gettime(clock, &time);
-    time.tv_sec += ms / 1000;
-    time.tv_nsec += ms % 1000 * 1000000L;
-    if (time.tv_nsec >= 1000000000L) {
-        time.tv_nsec -= 1000000000L;
-        time.tv_sec++;
-    }
-    return time;
-}
-
-int callback_thread(pthread_t *ret_thread, void *(*run)(void *arg), void *arg)
-{
-    sigset_t all, before;
-    int code;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(ret_thread, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}
-
-#ifdef __SANITIZE_THREAD__
-/* TSan of gcc 12 does not know pthread_clockjoin_np: all that a joined thread ever did looks like a race there. */
-static int join_until(pthread_t thread, const struct timespec *until)
-{
-    const struct timespec nap = {.tv_nsec = 1000000};
-    struct timespec now = after(CLOCK_MONOTONIC, 0);
-    int code;
-
-    while ((code = pthread_tryjoin_np(thread, NULL)) == EBUSY &&
-           (now.tv_sec < until->tv_sec ||
-            (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec))) {
-        nanosleep(&nap, NULL);
-        now = after(CLOCK_MONOTONIC, 0);
-    }
-    return code;
-}
-#else
-static int join_until(pthread_t thread, const struct timespec *until)
-{
-    return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, until);
-}
-#endif
-
-bool callback_join(pthread_t thread, int64_t limit_ms)
-{
-    struct timespec until = after(CLOCK_MONOTONIC, limit_ms); /* the wall clock may be set back */
-
-    if (join_until(thread, &until) == 0)
-        return true;
-    pthread_detach(thread); /* what is left of it goes with it, should it ever end */
-    return false;
-}
 
 /* Mutex held. */
 static void said_yes(struct callback *callback)
@@ -101,7 +42,7 @@ static void *run(void *arg)
 
     pthread_mutex_lock(&callback->mutex);
     while (!callback->stop && !yes) {
-        struct timespec until = after(CLOCK_MONOTONIC, callback->period_ms);
+        struct timespec until = thread_time_after(callback->period_ms);
         int code = 0;
 
         pthread_mutex_unlock(&callback->mutex);
@@ -146,7 +87,7 @@ enum muster_status callback_start(bool (*ask)(void *arg), void *arg, int64_t per
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&callback->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    code = callback_thread(&callback->thread, run, callback);
+    code = thread_start(&callback->thread, run, callback);
     if (code != 0) {
         release(callback);
         return error_set_code(err, MUSTER_E_BUSY, code,
@@ -189,7 +130,7 @@ bool callback_stop(struct callback **callback, int64_t limit_ms)
         return true;
     *callback = NULL;
     callback_abandon(c);
-    if (!callback_join(c->thread, limit_ms))
+    if (!thread_join(c->thread, limit_ms))
         return false;
     release(c);
     return true;

@@ -8,7 +8,6 @@
 
 #include "schema/status.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,10 +26,5 @@ bool callback_stop(struct callback **callback, int64_t limit_ms);
 /* Nobody is asked from here on, but callback_take may go on: for an owner that cannot wait until
  * its own threads are gone. What it uses is left to it for ever. NULL-safe. */
 void callback_abandon(struct callback *callback);
-
-/* pthread_create with all signals blocked in the thread. 0 or an errno. */
-int callback_thread(pthread_t *ret_thread, void *(*run)(void *arg), void *arg);
-/* pthread_join, for at most limit_ms. False: it runs on. */
-bool callback_join(pthread_t thread, int64_t limit_ms);
 
 #endif

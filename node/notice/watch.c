@@ -7,6 +7,7 @@
 #include "node/notice/share.h"
 #include "node/notice/signal.h"
 #include "node/notice/usual.h"
+#include "node/thread.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ static enum muster_status start(struct runner *runner, struct muster_error *err)
 
     if (runner->http == NULL && runner->slot_count == 0)
         return MUSTER_OK;
-    code = runner->wake_fd >= 0 ? callback_thread(&runner->thread, watch_run, runner) : EMFILE;
+    code = runner->wake_fd >= 0 ? thread_start(&runner->thread, watch_run, runner) : EMFILE;
     runner->started = code == 0;
     return code == 0 ? MUSTER_OK
                      : error_set_code(err, MUSTER_E_BUSY, code,
@@ -190,7 +191,7 @@ enum muster_status watch_open(const struct watch_options *options, struct watch 
 static bool end_runner(struct runner *runner, int64_t limit_ms)
 {
     if (runner->started) {
-        if (!callback_join(runner->thread, limit_ms))
+        if (!thread_join(runner->thread, limit_ms))
             return false;
     } else {
         for (size_t i = 0; i < runner->slot_count; i++)

@@ -2,9 +2,9 @@
 #include "node/shard/hasher.h"
 
 #include "node/shard/fs.h"
+#include "node/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -101,7 +101,6 @@ static void *run(void *arg)
 struct hasher *hasher_create(void)
 {
     struct hasher *hasher = calloc(1, sizeof *hasher);
-    sigset_t all, before;
 
     if (hasher == NULL)
         return NULL;
@@ -113,10 +112,7 @@ struct hasher *hasher_create(void)
     pthread_mutex_init(&hasher->mutex, NULL);
     pthread_cond_init(&hasher->more, NULL);
     pthread_cond_init(&hasher->done, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    hasher->started = pthread_create(&hasher->thread, NULL, run, hasher) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    hasher->started = thread_start(&hasher->thread, run, hasher) == 0;
     return hasher;
 }
 

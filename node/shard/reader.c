@@ -2,10 +2,10 @@
 #include "node/shard/reader.h"
 
 #include "node/shard/fs.h"
+#include "node/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -149,14 +149,9 @@ static void *run(void *arg)
 
 static void read_all(struct reader *r)
 {
-    sigset_t all, before;
     pthread_t thread;
-    bool started;
+    bool started = thread_start(&thread, run, r) == 0;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = pthread_create(&thread, NULL, run, r) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_lock(&r->mutex);
     work(r, false, !started);
     pthread_mutex_unlock(&r->mutex);
