@@ -268,6 +268,7 @@ bool agent_is_saving(struct agent *agent)
 static enum muster_status tell_failure(struct agent *agent, struct muster_error *err)
 {
     const struct member_outcome *first = NULL;
+    enum muster_status status;
 
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
         const struct member_outcome *outcome = &agent->view.outcomes[i];
@@ -279,15 +280,15 @@ static enum muster_status tell_failure(struct agent *agent, struct muster_error 
     if (first == NULL)
         return MUSTER_OK;
     agent->told_round = first->round;
-    error_set(err, MUSTER_E_ABORTED,
+    status = first->code > 0 ? (enum muster_status)first->code : MUSTER_E_ABORTED;
+    error_set(err, status,
               "the save of step %lld was not committed: %s; earlier checkpoints are untouched",
               (long long)first->step, first->text);
     if (err != NULL) {
-        err->status = first->code > 0 ? (enum muster_status)first->code : MUSTER_E_ABORTED;
         err->rank = first->rank;
         err->step = first->step;
     }
-    return first->code > 0 ? (enum muster_status)first->code : MUSTER_E_ABORTED;
+    return status;
 }
 
 enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
