@@ -3,11 +3,7 @@
 
 #include "node/notice/times.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#define SPOT_LEAD_MS 300000     /* five minutes */
-#define SPOT_LEAD_MAX_MS 900000 /* more than that is no release's time */
+#define SPOT_LEAD_MS 300000 /* five minutes */
 
 enum parse_result alibaba_parse_instance(const struct http_reply *reply,
                                          const struct provider_context *context,
@@ -21,19 +17,13 @@ enum parse_result alibaba_parse_instance(const struct http_reply *reply,
 enum parse_result alibaba_parse_spot(const struct http_reply *reply,
                                      const struct provider_context *context, struct notice_set *set)
 {
-    struct notice_item item = {.kind = NOTICE_PREEMPT, .hard = true, .key = "spot"};
     char text[NOTICE_TEXT_MAX + 1];
     int64_t unix_ms;
 
     notice_text(text, reply->body, reply->size);
     if (!times_rfc3339(text, &unix_ms))
         return provider_garbage(context, "spot/termination-time: no time");
-    item.deadline_boot_ms = times_deadline(&context->now, unix_ms, INT32_MAX);
-    if (item.deadline_boot_ms > context->now.boot_ms + SPOT_LEAD_MAX_MS) /* absurd */
-        item.deadline_boot_ms = context->now.boot_ms + SPOT_LEAD_MS;
-    snprintf(item.text, sizeof item.text, "the spot instance is released at %.60s", text);
-    notice_set_add(set, &item);
-    return PARSE_OK;
+    return provider_release(context, text, unix_ms, SPOT_LEAD_MS, set);
 }
 
 static const struct provider_path paths[ALIBABA_PATH_COUNT] = {

@@ -4,7 +4,6 @@
 #include "node/thread.h"
 #include "schema/error.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

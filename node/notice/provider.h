@@ -48,6 +48,10 @@ enum parse_result provider_garbage(const struct provider_context *context, const
 /* Is this the name of an instance, prefix and then letters and digits? It is kept in memory. */
 bool provider_instance_id(const struct http_reply *reply, const char *prefix,
                           const struct provider_context *context);
+/* A spot instance that is released at unix_ms, as `text` says. A time too far ahead to be one is taken
+ * for lead_ms, the platform's own. */
+enum parse_result provider_release(const struct provider_context *context, const char *text,
+                                   int64_t unix_ms, int64_t lead_ms, struct notice_set *set);
 /* Pure. One answer with status 200; set is empty. */
 typedef enum parse_result provider_parse_fn(const struct http_reply *reply,
                                             const struct provider_context *context,

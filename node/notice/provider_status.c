@@ -1,10 +1,13 @@
 /* provider_status - what a provider stands at and when it wants to ask, and what its parsers share. See provider.h. */
 #include "node/notice/provider.h"
 
+#include "node/notice/times.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define NEVER INT64_MAX
+#define RELEASE_MAX_MS 900000 /* more than that is no release's time */
 
 enum parse_result provider_garbage(const struct provider_context *context, const char *why)
 {
@@ -26,6 +29,19 @@ bool provider_instance_id(const struct http_reply *reply, const char *prefix,
         return false;
     memcpy(context->memory, text, strlen(text) + 1);
     return true;
+}
+
+enum parse_result provider_release(const struct provider_context *context, const char *text,
+                                   int64_t unix_ms, int64_t lead_ms, struct notice_set *set)
+{
+    struct notice_item item = {.kind = NOTICE_PREEMPT, .hard = true, .key = "spot"};
+
+    item.deadline_boot_ms = times_deadline(&context->now, unix_ms, INT32_MAX);
+    if (item.deadline_boot_ms > context->now.boot_ms + RELEASE_MAX_MS) /* absurd */
+        item.deadline_boot_ms = context->now.boot_ms + lead_ms;
+    snprintf(item.text, sizeof item.text, "the spot instance is released at %.60s", text);
+    notice_set_add(set, &item);
+    return PARSE_OK;
 }
 
 static int64_t sooner(int64_t a, int64_t b)
