@@ -4,6 +4,7 @@
 #include "client/query_link.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
+#include "schema/room.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,17 +150,12 @@ struct found { /* while the directory is read: the list grows */
 
 static bool grow(struct found *found)
 {
-    size_t capacity = found->capacity > 0 ? found->capacity * 2 : 64;
-    struct muster_checkpoint_info *items;
+    struct muster_checkpoint_info *items =
+        room_for_one(found->items, found->count, &found->capacity, 64, sizeof *items);
 
-    if (found->count < found->capacity)
-        return true;
-    items = realloc(found->items, capacity * sizeof *items);
-    if (items == NULL)
-        return false;
-    found->items = items;
-    found->capacity = capacity;
-    return true;
+    if (items != NULL)
+        found->items = items;
+    return items != NULL;
 }
 
 static int64_t bytes_of(const struct manifest *manifest)

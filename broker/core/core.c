@@ -1,6 +1,8 @@
 /* core - create, load, dispatch, timers. See core.h for the contract and state.h for the rest. */
 #include "broker/core/state.h"
 
+#include "schema/room.h"
+
 struct core *core_create(const struct core_options *options)
 {
     struct core *core = calloc(1, sizeof *core);
@@ -91,14 +93,11 @@ struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnatio
 {
     if (core->peers_count == CORE_NODES_MAX)
         return NULL;
-    if (job->peers_count == job->peers_capacity) {
-        size_t capacity = job->peers_capacity ? job->peers_capacity * 2 : 16;
-        struct peer **peers = realloc(job->peers, capacity * sizeof(struct peer *));
-        if (peers == NULL)
-            return NULL;
-        job->peers = peers;
-        job->peers_capacity = capacity;
-    }
+    struct peer **peers =
+        room_for_one(job->peers, job->peers_count, &job->peers_capacity, 16, sizeof(struct peer *));
+    if (peers == NULL)
+        return NULL;
+    job->peers = peers;
     struct peer *peer = calloc(1, sizeof *peer);
     if (peer == NULL)
         return NULL;

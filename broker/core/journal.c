@@ -3,6 +3,8 @@
  * it is in the database before anybody hears it. */
 #include "broker/core/state.h"
 
+#include "schema/room.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -10,13 +12,8 @@ struct action *action_add(struct core *core, enum action_kind kind)
 {
     struct actions *out = core->out;
 
-    if (out->count == out->capacity) {
-        size_t capacity = out->capacity ? out->capacity * 2 : 64;
-        struct action *items = realloc(out->items, capacity * sizeof *items);
-        MUST(items != NULL);
-        out->items = items;
-        out->capacity = capacity;
-    }
+    out->items = room_for_one(out->items, out->count, &out->capacity, 64, sizeof *out->items);
+    MUST(out->items != NULL);
     struct action *action = &out->items[out->count++];
     memset(action, 0, sizeof *action);
     action->kind = kind;

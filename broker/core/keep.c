@@ -5,6 +5,7 @@
 #include "broker/core/keep.h"
 
 #include "schema/keep.h"
+#include "schema/room.h"
 
 #include <stdio.h>
 
@@ -145,13 +146,9 @@ static struct deletion *deletion_add(struct job *job, const struct record_checkp
 {
     struct keep_state *keep = &job->keep;
 
-    if (keep->deletions_count == keep->deletions_capacity) {
-        size_t capacity = keep->deletions_capacity ? keep->deletions_capacity * 2 : 8;
-        struct deletion *deletions = realloc(keep->deletions, capacity * sizeof *deletions);
-        MUST(deletions != NULL);
-        keep->deletions = deletions;
-        keep->deletions_capacity = capacity;
-    }
+    keep->deletions = room_for_one(keep->deletions, keep->deletions_count,
+                                   &keep->deletions_capacity, 8, sizeof *keep->deletions);
+    MUST(keep->deletions != NULL);
     struct deletion *deletion = &keep->deletions[keep->deletions_count++];
     *deletion = (struct deletion){.checkpoint = row->round,
                                   .generation = row->generation,

@@ -3,6 +3,8 @@
  * for longer than was left. */
 #include "broker/core/keep.h"
 
+#include "schema/room.h"
+
 #include <stdio.h>
 
 #define LEASE_MAX_MS ((int64_t)365 * 24 * 3600 * 1000)
@@ -59,13 +61,9 @@ static struct pin *pin_add(struct job *job)
 {
     struct keep_state *keep = &job->keep;
 
-    if (keep->pins_count == keep->pins_capacity) {
-        size_t capacity = keep->pins_capacity ? keep->pins_capacity * 2 : 8;
-        struct pin *pins = realloc(keep->pins, capacity * sizeof *pins);
-        MUST(pins != NULL);
-        keep->pins = pins;
-        keep->pins_capacity = capacity;
-    }
+    keep->pins =
+        room_for_one(keep->pins, keep->pins_count, &keep->pins_capacity, 8, sizeof *keep->pins);
+    MUST(keep->pins != NULL);
     return &keep->pins[keep->pins_count++];
 }
 

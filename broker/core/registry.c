@@ -2,6 +2,8 @@
  * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has all. */
 #include "broker/core/state.h"
 
+#include "schema/room.h"
+
 #include <stdio.h>
 
 const struct checkpoint *registry_newest(const struct job *job)
@@ -35,13 +37,9 @@ static void point_to_own(struct job *job, struct checkpoint *checkpoint)
 
 static void make_room(struct job *job)
 {
-    if (job->checkpoints_count < job->checkpoints_capacity)
-        return;
-    size_t capacity = job->checkpoints_capacity ? job->checkpoints_capacity * 2 : 16;
-    struct checkpoint *checkpoints = realloc(job->checkpoints, capacity * sizeof *checkpoints);
-    MUST(checkpoints != NULL);
-    job->checkpoints = checkpoints;
-    job->checkpoints_capacity = capacity;
+    job->checkpoints = room_for_one(job->checkpoints, job->checkpoints_count,
+                                    &job->checkpoints_capacity, 16, sizeof *job->checkpoints);
+    MUST(job->checkpoints != NULL);
 }
 
 void registry_add(struct job *job, const struct record_checkpoint *row)

@@ -1,6 +1,8 @@
 /* member - create, dispatch, the view, time. See member.h for the contract. */
 #include "node/core/member_state.h"
 
+#include "schema/room.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -27,16 +29,13 @@ struct member_action *member_add(struct member *m, enum member_action_kind kind)
 {
     struct member_actions *out = m->out;
 
-    if (out->count == out->capacity) {
-        size_t capacity = out->capacity ? out->capacity * 2 : 16;
-        struct member_action *items = realloc(out->items, capacity * sizeof *items);
-        if (items == NULL) { /* nothing can be said: what is lost here is repeated by its timers */
-            static struct member_action lost;
-            return &lost;
-        }
-        out->items = items;
-        out->capacity = capacity;
+    struct member_action *items =
+        room_for_one(out->items, out->count, &out->capacity, 16, sizeof *items);
+    if (items == NULL) { /* nothing can be said: what is lost here is repeated by its timers */
+        static struct member_action lost;
+        return &lost;
     }
+    out->items = items;
     struct member_action *action = &out->items[out->count++];
     memset(action, 0, sizeof *action);
     action->kind = kind;

@@ -1,10 +1,12 @@
 /* The arena: alignment, zeroing, limit, growth, reset. */
 #include "schema/arena.h"
+#include "schema/room.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -155,6 +157,30 @@ static void strings_are_copied_cut_and_formatted(void **state)
     arena_free(&arena);
 }
 
+static void an_array_doubles_and_keeps_what_it_has(void **state)
+{
+    int *items = NULL;
+    size_t capacity = 0, moves = 0;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        size_t before = capacity;
+
+        items = room_for_one(items, (size_t)i, &capacity, 3, sizeof *items);
+        assert_non_null(items);
+        items[i] = i;
+        moves += capacity != before;
+    }
+    assert_int_equal(capacity, 192);
+    assert_int_equal(moves, 7);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(items[i], i);
+    capacity = SIZE_MAX / sizeof *items; /* more than there is: all stays as it is */
+    assert_null(room_for_one(items, capacity, &capacity, 3, sizeof *items));
+    assert_int_equal(capacity, SIZE_MAX / sizeof *items);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_reset_keeps_one_chunk_for_the_next_pass),
         cmocka_unit_test(an_oversized_chunk_is_given_back),
         cmocka_unit_test(strings_are_copied_cut_and_formatted),
+        cmocka_unit_test(an_array_doubles_and_keeps_what_it_has),
     };
 
     return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
