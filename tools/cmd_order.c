@@ -69,11 +69,8 @@ static int withdraw(struct tool *tool, const char *id)
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "cancelled", json_string(id));
-    snprintf(sentence, sizeof sentence,
-             "Notice %.200s was withdrawn. If a save had begun for it already, it is made and all "
-             "leave: "
-             "`muster status --job %.63s` says so.",
-             id, tool->job);
+    snprintf(sentence, sizeof sentence, "Notice %.200s was withdrawn before anything came of it.",
+             id);
     return print_order(tool, document, sentence);
 }
 

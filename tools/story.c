@@ -114,6 +114,21 @@ bool story_has_notice(const struct story *story, const struct muster_notice_row 
            notice->round >= first->round && notice->round <= last->round;
 }
 
+bool story_all_withdrawn(const struct story *story)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    bool any = false;
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++) {
+        if (!story_has_notice(story, &notice[i]))
+            continue;
+        if (strcmp(notice[i].state, "cancelled") != 0)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 static const struct muster_event_row *find_incident(const struct story *story, const char *kind,
                                                     const char *text)
 {
@@ -130,8 +145,9 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
     struct shown time = story_at(story, notice->received_unix_ms);
     struct who who = story_who(notice->rank, notice->host, notice->pid);
     const char *source = notice->by_operator ? "an operator" : notice->source;
-    const char *withdrawn = strcmp(notice->state, "cancelled") == 0 ? "was then withdrawn" : NULL;
+    bool withdrawn = strcmp(notice->state, "cancelled") == 0;
     const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
+    char when[sizeof(struct shown) + 8] = "";
 
     if (notice->left_ms >= 0)
         story_say(story,
@@ -145,10 +161,15 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
             time.text, who.text, source, notice->id, notice->kind);
     if (notice->text[0] != '\0')
         story_say_text(story, notice->text, "The notice says: ");
-    if (withdrawn != NULL && event != NULL)
-        story_say(story, "It was withdrawn at %s.", story_at(story, event->unix_ms).text);
-    else if (withdrawn != NULL)
-        story_say(story, "It was withdrawn.");
+    if (withdrawn && event != NULL)
+        snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
+    if (withdrawn && notice->round != 0)
+        story_say(story,
+                  "It was withdrawn%s, when round %" PRId64
+                  " had been opened for it: a round that has begun is not stopped by that.",
+                  when, notice->round);
+    else if (withdrawn)
+        story_say(story, "It was withdrawn%s.", when);
 }
 
 static void tell_cause(struct story *story)
@@ -412,7 +433,10 @@ static void tell_headline(struct story *story)
                   story->job, number, last->round, last->step);
     else if (strcmp(last->state, "aborted") == 0)
         story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
-                  number, last->round, last->final ? "not saved" : "aborted, to be tried again");
+                  number, last->round,
+                  last->final                  ? "not saved"
+                  : story_all_withdrawn(story) ? "aborted, and not wanted any more"
+                                               : "aborted, to be tried again");
     else
         story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
                   number, last->round, last->state);

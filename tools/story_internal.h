@@ -25,6 +25,8 @@ struct shown story_at(const struct story *story, int64_t unix_ms); /* a time of 
 
 const struct muster_round_row *story_last_round(const struct story *story); /* NULL: no round */
 
+bool story_all_withdrawn(const struct story *story); /* it had notices, and none of them stands */
+
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);
 

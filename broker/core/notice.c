@@ -52,6 +52,17 @@ bool notice_any_active(const struct job *job)
     return false;
 }
 
+/* The round that is opened for them: who withdraws one from now on comes too late, and is told so. */
+void notices_frozen_for(struct core *core, struct job *job, const struct round *round)
+{
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
+        if (!notice_counts(notice) || notice->round == round->round)
+            continue;
+        notice->round = round->round;
+        persist_notice(core, job, notice);
+    }
+}
+
 void notices_served(struct core *core, struct job *job, uint64_t round)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
@@ -259,6 +270,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
     if (notice->state ==
         RECORD_NOTICE_CANCELLED) { /* who tells an active one again says when only */
         notice->rank = rank;
+        notice->round = 0; /* of a former issue of it */
         notice->incarnation = incarnation;
         notice->of_evaluator = notice_is_of_evaluator(core, incarnation);
     }
@@ -270,8 +282,60 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
+/* Frozen for, or the job ends anyway. (Between two attempts of a round a notice may still be withdrawn.) */
+static bool is_too_late(struct job *job, const struct notice *notice)
+{
+    const struct round *round = round_find(job, notice->round);
+    bool in_time = notice->state == RECORD_NOTICE_CANCELLED && notice->round == 0;
+    bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+
+    return (ending && !in_time) || notice->state == RECORD_NOTICE_SERVED ||
+           (round != NULL && round->cause == CAUSE_TERMINATION && round->state != ROUND_ABORTED);
+}
+
+/* A node hears of the round anyway; a person believes what the tool says. */
+static struct answer answer_late(struct core *core, const struct job *job,
+                                 const struct notice *notice)
+{
+    const char *text;
+
+    if (notice->round != 0)
+        text = out_printf(core,
+                          "too late to withdraw notice '%s': round %llu was opened for it, so its "
+                          "save is made and all ranks of job '%s' leave to be restarted. `muster "
+                          "why round %llu --job %s` tells what came of it",
+                          notice->id, (unsigned long long)notice->round, job->name,
+                          (unsigned long long)notice->round, job->name);
+    else
+        text = out_printf(core,
+                          "too late to withdraw notice '%s': generation %llu of job '%s' is ending "
+                          "already (%s). `muster why --job %s` tells how",
+                          notice->id, (unsigned long long)job->gen.generation, job->name,
+                          job->gen.end_text, job->name);
+    return (struct answer){MUSTER_E_ENDING, text, notice->round};
+}
+
 /* The event names the incarnation that withdrew its own notice, 0 for a tool: a node that issues it again
  * meanwhile knows that this is not about the new one. */
+static void withdraw(struct core *core, struct job *job, struct notice *notice,
+                     uint64_t incarnation)
+{
+    struct wire_event event = event_make(job, EVENT_NOTICE_CANCELLED);
+
+    notice->state = RECORD_NOTICE_CANCELLED;
+    persist_notice(core, job, notice);
+    event.rank = notice->rank;
+    event.incarnation = incarnation;
+    event.text = notice->id;
+    event_emit(core, job, event, 0);
+    grace_consider(core, job); /* those that stand may leave more time */
+    if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
+        round_open_one(job) == NULL)
+        job->want = (struct want){CAUSE_NONE, 0, false}; /* not frozen yet: nothing happens */
+    if (!notice_any_active(job))
+        grace_forget(job);
+}
+
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation)
 {
@@ -284,21 +348,11 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                                           "`muster events --job %s` tells of all that there were",
                                           job->name, id, job->name),
                                0};
-    if (notice->state != RECORD_NOTICE_ACTIVE)
-        return (struct answer){MUSTER_OK, "", notice->round};
-    notice->state = RECORD_NOTICE_CANCELLED;
-    persist_notice(core, job, notice);
-    struct wire_event event = event_make(job, EVENT_NOTICE_CANCELLED);
-    event.rank = notice->rank;
-    event.incarnation = incarnation;
-    event.text = notice->id;
-    event_emit(core, job, event, 0);
-    grace_consider(core, job); /* those that stand may leave more time */
-    if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
-        round_open_one(job) == NULL)
-        job->want = (struct want){CAUSE_NONE, 0, false}; /* not frozen yet: nothing happens */
-    if (!notice_any_active(job))
-        grace_forget(job);
+    bool late = is_too_late(job, notice);
+    if (notice->state == RECORD_NOTICE_ACTIVE)
+        withdraw(core, job, notice, incarnation);
+    if (late && incarnation == 0)
+        return answer_late(core, job, notice);
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 

@@ -246,6 +246,8 @@ static void freeze(struct core *core, struct job *job, struct round *round)
     persist_round(core, job, round);
     for (size_t i = 0; i < round->count; i++)
         persist_participant(core, job, round, &round->parts[i]);
+    if (round->cause == CAUSE_TERMINATION)
+        notices_frozen_for(core, job, round);
     round_emit(core, job, round, EVENT_FREEZE);
     job_timer(job, until);
 }

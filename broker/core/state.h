@@ -425,6 +425,7 @@ bool notice_any_active(const struct job *job);
 bool notice_counts(
     const struct notice *notice); /* active, and it ends a process that the job needs */
 void notices_join(struct core *core, struct job *job, struct round *round);
+void notices_frozen_for(struct core *core, struct job *job, const struct round *round);
 void notices_served(struct core *core, struct job *job, uint64_t round);
 void notices_free(struct job *job);
 

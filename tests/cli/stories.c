@@ -246,6 +246,29 @@ static void make_cancelled(struct db_fixture *db)
              DB_T0 + 7000);
 }
 
+static void make_cancelled_late(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE notice SET state = 'cancelled', incarnation = 0, kind = 'user',"
+               " source = 'operator', cancellable = 1");
+    db_event(db, 13, "kind = 'notice cancelled', rank = 2, text = 'signal-1', unix_ms = %lld",
+             DB_T0 + 300);
+}
+
+/* Taken back between two attempts, which is in time: the job trains on. */
+static void make_cancelled_between(struct db_fixture *db)
+{
+    round_4(db);
+    db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4");
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', reason_code = %d, ended_unix_ms = %lld,"
+           " reason = 'the broker restarted before a step was agreed' WHERE round = 4",
+           MUSTER_E_ABORTED, DB_T0 + 2000);
+    db_sql(db, "UPDATE notice SET state = 'cancelled'");
+    db_event(db, 13, "kind = 'notice cancelled', rank = 2, text = 'signal-1', unix_ms = %lld",
+             DB_T0 + 2500);
+}
+
 static void make_waiting(struct db_fixture *db)
 {
     make_periodic(db);
@@ -365,6 +388,8 @@ const struct cli_story cli_stories[] = {
     {"several", make_several},
     {"retried", make_retried},
     {"cancelled", make_cancelled},
+    {"cancelled_late", make_cancelled_late},
+    {"cancelled_between", make_cancelled_between},
     {"waiting", make_waiting},
     {"planned", make_planned},
     {"planned_committed", make_planned_committed},

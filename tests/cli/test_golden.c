@@ -61,6 +61,7 @@ static const struct golden goldens[] = {
     {"why_planned_json", "why --db planned.db --json"},
     {"why_round_of_retries", "why round 4 --db retried.db"},
     {"why_notice", "why notice signal-1 --db committed.db"},
+    {"why_notice_cancelled_late", "why notice signal-1 --db cancelled_late.db"},
     {"why_notice_late", "why notice signal-2 --db late_notice.db"},
     {"status_killed", "status words --db killed.db"},
     {"status_joining", "status words --db killed_later.db"},

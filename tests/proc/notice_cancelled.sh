@@ -39,4 +39,10 @@ take_back
 not rank_is_gone 0 || fail "the rank left although all was taken back"
 "$muster" notify 0 --broker "$broker" --job "$job" >>"$dir/answers.log"
 await "the end" rank_is_gone 0
+last=$(query "SELECT id FROM notice WHERE job = '$job' AND state = 'served'")
+code=0
+"$muster" notify --cancel "$last" --broker "$broker" --job "$job" 2>"$dir/late.log" || code=$?
+same "the exit code of a withdrawal that comes too late" "$code" 4
+grep -q "too late to withdraw notice '$last': round 2 was opened for it, so its save is made" "$dir/late.log" ||
+    fail "who withdrew too late was told: $(cat "$dir/late.log")"
 finish "what an operator took back of a file's notice stays so until the file says something else, or is not there and then is again"

@@ -215,7 +215,7 @@ static void a_repeated_request_is_answered_from_its_row_after_a_restart(void **s
     core_hello(f, 1);
     assert_int_equal(f->nodes[1].request, number);
     core_feed(f, 101, &again);
-    assert_core(f, "1:ack #2 MUSTER_OK");
+    assert_core(f, "1:ack #2 MUSTER_OK=1");
 }
 
 static void whoever_is_not_mapped_is_told_to_say_hello(void **state)

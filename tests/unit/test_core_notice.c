@@ -47,7 +47,7 @@ static void a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing(void **stat
         {"a", NOTICE_USER, 1000, -1, "@500:ack #1 MUSTER_E_RANK", ""},
         {"b", NOTICE_FREEZE, 60000, 1, "@500:ack #1 MUSTER_OK", "termination rank 1 retry"},
         {"c", NOTICE_MIGRATE, 60000, 1, "@500:ack #1 MUSTER_OK", "termination rank 1 retry"},
-        {"d", NOTICE_KIND_COUNT + 7, 60000, 1, "@500:ack #1 MUSTER_OK",
+        {"d", NOTICE_KIND_COUNT + 7, 60000, 1, "@500:ack #1 MUSTER_OK=1",
          "termination rank 1; freeze r1 termination m0,1,2"},
     };
 
@@ -117,6 +117,72 @@ static void a_cancel_after_the_freeze_does_not_stop_the_round(void **state)
     assert_events(f, "decision r1 termination S4 m0w,1,2");
     core_save(f, 0, 1, 4);
     assert_events(f, "commit r1 termination S4 c1 rank 0");
+}
+
+static void tool_cancels(struct core_fixture *f, const char *id, uint64_t request)
+{
+    struct wire_msg cancel = {.type = WIRE_CANCEL, .u.cancel.id = id};
+
+    core_tool(f, cancel, request);
+}
+
+static void a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_for_it(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.round, 1);
+    core_cancel(f, 1, "n1"); /* the node's own: nothing is asked of it */
+    assert_answers(f, "1:ack #3 MUSTER_OK=1");
+    assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.state, RECORD_NOTICE_CANCELLED);
+    assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.round, 1);
+}
+
+static void a_tool_that_cancels_too_late_is_told_so_each_time_it_asks(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    for (int i = 0; i < 2; i++) { /* a lost answer: the tool asks again */
+        tool_cancels(f, "n1", 7);
+        assert_answers(f, "@500:ack #7 MUSTER_E_ENDING=1");
+        assert_non_null(strstr(core_sent(f, 500, WIRE_ACK)->u.ack.text, "round 1"));
+        assert_non_null(strstr(core_sent(f, 500, WIRE_ACK)->u.ack.text, "muster why round 1"));
+    }
+    report_all(f, 1, 4);
+    core_save(f, 0, 1, 4); /* the generation ends */
+    tool_cancels(f, "n1", 8);
+    assert_answers(f, "@500:ack #8 MUSTER_E_ENDING=1");
+    assert_events(f, "");
+}
+
+static void a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    report_all(f, 1, 4);
+    core_save(f, 0, 1, 4);
+    tool_cancels(f, "n1", 7);
+    assert_answers(f, "@500:ack #7 MUSTER_E_ENDING=1");
+    assert_int_equal(core_job(f)->notices->state, RECORD_NOTICE_SERVED);
+}
+
+static void a_cancel_between_two_attempts_comes_in_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_restart(f, false); /* the round is aborted; the next waits for the nodes to come back */
+    core_hello(f, 1);
+    tool_cancels(f, "n1", 7);
+    assert_answers(f, "@500:ack #7 MUSTER_OK=1");
+    core_hello(f, 0);
+    core_hello(f, 2);
+    core_pass(f, 2 * START_FREEZE_MS);
+    assert_events(f, "");
+    core_notice(f, 1, "n1", -1); /* what was withdrawn and comes again is another matter */
+    assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.round, 2);
 }
 
 static void one_of_two_notices_may_be_cancelled(void **state)
@@ -298,6 +364,10 @@ int main(void)
         T(the_earliest_of_several_notices_counts, three_running),
         T(a_cancelled_notice_is_no_cause_before_the_freeze, three_running),
         T(a_cancel_after_the_freeze_does_not_stop_the_round, three_running),
+        T(a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_for_it, three_running),
+        T(a_tool_that_cancels_too_late_is_told_so_each_time_it_asks, three_running),
+        T(a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so, three_running),
+        T(a_cancel_between_two_attempts_comes_in_time, three_running),
         T(one_of_two_notices_may_be_cancelled, three_running),
         T(a_notice_that_is_issued_anew_counts_again, three_running),
         T(what_hello_repeats_of_a_withdrawn_notice_is_not_a_new_one, three_running),

@@ -56,14 +56,14 @@ static void a_notice_is_hinted_written_told_and_frozen_for_in_this_order(void **
     core_notice(f, 1, "n1", 60000);
     assert_core(f, "hint n1; +notice n1 active; +job; +event 4; !4 termination rank 1; "
                    "+job; +round 1 freezing; +part 1.0; +part 1.1; +part 1.2; "
-                   "+job; +event 5; !5 freeze r1 termination m0,1,2; "
-                   "+node 1 restored #2; 1:ack #2 MUSTER_OK");
+                   "+notice n1 active; +job; +event 5; !5 freeze r1 termination m0,1,2; "
+                   "+node 1 restored #2; 1:ack #2 MUSTER_OK=1");
     const struct wire_event *told = core_event(f, EVENT_TERMINATION);
     assert_int_equal(told->code, NOTICE_PREEMPT);
     assert_string_equal(told->text, "n1");
     assert_int_equal(f->out.items[4].deadline_boot_ms, f->now + 60000); /* left_ms at each send */
     core_notice(f, 1, "n1", 60000);
-    assert_core(f, "+node 1 restored #3; 1:ack #3 MUSTER_OK"); /* known */
+    assert_core(f, "+node 1 restored #3; 1:ack #3 MUSTER_OK=1"); /* known */
 }
 
 static void a_notice_before_the_first_step_ends_unchanged(void **state)

@@ -172,7 +172,8 @@ static void a_save_that_fails_is_tried_again_but_not_on_a_full_disk(void **state
     core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
     assert_core(f, "+round 1 aborted; +checkpoint 1 failed; +job; +event 7; "
                    "!7 abort r1 termination S4 rank 0 MUSTER_E_SAVE retry; "
-                   "+job; +round 2 freezing; +part 2.0; +part 2.1; +part 2.2; +job; +event 8; "
+                   "+job; +round 2 freezing; +part 2.0; +part 2.1; +part 2.2; +notice n1 active; "
+                   "+job; +event 8; "
                    "!8 freeze r2 termination m0,1,2; +node 0 restored #3; 0:ack #3 MUSTER_OK");
     for (int n = 0; n < 3; n++)
         core_report(f, n, 2, 4, 4);

@@ -351,7 +351,8 @@ MUSTER_API enum muster_status muster_client_notify(muster_client_t *client, cons
                                                    const char *id, int rank, int64_t grace_ms,
                                                    const char *text, int64_t *ret_round,
                                                    struct muster_error *ret_error);
-/* Withdraws a notice, which works until ranks are being frozen for it. */
+/* Withdraws a notice, which works until ranks are being frozen for it. MUSTER_E_ENDING: it is withdrawn too late,
+ * and the save or the end that it asked for comes all the same; the text names the round. */
 MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, const char *job,
                                                    const char *id, struct muster_error *ret_error);
 /* Asks for an agreed checkpoint; nobody exits. *ret_round (may be NULL): the round that makes it. */
