@@ -1,6 +1,6 @@
-/* member_outcome - what became of the rounds in which this node captured its state: who saved wants to
- * know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view; an older one that is
- * still open makes room. */
+/* member_outcome - what became of the rounds in which this node captured its state, or was to: who saved
+ * wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view; an older one
+ * that is still open makes room. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -41,12 +41,27 @@ static void in_place(struct member *m, uint64_t round)
             m->view.outcomes[i].in_place = m->view_changed = true;
 }
 
+/* Another rank's save failed before this one came to S: all are told alike. Open it would be waited for by
+ * the very thread that has to get to S. */
+static struct member_outcome *outcome_on_the_way(struct member *m, uint64_t round)
+{
+    if (round != m->round || m->step < 0)
+        return NULL;
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (m->view.outcomes[i].round == round)
+            return NULL;
+    outcome_captured(m, round, m->step);
+    return outcome_of(m, round);
+}
+
 void outcome_event(struct member *m, const struct wire_event *event)
 {
     struct member_outcome *outcome = outcome_of(m, event->round);
 
     if (event->kind == EVENT_MANIFEST)
         in_place(m, event->round);
+    if (outcome == NULL && event->kind == EVENT_ABORT)
+        outcome = outcome_on_the_way(m, event->round);
     if (outcome == NULL)
         return;
     if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED)
@@ -59,6 +74,9 @@ void outcome_event(struct member *m, const struct wire_event *event)
  * the newest checkpoint; rounds that it does not tell of are open there, or over and forgotten. */
 void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
 {
+    if (s->named_state == ROUND_ABORTED && s->named_cause != CAUSE_NONE &&
+        s->named_round != s->round)
+        (void)outcome_on_the_way(m, s->named_round);
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++) {
         struct member_outcome *outcome = &m->view.outcomes[i];
         bool named = outcome->round == s->named_round;

@@ -61,24 +61,68 @@ static void a_commit_and_then_its_place_are_told(void **state)
     assert_true(outcome(f, 1)->in_place);
 }
 
-static void an_abort_names_rank_and_reason(void **state)
+static struct wire_event abort_of_1(const struct member_fixture *f)
 {
-    struct member_fixture *f = *state;
-    struct wire_event event;
+    struct wire_event event = member_event(f, EVENT_ABORT);
 
-    capture_at_5(f);
-    event = member_event(f, EVENT_ABORT);
     event.round = 1;
     event.cause = CAUSE_POLICY;
     event.step = 5;
     event.rank = 2;
     event.code = MUSTER_E_SAVE;
     event.text = "save_fn returned 5";
-    member_tell(f, event);
+    return event;
+}
+
+static void an_abort_names_rank_and_reason(void **state)
+{
+    struct member_fixture *f = *state;
+
+    capture_at_5(f);
+    member_tell(f, abort_of_1(f));
     assert_int_equal(outcome(f, 1)->state, OUTCOME_ABORTED);
     assert_int_equal(outcome(f, 1)->rank, 2);
     assert_int_equal(outcome(f, 1)->code, MUSTER_E_SAVE);
     assert_string_equal(outcome(f, 1)->text, "save_fn returned 5");
+}
+
+static void an_abort_on_the_way_to_the_save_step_is_told_too(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 4);
+    member_decision(f, 1, CAUSE_POLICY, 5, W1);
+    assert_int_equal(outcome(f, 1)->state,
+                     OUTCOME_NONE); /* nobody waits for what is not captured */
+    member_tell(f, abort_of_1(f));
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_ABORTED);
+    assert_int_equal(outcome(f, 1)->rank, 2);
+    assert_int_equal(outcome(f, 1)->step, 5);
+    assert_string_equal(outcome(f, 1)->text, "save_fn returned 5");
+}
+
+static void an_abort_before_a_step_was_decided_is_no_save_of_this_node(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 4);
+    member_freeze(f, 1, CAUSE_POLICY, false);
+    member_tell(f, abort_of_1(f));
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_NONE);
+}
+
+static void a_snapshot_tells_of_an_abort_on_the_way(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot snapshot = {
+        .named_round = 1, .named_state = ROUND_ABORTED, .named_cause = CAUSE_POLICY};
+
+    member_stand(f, 4);
+    member_decision(f, 1, CAUSE_POLICY, 5, W1);
+    f->m->out = &f->out;
+    outcome_snapshot(f->m, &snapshot);
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_ABORTED);
+    assert_int_equal(outcome(f, 1)->step, 5);
 }
 
 static void a_round_without_this_node_is_nothing_to_tell(void **state)
@@ -137,6 +181,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_commit_and_then_its_place_are_told),
         TEST(an_abort_names_rank_and_reason),
+        TEST(an_abort_on_the_way_to_the_save_step_is_told_too),
+        TEST(an_abort_before_a_step_was_decided_is_no_save_of_this_node),
+        TEST(a_snapshot_tells_of_an_abort_on_the_way),
         TEST(a_round_without_this_node_is_nothing_to_tell),
         TEST(a_snapshot_tells_what_was_not_heard),
     };

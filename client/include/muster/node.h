@@ -235,7 +235,7 @@ MUSTER_API void muster_node_position(const muster_node_t *node, int64_t *ret_epo
  * close runs or after it; never waits. */
 MUSTER_API bool muster_node_is_saving_in_progress(const muster_node_t *node);
 /* Waits until none is under way, at most timeout_ms (0 = not at all). Then tells of a save that was not
- * committed, each once, the oldest first: MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE, … with its step,
+ * committed, also of one that failed elsewhere before this rank came to its step, each once, the oldest first: MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE, … with its step,
  * and in rank whose fault it was; earlier checkpoints are untouched and training may go on.
  * MUSTER_E_TIMEOUT: one is still under way. Any thread. */
 MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *node,
