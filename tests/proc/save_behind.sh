@@ -11,7 +11,8 @@ step_of_save() { sed -n 's/^in the save of step \([0-9]*\)$/\1/p' "$(log "$1")" 
 beyond() { # RANK STEP - training went on so far
     [ "$(sed -n 's/^at step \([0-9]*\)$/\1/p' "$(log "$1")" | tail -n 1)" -ge "$2" ]
 }
-state_of() { query "SELECT state FROM checkpoint WHERE job = '$job' AND step = $1"; }
+# a launch may come by a step at which an earlier one's save failed: the newest save of that step
+state_of() { query "SELECT state FROM checkpoint WHERE job = '$job' AND step = $1 ORDER BY round DESC LIMIT 1"; }
 has_state() { [ "$(state_of "$1")" = "$2" ]; }
 
 broker_start
@@ -75,7 +76,7 @@ await "the abort" has_state "$lost" failed
 rm "$gate"
 rank_ends 1 137
 rank_ends 0 1
-same "culprit" "$(query "SELECT culprit_rank FROM round WHERE job = '$job' AND step = $lost")" 1
+same "culprit" "$(query "SELECT culprit_rank FROM round WHERE job = '$job' AND step = $lost ORDER BY round DESC LIMIT 1")" 1
 same "committed" "$(committed)" "$first $saved"
 
 # --- the program ends in the middle of a write: it waits, and the save counts
