@@ -242,7 +242,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     while (go_on && !agent->view.left) {
         int64_t now_ms = agent_now_mono_ms();
 
-        if (round_is_open(&agent->view) || writer_is_busy(agent->writer) ||
+        if (round_is_open(&agent->view) || agent->view.kept || writer_is_busy(agent->writer) ||
             (agent->behind != NULL && behind_is_busy(agent->behind)))
             quiet_since_ms = now_ms; /* the core bounds a round, the disk a manifest */
         if (now_ms - quiet_since_ms > LEAVE_MS + 500)

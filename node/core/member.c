@@ -277,6 +277,7 @@ static void on_close(struct member *m, const struct member_input *in)
     m->why = in->why;
     m->exit_code = in->code;
     m->unfit = in->broken;
+    m->outcome_from = m->now;
     if (m->part == PART_CAPTURED && m->give_up_at == NEVER)
         m->give_up_at = m->now + GIVE_UP_MS;
     if (m->view.mode != VIEW_END)
@@ -343,6 +344,7 @@ static void dispatch(struct member *m, const struct member_input *in)
 
 void member_step(struct member *m, const struct member_input *in, struct member_actions *out)
 {
+    hearing_look(m, in->now_boot_ms);
     m->now = in->now_boot_ms;
     m->begun = in->begun;
     m->done = in->done;
@@ -376,7 +378,8 @@ bool member_is_starved(const struct member *m)
 
 int64_t member_wakeup_boot_ms(const struct member *m)
 {
-    int64_t a = link_wakeup(m), b = round_wakeup(m);
+    int64_t a = link_wakeup(m), b = round_wakeup(m), c = leave_wakeup(m);
 
-    return a < b ? a : b;
+    a = a < b ? a : b;
+    return a < c ? a : c;
 }

@@ -120,6 +120,7 @@ struct member_outcome {
     uint64_t round;
     int64_t step; /* S */
     enum member_outcome_state state;
+    bool saved;    /* this node wrote its part, and the broker is told */
     bool in_place; /* committed, with its manifest and its final name */
     int rank;
     int code; /* an enum muster_status */
@@ -150,7 +151,8 @@ struct member_view {
     bool started; /* all ranks restored */
     uint64_t generation;
     uint64_t broker_epoch;
-    bool left;             /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
+    bool left; /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
+    bool kept; /* after MEMBER_CLOSE: LEAVE waits for a save of this node's, which is bounded */
     bool termination_seen; /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     uint64_t asks_answered; /* MEMBER_ASK: how many; of the last one the next three */

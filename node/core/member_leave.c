@@ -9,14 +9,48 @@ int64_t member_give_up_boot_ms(const struct member *m)
     return deadline == NEVER ? NEVER : deadline - MARGIN_MS;
 }
 
+/* Silence while this process did not run is nobody's: it heard nothing because it did not listen. */
+void hearing_look(struct member *m, int64_t now)
+{
+    int64_t due = member_wakeup_boot_ms(m);
+    int64_t late = now - (due > m->now ? due : m->now);
+
+    if (due != NEVER && late > LOOP_GAP_MS)
+        m->heard_at = m->heard_at + late < now ? m->heard_at + late : now;
+}
+
+/* What came of a save is waited for as at S; but for a moment only if others wait for this LEAVE, or if the
+ * job is over here: then a commit that is not heard in time is written down by the next launch. */
+static int64_t outcome_until(const struct member *m)
+{
+    bool others_wait = m->part == PART_TO_STEP && m->done < m->step;
+
+    if (m->unfit || m->view.mode == VIEW_END || others_wait)
+        return m->outcome_from + MANIFEST_WAIT_MS;
+    return m->outcome_from + GIVE_UP_MS;
+}
+
+/* Until when a save of this node's keeps it, if the broker is not heard again; 0 = none does. LEAVE comes after
+ * its SAVED, because who left is not waited for; and after its outcome, because the manifest may be this node's
+ * to write, however many rounds followed. */
+static int64_t kept_until(const struct member *m)
+{
+    int64_t until = member_give_up_boot_ms(m);
+    int64_t unheard = m->heard_at + LOST_MS;
+
+    if (m->link != LINK_JOINED || (m->behind_round == 0 && !outcome_awaited(m)))
+        return 0;
+    if (m->behind_round == 0 && outcome_until(m) < until)
+        until = outcome_until(m);
+    return unheard < until ? unheard : until;
+}
+
 static bool something_keeps_it(const struct member *m)
 {
     bool manifest = m->manifest != 0 && m->now < m->manifest_late;
-    bool behind =
-        m->behind_round != 0 && m->now < member_give_up_boot_ms(m) && m->link == LINK_JOINED;
 
-    if (behind)
-        return true; /* LEAVE comes after its SAVED: who left is not waited for */
+    if (m->now < kept_until(m))
+        return true;
     if (m->unfit)
         return false;
     if (m->view.mode == VIEW_END)
@@ -33,7 +67,8 @@ static bool something_keeps_it(const struct member *m)
             return true;
         return manifest; /* a step that it will not come to: the others wait for it until it says so */
     case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
-        return m->cause == CAUSE_TERMINATION || m->link == LINK_JOINED;
+        return m->cause == CAUSE_TERMINATION ||
+               (m->link == LINK_JOINED && m->behind_round != m->round);
     default:
         break;
     }
@@ -44,6 +79,9 @@ void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)
         return;
+    bool kept = m->leave_request == 0 && m->now < kept_until(m);
+    m->view_changed |= kept != m->view.kept;
+    m->view.kept = kept;
     bool may_leave = m->link == LINK_JOINED && !something_keeps_it(m);
     if (m->leave_request == 0 && may_leave) {
         struct wire_msg message = message_make(WIRE_LEAVE);
@@ -71,4 +109,19 @@ void member_leave(struct member *m)
         m->view.left = true;
         m->view_changed = true;
     }
+}
+
+int64_t leave_wakeup(const struct member *m)
+{
+    int64_t at = m->left_until;
+
+    if (!m->closing || m->view.left)
+        return NEVER;
+    if (m->leave_request > 0)
+        return at;
+    if (m->now < kept_until(m) && kept_until(m) < at)
+        at = kept_until(m);
+    if (m->manifest != 0 && m->now < m->manifest_late && m->manifest_late < at)
+        at = m->manifest_late;
+    return at;
 }

@@ -301,6 +301,7 @@ void link_frame(struct member *m, const struct wire_msg *message)
 {
     if (m->link == LINK_OVER || wire_is_up(message->type) || !from_my_broker(m, message))
         return;
+    m->heard_at = m->now;
     if (m->join_until != NEVER && m->options.join_timeout_default)
         m->join_until = m->now + join_wait_ms(m); /* its own option counts, which may be longer */
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {

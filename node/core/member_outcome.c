@@ -22,6 +22,22 @@ void outcome_captured(struct member *m, uint64_t round, int64_t step)
     m->view_changed = true;
 }
 
+void outcome_saved(struct member *m, uint64_t round)
+{
+    struct member_outcome *outcome = outcome_of(m, round);
+
+    if (outcome != NULL)
+        outcome->saved = true;
+}
+
+bool outcome_awaited(const struct member *m)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (m->view.outcomes[i].state == OUTCOME_OPEN && m->view.outcomes[i].saved)
+            return true;
+    return false;
+}
+
 static void end(struct member *m, struct member_outcome *outcome, enum member_outcome_state state,
                 int64_t rank, uint64_t code, const char *text)
 {

@@ -420,16 +420,7 @@ int64_t round_wakeup(const struct member *m)
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,
                        m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,
-                       m->error_until,
-                       m->closing && !m->view.left ? m->left_until : NEVER,
-                       m->closing && m->leave_request == 0 && m->behind_round != 0 &&
-                               m->now < member_give_up_boot_ms(m)
-                           ? member_give_up_boot_ms(m)
-                           : NEVER,
-                       m->closing && m->leave_request == 0 && m->manifest != 0 &&
-                               m->now < m->manifest_late
-                           ? m->manifest_late
-                           : NEVER};
+                       m->error_until};
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)

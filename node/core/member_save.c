@@ -46,6 +46,9 @@ static void save_told(struct member *m, const struct member_input *in, bool ok)
 {
     m->saved_round = in->round;
     m->saved_ok = ok;
+    m->outcome_from = m->now;
+    if (ok)
+        outcome_saved(m, in->round);
     if (in->round == m->behind_round) {
         m->behind_round = 0;
         return;

@@ -87,6 +87,7 @@ struct member {
     int64_t hello_every;
     bool hello_open; /* one is on its way, or its answer */
     uint64_t start_id;
+    int64_t heard_at; /* the broker, last */
     uint64_t broker_epoch;
     uint64_t generation;
     uint64_t applied_seq;
@@ -170,6 +171,7 @@ struct member {
     int64_t exit_code;
     uint64_t leave_request;
     int64_t left_until;
+    int64_t outcome_from; /* closing and saved: since then it waits for what comes of that */
 
     /* step times */
     int64_t last_begun;
@@ -230,6 +232,8 @@ void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 
 /* member_outcome.c */
 void outcome_captured(struct member *m, uint64_t round, int64_t step);
+void outcome_saved(struct member *m, uint64_t round);
+bool outcome_awaited(const struct member *m); /* of a round that has this node's shard */
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 
@@ -281,5 +285,7 @@ void step_failed(struct member *m, const struct member_input *in);
 
 /* member_leave.c */
 void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
+int64_t leave_wakeup(const struct member *m);
+void hearing_look(struct member *m, int64_t now); /* who did not run has not listened */
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A save that never ends behind the training thread keeps no process beyond its own deadline, by either
-# exit policy. The gate holds save_fn and is there until the end.
+# A save that never ends behind the training thread keeps no process beyond its time: not with a notice, by either exit
+# policy, and not at the end of a program whose broker is gone. The gate holds save_fn and is there until the end.
 . "$(dirname "$0")/lib.sh"
 
 gate="$dir/gate"
@@ -34,6 +34,7 @@ broker_start
 touch "$gate"
 job=returns && stick
 job=exits && stick --exit-policy 1
+job=finishes && stick --until-file "$dir/enough"
 
 # --- its own deadline: both policies at once
 told_ms=$(now_ms)
@@ -48,4 +49,16 @@ for job in returns exits; do
 done
 recall returns && each_has status MUSTER_PREEMPTED
 
-finish "a save that stands still in the background keeps no process beyond its own deadline; it is not committed, and the log says so"
+# --- the end of a program that nobody waits for any more
+recall finishes
+is_ours "${pids[0]}" || fail "what was still wanted was given up"
+broker_kill
+touch "$dir/enough"
+closed_ms=$(now_ms)
+# the broker is missed after 5 s of silence, LEAVE gets 1 s, the write 1.5 s to break off; the rest is for a loaded host
+ended_within 20000 "$closed_ms" "its program is over and its broker gone"
+say "the end without a broker took $(($(now_ms) - closed_ms)) ms"
+rank_ends 0 0
+broker_start
+nothing_committed
+finish "a save that stands still in the background keeps no process beyond its own deadline, and none whose broker is gone"

@@ -457,8 +457,8 @@ static void quiet(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
 
-    if (round_is_open(&proc->view) || proc->manifests > 0 || proc->behind_round != 0 ||
-        proc->state != THREAD_LEAVING)
+    if (round_is_open(&proc->view) || proc->view.kept || proc->manifests > 0 ||
+        proc->behind_round != 0 || proc->state != THREAD_LEAVING)
         proc->quiet_since_us = sim->now_us;
     if (sim->now_us - proc->quiet_since_us > QUIET_US)
         gone(sim, proc, "left without an answer");

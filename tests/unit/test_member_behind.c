@@ -155,6 +155,99 @@ static void leave_is_said_after_what_is_written_behind_was_told(void **state)
     assert_int_equal(f->m->leave_request > 0, true);
 }
 
+static void a_broker_that_is_silent_keeps_nobody(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 30000, true);
+    assert_true(member_seen(f)->kept);
+    member_pass(f, LOST_MS - 1100, false); /* its last answer is up to a heartbeat old */
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 1200, false);
+    assert_true(f->m->leave_request > 0);
+    assert_false(member_seen(f)->kept);
+    member_pass(f, LEAVE_MS, false);
+    assert_true(member_seen(f)->left);
+}
+
+/* The host stood still, or the process: what the broker said meanwhile is still to be read. */
+static void who_did_not_run_does_not_call_the_broker_silent(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 3000, true);
+    member_tick_at(f, f->now + 60000);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, LOST_MS + 100, false); /* but who runs and hears nothing does */
+    assert_true(f->m->leave_request > 0);
+}
+
+/* Round 1 is told whole while another round concerns this node, which closed before that one's step. */
+static void saved_among_others(struct member_fixture *f, bool others_wait)
+{
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 8);
+    member_decision(f, 2, CAUSE_OPERATOR, 20, W1);
+    if (!others_wait)
+        member_abort(f, 2, false);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 1000, true);
+    member_saved(f, 1, 1);
+    member_ack_all(f);
+}
+
+static void leave_is_said_after_the_outcome_of_what_was_written_behind(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int others_wait = 0; others_wait < 2; others_wait++) {
+        saved_among_others(f, others_wait);
+        assert_int_equal(f->m->leave_request, 0);
+        member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+        assert_non_null(member_sent(f, WIRE_MANIFEST_GET));
+        assert_int_equal(f->m->leave_request, 0); /* its manifest is this node's */
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+        saved_among_others(f, others_wait);
+        member_commit(f, 1, CAUSE_OPERATOR, 5, false);
+        assert_true(f->m->leave_request > 0);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+        saved_among_others(f, others_wait);
+        member_abort(f, 1, false);
+        assert_true(f->m->leave_request > 0);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
+static void an_outcome_that_does_not_come_is_not_waited_for_for_ever(void **state)
+{
+    struct member_fixture *f = *state;
+
+    saved_among_others(f, true);
+    member_pass(f, MANIFEST_WAIT_MS - 200, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 400, true);
+    assert_true(f->m->leave_request > 0);
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    saved_among_others(f, false);
+    member_pass(f, GIVE_UP_MS - 200, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 400, true);
+    assert_true(f->m->leave_request > 0);
+}
+
 static void a_deadline_does_not_wait_for_what_is_written_behind(void **state)
 {
     struct member_fixture *f = *state;
@@ -194,6 +287,10 @@ int main(void)
         T(an_abort_of_what_is_written_discards_it_and_drops_what_follows),
         T(a_snapshot_of_a_round_that_is_over_is_nothing),
         T(leave_is_said_after_what_is_written_behind_was_told),
+        T(a_broker_that_is_silent_keeps_nobody),
+        T(who_did_not_run_does_not_call_the_broker_silent),
+        T(leave_is_said_after_the_outcome_of_what_was_written_behind),
+        T(an_outcome_that_does_not_come_is_not_waited_for_for_ever),
         T(a_deadline_does_not_wait_for_what_is_written_behind),
         T(who_cannot_reach_the_broker_leaves_all_the_same),
     };
