@@ -12,7 +12,7 @@
 
 enum direction { UP, DOWN };
 enum field_kind { FIELD_U, FIELD_I, FIELD_B, FIELD_S, FIELD_R, FIELD_L };
-enum entry { entry_none, entry_member, entry_file, entry_notice, ENTRY_COUNT };
+enum entry { entry_none, entry_member, entry_file, entry_notice, entry_notice_id, ENTRY_COUNT };
 
 struct field {
     const char *name;
@@ -112,10 +112,16 @@ static const struct fields *entry_of(uint8_t entry)
         S(text, TEXT_MAX) U(flags, UINT32_MAX)
 #undef self
     };
+    static const struct field notice_id[] = {
+#define self struct wire_notice_id
+        S(id, NOTICE_ID_MAX)
+#undef self
+    };
     static const struct fields entries[ENTRY_COUNT] = {
         [entry_member] = FIELDS(member, struct wire_member),
         [entry_file] = FIELDS(file, struct wire_file),
         [entry_notice] = FIELDS(notice, struct wire_notice_fact),
+        [entry_notice_id] = FIELDS(notice_id, struct wire_notice_id),
     };
 
     return &entries[entry];

@@ -140,6 +140,7 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 #define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
 #define NOTICE_FLAG_AT_ONCE 1u      /* the time left is a guess, or no more steps are wanted */
 #define NOTICE_FLAG_SAVE_NOW 2u     /* save now too, when the freeze is planned for later */
+#define NOTICE_FLAG_TAKEN_BACK 256u /* in the broker's rows only: a tool withdrew it */
 #define MEMBER_FLAG_WRITER 1u
 
 /* Stored and shown texts of the enums above: "chief", "committed", "termination", ... */
@@ -178,6 +179,10 @@ struct wire_notice_fact {
     bool cancellable;
     const char *text;
     uint64_t flags; /* NOTICE_FLAG_* */
+};
+
+struct wire_notice_id {
+    const char *id;
 };
 
 /* Head of UP messages. */
@@ -226,6 +231,7 @@ enum wire_type {
 #define wire_member_entry wire_member
 #define wire_file_entry wire_file
 #define wire_notice_entry wire_notice_fact
+#define wire_notice_id_entry wire_notice_id
 #define MSG(TYPE, number, direction, lower, ...) \
     struct wire_##lower {                        \
         __VA_ARGS__                              \

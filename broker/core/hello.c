@@ -85,6 +85,7 @@ void hello_snapshot(struct core *core, struct peer *peer)
         .left_ms = deadline > 0 ? deadline - core->now : -1,
     };
     snapshot_round(core, job, peer, s);
+    notices_taken_back(core, peer, s);
 }
 
 static void welcome(struct core *core, const struct input *in, struct peer *peer, bool snapshot)

@@ -95,7 +95,7 @@ static void fill(const struct core *core, const struct job *job, struct notice *
     notice->state = RECORD_NOTICE_ACTIVE;
     notice->cancellable = m->cancellable;
     notice->left_ms = m->left_ms;
-    notice->flags = m->flags;
+    notice->flags = m->flags & ~(uint64_t)NOTICE_FLAG_TAKEN_BACK;
     notice->deadline_boot_ms = deadline_told(core, m);
     notice->received_unix_ms = core->now_unix;
 }
@@ -323,6 +323,8 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     struct wire_event event = event_make(job, EVENT_NOTICE_CANCELLED);
 
     notice->state = RECORD_NOTICE_CANCELLED;
+    if (incarnation == 0)
+        notice->flags |= NOTICE_FLAG_TAKEN_BACK;
     persist_notice(core, job, notice);
     event.rank = notice->rank;
     event.incarnation = incarnation;
@@ -354,6 +356,22 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
     if (late && incarnation == 0)
         return answer_late(core, job, notice);
     return (struct answer){MUSTER_OK, "", notice->round};
+}
+
+/* What its node has to forget, if it missed the events: not what it withdrew itself, for that it may have
+ * issued anew. */
+void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s)
+{
+    struct wire_notice_id *ids = arena_alloc(&core->out->arena, NOTICES_NODE_MAX * sizeof *ids);
+    size_t count = 0;
+
+    MUST(ids != NULL);
+    for (const struct notice *at = peer->job->notices; at != NULL; at = at->next)
+        if (at->incarnation == peer->incarnation && at->state == RECORD_NOTICE_CANCELLED &&
+            (at->flags & NOTICE_FLAG_TAKEN_BACK) != 0 && count < NOTICES_NODE_MAX)
+            ids[count++].id = out_text(core, at->id);
+    s->withdrawn.items = ids;
+    s->withdrawn.count = count;
 }
 
 /* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told. */

@@ -424,6 +424,7 @@ int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = n
 bool notice_any_active(const struct job *job);
 bool notice_counts(
     const struct notice *notice); /* active, and it ends a process that the job needs */
+void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s);
 void notices_join(struct core *core, struct job *job, struct round *round);
 void notices_frozen_for(struct core *core, struct job *job, const struct round *round);
 void notices_served(struct core *core, struct job *job, uint64_t round);

@@ -222,6 +222,14 @@ static void snapshot_end(struct member *m, const struct wire_snapshot *s)
         member_end(m, status, false, (int)s->error_rank, (int)s->error_code, -1, s->end_text);
 }
 
+/* What was told and has no answer yet, the broker takes after this: it counts. */
+static void snapshot_withdrawn(struct member *m, const struct wire_snapshot *s)
+{
+    for (size_t i = 0; i < s->withdrawn.count; i++)
+        if (!notice_is_being_told(m, s->withdrawn.items[i].id))
+            notice_forget(m, s->withdrawn.items[i].id);
+}
+
 void events_snapshot(struct member *m, const struct wire_snapshot *s)
 {
     if (s->generation != m->generation)
@@ -230,6 +238,7 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
         on_resume(m, s->resume_checkpoint, s->resume_step, s->resume_path);
     else if (s->resume_repair)
         manifest_begin(m, s->resume_checkpoint);
+    snapshot_withdrawn(m, s);
     outcome_snapshot(m, s);
     snapshot_outcome(m, s);
     if (s->generation_state == GENERATION_RUNNING && !m->view.started)

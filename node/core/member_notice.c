@@ -165,6 +165,17 @@ bool notice_forget(struct member *m, const char *id)
     return true;
 }
 
+bool notice_is_being_told(struct member *m, const char *id)
+{
+    const struct own_notice *notice = notice_find(m, id);
+
+    for (size_t i = 0; i < m->pending_count; i++)
+        if (m->pending[i]->message.type == WIRE_NOTICE &&
+            strcmp(m->pending[i]->message.u.notice.id, id) == 0)
+            return true;
+    return notice != NULL && notice->unsaid;
+}
+
 /* What the broker has not taken yet, it shall not hear: NOTICE would freeze before CANCEL came. */
 static void notice_unsay(struct member *m, const char *id)
 {

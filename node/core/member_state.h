@@ -224,7 +224,8 @@ void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
-int64_t notice_own_deadline(const struct member *m);  /* earliest, NEVER = none */
+bool notice_is_being_told(struct member *m, const char *id); /* it has no answer yet */
+int64_t notice_own_deadline(const struct member *m);         /* earliest, NEVER = none */
 
 /* member_events.c */
 void events_apply(struct member *m, const struct wire_event *event);

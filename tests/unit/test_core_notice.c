@@ -333,6 +333,35 @@ static void a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first
     assert_int_equal(count, NOTICES_JOB_MAX);
 }
 
+/* Who misses the event, for it came below what the journal keeps, hears of it all the same. */
+static void a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct wire_snapshot *snapshot;
+
+    core_restart(f, false); /* the freeze waits for the nodes to come back */
+    core_hello(f, 1);
+    core_hello(f, 2);
+    core_notice(f, 1, "n1", 60000);
+    core_notice(f, 1, "n2", 60000);
+    core_notice(f, 2, "of rank 2", 60000);
+    tool_cancels(f, "n1", 7);
+    tool_cancels(f, "of rank 2", 8);
+    core_cancel(f, 1, "n2"); /* its own: it knows, and may have issued it anew */
+    for (int start = 0; start < 2; start++) {
+        core_restart(f, false);
+        f->nodes[1].applied_seq = 0;
+        core_hello(f, 1);
+        snapshot = &core_sent(f, f->nodes[1].route, WIRE_SNAPSHOT)->u.snapshot;
+        assert_int_equal(snapshot->withdrawn.count, 1);
+        assert_string_equal(snapshot->withdrawn.items[0].id, "n1");
+    }
+    core_notice(f, 1, "n1", 60000); /* it counts again */
+    f->nodes[1].applied_seq = 0;
+    core_hello(f, 1);
+    assert_int_equal(core_sent(f, f->nodes[1].route, WIRE_SNAPSHOT)->u.snapshot.withdrawn.count, 0);
+}
+
 static void a_start_does_not_forget_that_a_notice_was_withdrawn(void **state)
 {
     struct core_fixture *f = *state;
@@ -375,6 +404,7 @@ int main(void)
         T(a_notice_that_ends_nothing_becomes_a_termination_when_its_kind_does, three_running),
         T(notices_are_bounded_and_those_of_tools_leave_room_for_nodes, three_running),
         T(a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first, three_running),
+        T(a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back, three_running),
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
     };
 

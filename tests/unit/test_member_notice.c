@@ -63,6 +63,27 @@ static void a_notice_that_somebody_else_cancelled_is_forgotten(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN); /* its deadline is none any more */
 }
 
+/* The event is among those that a snapshot stands for. */
+static void a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot(void **state)
+{
+    struct member_fixture *f = *state;
+    static const struct wire_notice_id ids[] = {{"n1"}, {"n2"}, {"of another life"}};
+    struct wire_snapshot snapshot;
+
+    member_notice(f, "n1", 5000);
+    member_ack_all(f);
+    member_notice(f, "n2", 9000); /* issued anew: the broker has not taken it yet */
+    f->seq += 3;
+    snapshot = member_snapshot_made(f);
+    snapshot.withdrawn.items = ids;
+    snapshot.withdrawn.count = 3;
+    member_snapshot(f, snapshot);
+    assert_int_equal(notice_own_deadline(f->m), f->now + 9000);
+    member_ack_all(f);
+    member_pass(f, 6000, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+}
+
 static void a_known_notice_counts_again_when_its_deadline_is_earlier(void **state)
 {
     struct member_fixture *f = *state;
@@ -219,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, running),
         T(a_notice_that_somebody_else_cancelled_is_forgotten, running),
+        T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, running),
         T(a_known_notice_counts_again_when_its_deadline_is_earlier, running),
         T(a_notice_that_ends_nothing_may_become_one_that_does, running),
         T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, running),

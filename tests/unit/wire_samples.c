@@ -61,6 +61,11 @@ static void walk_notice(struct walk *w, struct wire_notice_fact *m)
     S(text, TEXT_MAX) U(flags, UINT32_MAX)
 }
 
+static void walk_notice_id(struct walk *w, struct wire_notice_id *m)
+{
+    S(id, NOTICE_ID_MAX)
+}
+
 static void walk_up(struct walk *w, struct wire_up *m)
 {
     U(request, UINT64_MAX) S(job, JOB_NAME_MAX) U(role, 255) U(rank, INT32_MAX)
@@ -739,6 +744,7 @@ static size_t entry_fields(struct wire_msg *msg)
     struct wire_member member = {0};
     struct wire_file file = {0};
     struct wire_notice_fact notice = {0};
+    struct wire_notice_id notice_id = {0};
     size_t count;
     size_t found = 0;
 
@@ -748,6 +754,8 @@ static size_t entry_fields(struct wire_msg *msg)
         one.u.files.files.items = &file, one.u.files.files.count = 1;
     if (msg->type == WIRE_HELLO)
         one.u.hello.notices.items = &notice, one.u.hello.notices.count = 1;
+    if (msg->type == WIRE_SNAPSHOT)
+        one.u.snapshot.withdrawn.items = &notice_id, one.u.snapshot.withdrawn.count = 1;
     count = sample_fields(&one, fields);
     for (size_t i = 0; i < count; i++)
         found += fields[i].in_entry;
