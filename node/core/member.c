@@ -31,9 +31,11 @@ struct member_action *member_add(struct member *m, enum member_action_kind kind)
 
     struct member_action *items =
         room_for_one(out->items, out->count, &out->capacity, 16, sizeof *items);
-    if (items == NULL) { /* nothing can be said: what is lost here is repeated by its timers */
-        static struct member_action lost;
-        return &lost;
+    if (items == NULL) { /* what is sent is repeated by its timers; a closing, a view are not */
+        bool repeated = kind == MEMBER_SEND || kind == MEMBER_LOG || kind == MEMBER_DELETE;
+        m->starved = m->starved || !repeated;
+        m->lost = (struct member_action){.text = ""};
+        return &m->lost;
     }
     out->items = items;
     struct member_action *action = &out->items[out->count++];

@@ -44,20 +44,25 @@ void ask_lost(struct member *m)
 void delete_take(struct member *m, const struct wire_delete *told)
 {
     struct member_action *action;
+    const char *path, *trash;
 
     if (m->link != LINK_JOINED || m->closing || m->deletes_count == DELETES_MAX)
         return; /* it is told again, here or elsewhere */
     for (size_t i = 0; i < m->deletes_count; i++)
         if (m->deletes[i] == told->checkpoint)
             return;
+    path = wire_text_fit(&m->out->arena, told->path, TEXT_MAX);
+    trash = wire_text_fit(&m->out->arena, told->trash, TEXT_MAX);
+    if (path == NULL || trash == NULL)
+        return; /* no memory: it is told again. Without `trash` what is to be kept there would be gone */
     action = member_add(m, MEMBER_DELETE);
-    if (action->kind == MEMBER_DELETE) /* else there is no memory */
+    if (action->kind == MEMBER_DELETE) /* else there is no memory: it is told again */
         m->deletes[m->deletes_count++] = told->checkpoint;
     action->round = told->checkpoint;
     action->generation = told->round_generation;
     action->step = told->step;
-    action->text = member_text(m, told->path);
-    action->trash = member_text(m, told->trash);
+    action->text = path;
+    action->trash = trash;
 }
 
 void member_deletion_lost(struct member *m, uint64_t checkpoint)

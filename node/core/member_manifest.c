@@ -68,8 +68,12 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
         return;
     }
     uint8_t *copy = arena_alloc(&m->out->arena, m->manifest_total);
-    if (copy == NULL)
+    if (copy == NULL) { /* asked for again, from its beginning */
+        free(m->manifest_bytes);
+        m->manifest_bytes = NULL;
+        m->manifest_have = 0;
         return;
+    }
     memcpy(copy, m->manifest_bytes, m->manifest_total);
     struct member_action *action = member_add(m, MEMBER_WRITE_MANIFEST);
     action->generation = m->manifest_generation;

@@ -76,8 +76,9 @@ struct member {
     int64_t done;
     bool in_hold;
     struct member_actions *out;
-    bool sent;    /* something that carries applied_seq */
-    bool starved; /* see member_is_starved */
+    bool sent;                 /* something that carries applied_seq */
+    bool starved;              /* see member_is_starved */
+    struct member_action lost; /* written to when there is no memory for one, and never read */
     bool ack_wanted;
 
     /* link */
