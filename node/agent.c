@@ -149,7 +149,9 @@ static enum muster_status allocate(struct agent *agent, const struct agent_optio
     agent->options.broker = agent->broker;
     agent->frame = malloc(WIRE_FRAME_MAX);
     agent->core = member_create(&options->member);
-    if (agent->broker == NULL || agent->frame == NULL || agent->core == NULL)
+    agent->farewell = post_new(MEMBER_CLOSE);
+    if (agent->broker == NULL || agent->frame == NULL || agent->core == NULL ||
+        agent->farewell == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     agent->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (agent->wake_fd < 0)
@@ -325,6 +327,7 @@ static void free_all(struct agent *agent)
         post_free(agent->first_post);
         agent->first_post = next;
     }
+    post_free(agent->farewell);
     member_destroy(&agent->core);
     member_actions_free(&agent->actions);
     arena_free(&agent->frame_arena);

@@ -215,7 +215,7 @@ static bool serve_leaving(struct agent *agent, struct visit *visit)
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 {
     struct visit visit = {.arrived = true, .leaving = true};
-    struct post *post = post_new(MEMBER_CLOSE);
+    struct post *post;
     int64_t quiet_since_ms = agent_now_mono_ms();
     bool go_on = true;
 
@@ -227,14 +227,15 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     bool broken = why == LEAVE_FAILED && (gate_begun(agent->gate) > gate_done(agent->gate) ||
                                           atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
-    if (post != NULL && !agent->leaving) {
+    if (!agent->leaving) {
+        post = agent->farewell;
+        agent->farewell = NULL;
         post->input.why = why;
         post->input.code = code;
         post->input.broken = broken;
         agent->leaving = true;
         go_on = post_put(agent, post, NULL) == MUSTER_OK;
-    } else
-        post_free(post);
+    }
     if (go_on)
         go_on = agent_wait_fed(agent, NULL) == MUSTER_OK;
     visit.mode = agent->view.mode;

@@ -65,8 +65,10 @@ static struct post *failed_post(const struct save_order *order, const struct mus
     return post;
 }
 
-static struct post *result_post(struct agent *agent, const struct behind_result *result)
+static struct post *result_post(struct agent *agent, const void *arg)
 {
+    const struct behind_result *result = arg;
+
     return result->status == MUSTER_OK ? saved_post(agent, result)
                                        : failed_post(result->order, result->why);
 }
@@ -81,7 +83,14 @@ static void writing_ended(struct agent *agent, const struct save_order *order)
     agent_discard(agent, order->generation, order->round);
 }
 
-/* A save that comes too late is told all the same: the core drops it. */
+/* A save that comes too late is told all the same: the core drops it. One that nobody was told of would keep the core
+ * at its save step, and the others until the broker's bound. */
+static void tell_result(struct agent *agent, const struct behind_result *result)
+{
+    if (!post_put_patiently(agent, result_post, result) && !agent->over)
+        agent_fault(agent, NO_MEMORY_TO_TELL);
+}
+
 static enum muster_status save_now(struct agent *agent, struct save_order *order,
                                    struct muster_error *err)
 {
@@ -89,19 +98,16 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     struct muster_error why = {.status = MUSTER_OK};
     struct behind_result result = {.order = order, .files = &files, .why = &why};
     int64_t began_ms;
-    struct post *post;
-    enum muster_status status;
 
     pthread_mutex_unlock(&agent->mutex);
     began_ms = agent_now_mono_ms();
     result.status = save_shard(&agent->options.save, order, &files, &why);
     result.save_ms = result.blocked_ms = agent_now_mono_ms() - began_ms;
-    post = result_post(agent, &result);
-    shard_files_clear(&files);
     pthread_mutex_lock(&agent->mutex);
     writing_ended(agent, order);
-    status = post_put(agent, post, err);
-    return status == MUSTER_OK ? agent_wait_fed(agent, err) : status;
+    tell_result(agent, &result);
+    shard_files_clear(&files);
+    return agent_wait_fed(agent, err); /* after a fault the view says it */
 }
 
 /* --- behind -------------------------------------------------------------------------------------- */
@@ -109,8 +115,6 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 void agent_behind_done(const struct behind_result *result, void *arg)
 {
     struct agent *agent = arg;
-    struct agent_patience patience = {0};
-    bool told = false;
 
     pthread_mutex_lock(&agent->mutex);
     if (agent->over) { /* it was left behind: its round failed with this node's leaving */
@@ -121,12 +125,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
         agent_log(agent, 1, "the save of step %lld failed in the background: %s",
                   (long long)result->order->step, result->why->text);
     writing_ended(agent, result->order);
-    while (!told && !agent->faulted &&
-           !agent->over) { /* lost for want of memory it would time out at the broker */
-        told = post_put(agent, result_post(agent, result), NULL) == MUSTER_OK;
-        if (!told && agent_wait(agent, &patience, POST_PATIENCE_MS, NULL) != MUSTER_OK)
-            break;
-    }
+    tell_result(agent, result);
     pthread_cond_broadcast(&agent->changed);
     pthread_mutex_unlock(&agent->mutex);
 }

@@ -102,7 +102,8 @@ static void write_manifest(struct agent *agent, const struct member_action *acti
         post->input.code = status;
         post->input.text = arena_strdup(&post->arena, err.text);
     }
-    post_put(agent, post, NULL);
+    if (post_put(agent, post, NULL) != MUSTER_OK)
+        agent_fault(agent, NO_MEMORY_TO_TELL);
 }
 
 /* Returns the begun of the closing, or -1: the gate was not to be closed. */

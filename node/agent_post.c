@@ -10,6 +10,8 @@
 
 #define POSTS_OF_ANYBODY_MAX \
     (AGENT_POSTS_MAX - 16) /* the rest is the training thread's and the writer's */
+#define MEMORY_PATIENCE_MS 2000
+#define POST_LOOK_MS 50 /* a full queue, or memory, is looked for again */
 
 void agent_wake(struct agent *agent)
 {
@@ -62,25 +64,58 @@ enum muster_status post_put(struct agent *agent, struct post *post, struct muste
     return MUSTER_OK;
 }
 
-void agent_writer_done(const struct writer_result *result, void *arg)
+bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg)
 {
-    struct agent *agent = arg;
+    struct agent_patience patience = {0};
+    int64_t until_ms = agent_now_mono_ms() + MEMORY_PATIENCE_MS;
+
+    while (!agent->faulted && !agent->over) {
+        enum muster_status status = post_put(agent, make(agent, arg), NULL);
+
+        if (status == MUSTER_OK)
+            return true;
+        if (status == MUSTER_E_BUSY) /* the agent's thread is there: its bound is agent_wait's */
+            until_ms = agent_now_mono_ms() + MEMORY_PATIENCE_MS;
+        if (agent_now_mono_ms() >= until_ms ||
+            agent_wait(agent, &patience, POST_LOOK_MS, NULL) != MUSTER_OK)
+            return false;
+    }
+    return false;
+}
+
+/* Without its path a manifest is not told of: NULL then, too. */
+static struct post *writer_post(struct agent *agent, const void *arg)
+{
+    const struct writer_result *result = arg;
     struct post *post = post_new(result->deleted               ? MEMBER_DELETED
                                  : result->status == MUSTER_OK ? MEMBER_MANIFEST_WRITTEN
                                                                : MEMBER_MANIFEST_FAILED);
 
-    if (post != NULL) {
-        post->input.checkpoint = result->checkpoint;
-        post->input.code = result->status;
-        post->input.text =
-            arena_strdup(&post->arena, result->status == MUSTER_OK ? result->path : result->text);
-    }
-    pthread_mutex_lock(&agent->mutex);
-    if (agent->over)
+    (void)agent;
+    if (post == NULL)
+        return NULL;
+    post->input.checkpoint = result->checkpoint;
+    post->input.code = result->status;
+    post->input.text =
+        arena_strdup(&post->arena, result->status == MUSTER_OK ? result->path : result->text);
+    if (post->input.text == NULL) {
         post_free(post);
-    else if (post_put(agent, post, NULL) != MUSTER_OK && result->deleted)
-        member_deletion_lost(agent->core, result->checkpoint); /* the broker asks again */
-    /* a lost manifest's outcome: the next generation repairs it */
+        return NULL;
+    }
+    return post;
+}
+
+void agent_writer_done(const struct writer_result *result, void *arg)
+{
+    struct agent *agent = arg;
+
+    pthread_mutex_lock(&agent->mutex);
+    if (!post_put_patiently(agent, writer_post, result) && !agent->over) {
+        if (result->deleted)
+            member_deletion_lost(agent->core, result->checkpoint); /* the broker asks again */
+        else
+            agent_fault(agent, NO_MEMORY_TO_TELL); /* no manifest would follow this one */
+    }
     pthread_mutex_unlock(&agent->mutex);
 }
 

@@ -62,6 +62,7 @@ struct agent {
     char *metrics, *custom;               /* of the next save, NULL = none */
     char *saving_metrics, *saving_custom; /* of the one that is captured */
     bool leaving;
+    struct post *farewell; /* CLOSE: the last word needs no memory */
 
     /* agent thread only */
     struct member *core;
@@ -98,8 +99,8 @@ int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms);
 void agent_feed(struct agent *agent, struct member_input *input); /* fills in time and counts */
 void agent_feed_posts(struct agent *agent);
 void agent_feed_notices(struct agent *agent);
-bool agent_feed_frames(struct agent *agent); /* true: there may be more */
-void agent_fault(struct agent *agent, const char *text);
+bool agent_feed_frames(struct agent *agent);             /* true: there may be more */
+void agent_fault(struct agent *agent, const char *text); /* any thread */
 void agent_log(struct agent *agent, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
@@ -147,6 +148,11 @@ struct post *post_new(enum member_input_kind kind);
 /* Takes the post (NULL: no memory). */
 enum muster_status post_put(struct agent *agent, struct post *post, struct muster_error *err);
 void post_free(struct post *post);
+typedef struct post *post_make_fn(struct agent *agent, const void *arg); /* NULL: no memory */
+/* What the core waits for: made and put again until there is room, and for two seconds while there is no memory.
+ * False: lost, or there is a fault. Not the agent's thread. */
+bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg);
+#define NO_MEMORY_TO_TELL "there was no memory to tell the node's thread what it waits for"
 void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */
 
 /* Waits for a change, at most a second and at most limit_ms. E_FAULT: the agent thread does not
