@@ -187,6 +187,8 @@ static enum muster_status start(struct agent *agent, struct muster_error *err)
 static void set_up(struct agent *agent, const struct agent_options *options)
 {
     agent->options = *options;
+    if (!role_is_trainer(options->member.role)) /* the ranks say when to save, nobody else */
+        agent->options.save_every_steps = 0;
     agent->wake_fd = -1;
     agent->epoch = agent->step_in_epoch = agent->data_position = -1;
     atomic_store(&agent->save_step, -1);
@@ -230,8 +232,8 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     status = allocate(agent, options, err);
     if (status == MUSTER_OK) {
         agent->view = *member_get_view(agent->core);
-        if (options->save_every_steps > 0)
-            agent->gate->due = options->save_every_steps;
+        if (agent->options.save_every_steps > 0)
+            agent->gate->due = agent->options.save_every_steps;
         status = writer_create(options->save.root, options->save.job, agent_writer_done, agent,
                                &agent->writer, err);
     }

@@ -13,7 +13,7 @@ static void end_here(struct agent *agent, const struct agent_end *end)
     begun = gate_begun(agent->gate);
     if (end->done != gate_done(agent->gate))
         gate_set(agent->gate, begun > end->done ? begun : end->done, end->done);
-    if (end->want)
+    if (end->want && role_is_trainer(agent->options.member.role))
         agent->gate->due = end->done;
     pthread_mutex_unlock(&agent->mutex);
 }
@@ -120,8 +120,8 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64
 
     *ret_outcome = (struct member_outcome){.round = round, .step = -1, .state = OUTCOME_UNKNOWN};
     pthread_mutex_lock(&agent->mutex);
-    while (status == MUSTER_OK && left_ms > 0 && look_up(agent, round, ret_outcome) &&
-           ret_outcome->state == OUTCOME_OPEN) {
+    while (look_up(agent, round, ret_outcome) && ret_outcome->state == OUTCOME_OPEN &&
+           left_ms > 0 && status == MUSTER_OK) {
         status = agent_wait(agent, &patience, left_ms, err);
         left_ms = until_ms - agent_now_mono_ms();
     }

@@ -26,6 +26,11 @@ enum wire_role {
     ROLE_TOOL,
     ROLE_COUNT
 };
+/* Does it count in steps, so that a round needs it? */
+static inline bool role_is_trainer(enum wire_role role)
+{
+    return role == ROLE_CHIEF || role == ROLE_WORKER;
+}
 enum wire_layout { LAYOUT_NONE, LAYOUT_REPLICATED, LAYOUT_SHARDED, LAYOUT_COUNT };
 enum wire_cause {
     CAUSE_NONE,

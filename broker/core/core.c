@@ -134,11 +134,6 @@ bool peer_is_live(const struct peer *peer)
     return peer->state == NODE_JOINED || peer->state == NODE_RESTORED;
 }
 
-bool role_is_trainer(enum wire_role role)
-{
-    return role == ROLE_CHIEF || role == ROLE_WORKER;
-}
-
 bool step_ok(int64_t step)
 {
     return step >= 0 && step < STEP_MAX;

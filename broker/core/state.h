@@ -310,8 +310,7 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
 void peers_forget(struct core *core, struct job *job);
 bool peer_is_live(const struct peer *peer); /* joined and neither left nor lost */
-bool role_is_trainer(enum wire_role role);
-bool step_ok(int64_t step); /* a count of steps that may come from outside */
+bool step_ok(int64_t step);                 /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 void job_tick(struct core *core, struct job *job);
 

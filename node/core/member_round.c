@@ -228,7 +228,7 @@ void round_policy(struct member *m, int64_t step)
         return;
     }
     if (m->link != LINK_JOINED || m->error.status != MUSTER_OK ||
-        m->pending_count >= PENDING_POLICY_MAX) {
+        !role_is_trainer(m->options.role) || m->pending_count >= PENDING_POLICY_MAX) {
         view_open_or_end(m); /* nobody can agree now: skip it */
         return;
     }

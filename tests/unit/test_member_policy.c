@@ -49,6 +49,17 @@ static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
     assert_member(f, "FILES #4 1; SAVED #5 r1 S50 1 files; view open");
 }
 
+static void who_counts_in_no_steps_asks_for_no_save(void **state)
+{
+    struct member_fixture *f = *state;
+
+    f->m->options.role =
+        ROLE_EVALUATOR; /* the broker would refuse each multiple of its own steps */
+    member_stand(f, 50);
+    member_policy(f);
+    assert_member(f, "view open");
+}
+
 static void a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -235,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
+        T(who_counts_in_no_steps_asks_for_no_save),
         T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
         T(a_decision_of_a_later_step_stands_for_the_policy_save),
         T(a_policy_save_that_nobody_decides_is_skipped_after_four_seconds),
