@@ -38,10 +38,13 @@ struct muster_manager {
     int64_t latest; /* the newest step that is known to be committed; -1 = none */
     bool fresh;     /* nothing was restored and no step passed: any step may be the first */
     int64_t asked;  /* should_save said yes of this step; -1 = of none */
-    uint64_t round; /* of a save whose end was not told yet; 0 = none */
-    int64_t saving; /* its step */
-    bool deletes;   /* some were asked for: their files may not be gone yet */
-    int64_t given;  /* the last step that next_checkpoint gave; -1 = none */
+    struct manager_pending {
+        uint64_t round;
+        int64_t step;
+    } pending[MEMBER_OUTCOMES_MAX]; /* saves whose end was not told yet, the oldest first */
+    size_t pending_count;
+    bool deletes;                        /* some were asked for: their files may not be gone yet */
+    int64_t given;                       /* the last step that next_checkpoint gave; -1 = none */
     struct muster_checkpoint_info shown; /* of muster_manager_metadata */
     char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
     struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
@@ -69,6 +72,17 @@ bool manager_try_again(const struct muster_manager *manager, int *tries);
 /* An order of a tool's, so that no node is needed for it. */
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
                                  struct muster_error *err);
+
+int64_t manager_now_ms(void); /* CLOCK_MONOTONIC */
+
+/* manager_outcome.c. A save is pending from here on. */
+void manager_outcome_add(struct muster_manager *manager, uint64_t round, int64_t step);
+/* Waits for `count` pending saves from number `first` on, and settles those that ended. Of those that failed the
+ * first is told now, each further one by a call of its own. E_TIMEOUT: one has not ended. */
+enum muster_status manager_outcome_await(struct muster_manager *manager, size_t first, size_t count,
+                                         int64_t until_ms, struct muster_error *err);
+/* Is this step captured, and neither committed nor failed yet? */
+bool manager_outcome_is_open(const struct muster_manager *manager, int64_t step);
 
 /* manager_keep.c. What of the policies is the broker's; NULL if nothing is. Checked by step_rules_take. */
 enum muster_status manager_keep_take(const struct muster_policies *policies,

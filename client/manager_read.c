@@ -128,7 +128,7 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
 
 /* --- waiting ----------------------------------------------------------------------------------------- */
 
-static int64_t now_ms(void)
+int64_t manager_now_ms(void)
 {
     struct timespec now;
 
@@ -168,11 +168,11 @@ enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *mana
                          "muster_manager_wait_for_new_checkpoint: after_step (%lld) or timeout_ms "
                          "(%lld) is negative",
                          (long long)after_step, (long long)timeout_ms);
-    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : now_ms() + timeout_ms;
+    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms;
     for (;;) {
         status = manager_list_read_newest(&manager->list, &manager->source, ret_error);
         newest = manager_list_newest(&manager->list);
-        left_ms = until_ms - now_ms();
+        left_ms = until_ms - manager_now_ms();
         if (status == MUSTER_OK && newest != NULL && newest->step > after_step)
             break;
         if (status != MUSTER_OK && status != MUSTER_E_BROKER)

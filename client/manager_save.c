@@ -73,60 +73,11 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
         m->passed = step;
         m->asked = end->ask && ended.saves ? step : -1;
     }
-    if (!end->ask && ended.saves && status == MUSTER_OK) {
-        m->round = ended.round;
-        m->saving = step;
-    }
+    if (!end->ask && ended.saves && status == MUSTER_OK && ended.round != 0)
+        manager_outcome_add(m, ended.round, step);
     if (!end->ask && ended.saves && (status == MUSTER_PREEMPTED || m->node->local != NULL))
         m->latest = step;
     return status;
-}
-
-/* --- how it went ------------------------------------------------------------------------------------- */
-
-static enum muster_status failed_save(const struct member_outcome *outcome,
-                                      struct muster_error *err)
-{
-    enum muster_status status = outcome->code > 0 && outcome->code < MUSTER_STATUS_COUNT
-                                    ? (enum muster_status)outcome->code
-                                    : MUSTER_E_ABORTED;
-
-    error_set(err, status,
-              "step %lld was not saved (round %llu): %.2000s; earlier checkpoints are untouched",
-              (long long)outcome->step - 1, (unsigned long long)outcome->round,
-              outcome->text[0] != '\0' ? outcome->text : muster_status_sentence(status));
-    if (err != NULL)
-        err->rank = outcome->rank;
-    return status;
-}
-
-/* The end of a save, told once. */
-static enum muster_status tell_outcome(struct muster_manager *m,
-                                       const struct member_outcome *outcome,
-                                       struct muster_error *err)
-{
-    if (outcome->state == OUTCOME_OPEN)
-        return MUSTER_OK;
-    if (outcome->round == m->round)
-        m->round = 0;
-    if (outcome->state == OUTCOME_COMMITTED) {
-        if (outcome->step - 1 > m->latest)
-            m->latest = outcome->step - 1;
-        return MUSTER_OK;
-    }
-    return failed_save(outcome, err);
-}
-
-static enum muster_status await_outcome(struct muster_manager *m, uint64_t round,
-                                        int64_t timeout_ms, struct muster_error *err)
-{
-    struct member_outcome outcome;
-    enum muster_status status;
-
-    if (round == 0 || m->node->agent == NULL)
-        return MUSTER_OK;
-    status = agent_wait_outcome(m->node->agent, round, timeout_ms, &outcome, err);
-    return status != MUSTER_OK ? status : tell_outcome(m, &outcome, err);
 }
 
 /* --- saving ------------------------------------------------------------------------------------------ */
@@ -215,7 +166,7 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
         return MUSTER_OK;
     if (step > m->latest && !force)
         return MUSTER_OK;
-    if (m->round != 0 && m->saving == step)
+    if (manager_outcome_is_open(m, step))
         return error_set(err, MUSTER_E_EXISTS,
                          "muster_manager_save: step %lld is being saved already", (long long)step);
     status = exists(m, step, &there, err);
@@ -247,16 +198,18 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
 }
 
 /* The state at this step is captured. Without save_behind it is committed, or not, before this returns.
- * before: the round of the save that was under way still: its failure is told now, to every rank alike. */
-static enum muster_status finish_save(struct muster_manager *m, uint64_t before, bool *ret_saved,
+ * A save before it that was under way still: its failure is told now, to every rank alike. */
+static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
                                       struct muster_error *err)
 {
+    size_t before = m->pending_count > 0 ? m->pending_count - 1 : 0;
+    int64_t until_ms = manager_now_ms() + m->save_timeout_ms;
     struct muster_error why;
-    enum muster_status earlier = await_outcome(m, before, m->save_timeout_ms, &why);
+    enum muster_status earlier = manager_outcome_await(m, 0, before, until_ms, &why);
     enum muster_status status = MUSTER_OK;
 
-    if (!m->behind || m->node->local != NULL)
-        status = await_outcome(m, m->round, m->save_timeout_ms, err);
+    if (!m->behind && m->pending_count > 0)
+        status = manager_outcome_await(m, m->pending_count - 1, 1, until_ms, err);
     *ret_saved = status == MUSTER_OK;
     if (status == MUSTER_OK && m->node->local != NULL)
         status = manager_keep_sweep(m, false, err);
@@ -271,7 +224,6 @@ static enum muster_status save_here(struct muster_manager *m, int64_t step,
 {
     const struct agent_end end = {.done = step + 1, .want = want, .call_arg = r->call_arg};
     bool saves = false, was_asked = m->asked == step;
-    uint64_t before = m->round;
     enum muster_status status = tell_facts(m, r, err);
 
     if (status != MUSTER_OK)
@@ -281,7 +233,7 @@ static enum muster_status save_here(struct muster_manager *m, int64_t step,
     if (status != MUSTER_OK)
         return status;
     if (saves)
-        return finish_save(m, before, ret_saved, err);
+        return finish_save(m, ret_saved, err);
     if (was_asked || r->force)
         return error_set(err, MUSTER_E_ABORTED,
                          "muster_manager_save: step %lld was not saved: the save was not agreed or "
@@ -358,21 +310,25 @@ enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
             (long long)timeout_ms);
     if (manager->node == NULL)
         return MUSTER_OK;
-    return await_outcome(manager, manager->round,
-                         timeout_ms < 0 ? manager->save_timeout_ms : timeout_ms, ret_error);
+    if (timeout_ms < 0)
+        timeout_ms = manager->save_timeout_ms;
+    return manager_outcome_await(
+        manager, 0, manager->pending_count,
+        timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms, ret_error);
 }
 
 enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,
                                                    struct muster_error *ret_error)
 {
-    struct member_outcome outcome;
+    struct muster_error why;
+    enum muster_status status;
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_check_for_errors", ret_error);
-    if (manager->node == NULL || manager->node->agent == NULL || manager->round == 0 ||
-        !agent_outcome(manager->node->agent, manager->round, &outcome))
+    if (manager->node == NULL)
         return MUSTER_OK;
-    return tell_outcome(manager, &outcome, ret_error);
+    status = manager_outcome_await(manager, 0, manager->pending_count, 0, &why);
+    return status == MUSTER_E_TIMEOUT ? MUSTER_OK : error_pass(ret_error, status, &why);
 }
 
 bool muster_manager_is_saving_in_progress(muster_manager_t *manager)

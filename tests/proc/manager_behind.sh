@@ -36,6 +36,17 @@ ranks_end 0
 listed '0 4'
 for rank in 0 1; do same "failures told to rank $rank" "$(told "$rank")" 8; done
 
+# Rank 1 writes step 0 for longer than rank 0 waits: its failure is told to rank 0 later.
+job=late options=(--every 2 --behind 1 --sharded 1 --save-ms 1200 --slow-rank 1 --save-timeout-ms 200 --fail-rank 1 --fail-step 0)
+ranks_start 2 --steps 4
+ranks_end 0
+rank_said 0 '^error: .*MUSTER_E_TIMEOUT' || fail "rank 0 did not give the wait up"
+for rank in 0 1; do same "failures told to rank $rank" "$(told "$rank")" 0; done
+ranks_start 2 --steps 1
+ranks_end 0
+each_has resumed 2
+listed 2
+
 job=preempted options=(--every 4 --behind 1 --save-ms 600 --step-ms 20) # while the state of step 4 is written
 ranks_start 2 --steps 40 --signal-rank 1 --signal-step 6
 ranks_end 42
@@ -47,5 +58,6 @@ ranks_end 0
 each_has resumed "${saved##* }"
 
 finish "training goes on while a state is written, and what is restored is that of its step" \
+    "a save whose end comes later than a rank waits for it is told all the same" \
     "a save that fails is told once on every rank, at the next save or the wait, and leaves the list" \
     "a preemption during a save behind saves its own step too, and the restart begins there"

@@ -30,7 +30,7 @@ struct program {
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
-    int64_t behind, save_ms;
+    int64_t behind, save_ms, slow_rank, save_timeout_ms;
     int64_t given[GIVEN_MAX];
     size_t given_count;
     const char *prefix;
@@ -43,6 +43,7 @@ static struct program program = {.steps = 10,
                                  .fail_rank = -1,
                                  .keep_latest = -1,
                                  .delete_step = -1,
+                                 .slow_rank = -1,
                                  .resumed = -1,
                                  .last = -1};
 
@@ -73,8 +74,10 @@ static const struct {
     {"--delete", &program.delete_step},  /* rank 0, after the last step */
     {"--step-ms", &program.step_ms},
     {"--period-ms", &program.period_ms},
-    {"--behind", &program.behind},   /* saves go on behind the training */
-    {"--save-ms", &program.save_ms}, /* how long a save takes */
+    {"--behind", &program.behind},       /* saves go on behind the training */
+    {"--save-ms", &program.save_ms},     /* how long a save takes ... */
+    {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
+    {"--save-timeout-ms", &program.save_timeout_ms},
 };
 
 static bool take_given(const char *text)
@@ -137,7 +140,8 @@ static int write_value(const struct muster_save_context *context)
     char path[4096];
     FILE *file;
 
-    pause_ms(p->save_ms);
+    if (p->slow_rank < 0 || p->rank == p->slow_rank)
+        pause_ms(p->save_ms);
     if (p->rank == p->fail_rank && context->step == p->fail_step + 1)
         return 5;
     snprintf(path, sizeof path, "%s/value", context->directory);
@@ -278,6 +282,7 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     options.name_prefix = p->prefix;
     options.name_digits = (int)p->digits;
     options.fallback = p->fallback != 0;
+    options.save_timeout_ms = p->save_timeout_ms;
     options.query_timeout_ms = p->offline ? 100 : 0;
     return muster_manager_open(&options, &p->manager, error);
 }
@@ -346,7 +351,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     if (status == MUSTER_PREEMPTED && !muster_manager_reached_preemption(p->manager, step))
         printf("WRONG: preemption was not reached\n");
     p->last = step;
-    if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE) { /* training goes on */
+    if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE ||
+        status == MUSTER_E_TIMEOUT) { /* training goes on */
         complain(p, error);
         return MUSTER_OK;
     }

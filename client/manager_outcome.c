@@ -1,0 +1,97 @@
+/* manager_outcome - how a manager's saves went. A save is pending until its end was told: a commit is taken
+ * note of, a failure is returned by one call. One that is given up waiting for stays pending. */
+#include "client/manager_private.h"
+
+#include "schema/error.h"
+
+#include <string.h>
+
+void manager_outcome_add(struct muster_manager *m, uint64_t round, int64_t step)
+{
+    if (m->pending_count == MEMBER_OUTCOMES_MAX) { /* the node forgets the oldest as well */
+        memmove(m->pending, m->pending + 1, (MEMBER_OUTCOMES_MAX - 1) * sizeof *m->pending);
+        m->pending_count--;
+    }
+    m->pending[m->pending_count++] = (struct manager_pending){round, step};
+}
+
+static void settle(struct muster_manager *m, size_t index)
+{
+    m->pending_count--;
+    memmove(m->pending + index, m->pending + index + 1,
+            (m->pending_count - index) * sizeof *m->pending);
+}
+
+static enum muster_status failed_save(const struct member_outcome *outcome,
+                                      struct muster_error *err)
+{
+    enum muster_status status = outcome->code > 0 && outcome->code < MUSTER_STATUS_COUNT
+                                    ? (enum muster_status)outcome->code
+                                    : MUSTER_E_ABORTED;
+
+    const char *text = outcome->text[0] != '\0' ? outcome->text : muster_status_sentence(status);
+
+    error_set(err, status, "step %lld was not saved (round %llu): %.2000s%s",
+              (long long)outcome->step - 1, (unsigned long long)outcome->round, text,
+              strstr(text, "untouched") != NULL ? "" : "; earlier checkpoints are untouched");
+    if (err != NULL)
+        err->rank = outcome->rank;
+    return status;
+}
+
+static enum muster_status await_one(struct muster_manager *m, const struct manager_pending *save,
+                                    int64_t until_ms, struct member_outcome *ret_outcome,
+                                    struct muster_error *err)
+{
+    int64_t left_ms = until_ms - manager_now_ms();
+    enum muster_status status = agent_wait_outcome(m->node->agent, save->round,
+                                                   left_ms > 0 ? left_ms : 0, ret_outcome, err);
+
+    if (ret_outcome->step < 0) /* the node has forgotten it */
+        ret_outcome->step = save->step + 1;
+    if (status != MUSTER_E_TIMEOUT)
+        return status;
+    return error_set(err, status,
+                     "the save of step %lld (round %llu) is still being written or agreed, and was "
+                     "waited for as long as it may be; `muster rounds` shows whom it waits for",
+                     (long long)save->step, (unsigned long long)save->round);
+}
+
+enum muster_status manager_outcome_await(struct muster_manager *m, size_t first, size_t count,
+                                         int64_t until_ms, struct muster_error *err)
+{
+    enum muster_status told = MUSTER_OK, late = MUSTER_OK;
+    struct muster_error late_why = {.status = MUSTER_OK}, why;
+
+    for (; count > 0 && m->node->agent != NULL; count--) {
+        struct member_outcome outcome;
+        enum muster_status status = await_one(m, &m->pending[first], until_ms, &outcome, &why);
+
+        if (status == MUSTER_OK && outcome.state == OUTCOME_COMMITTED) {
+            if (outcome.step - 1 > m->latest)
+                m->latest = outcome.step - 1;
+            settle(m, first);
+        } else if (status == MUSTER_OK && told == MUSTER_OK) {
+            told = failed_save(&outcome, err);
+            settle(m, first);
+        } else { /* its time is over, or another was told of: the next call tells of it */
+            if (late == MUSTER_OK && status != MUSTER_OK) {
+                late = status;
+                late_why = why;
+            }
+            first++;
+        }
+    }
+    return told != MUSTER_OK ? told : error_pass(err, late, &late_why);
+}
+
+bool manager_outcome_is_open(const struct muster_manager *m, int64_t step)
+{
+    struct member_outcome outcome;
+
+    for (size_t i = 0; i < m->pending_count && m->node->agent != NULL; i++)
+        if (m->pending[i].step == step &&
+            agent_outcome(m->node->agent, m->pending[i].round, &outcome))
+            return outcome.state == OUTCOME_OPEN;
+    return false;
+}
