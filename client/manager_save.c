@@ -82,13 +82,20 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
 
 /* --- saving ------------------------------------------------------------------------------------------ */
 
-static enum muster_status check_request(const struct muster_save_request *r,
+static enum muster_status check_request(const struct muster_manager *m,
+                                        const struct muster_save_request *r,
                                         struct muster_error *err)
 {
     if (r->struct_size != sizeof *r)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "muster_manager_save: the request is not initialized, or of another "
                          "version of muster; begin with MUSTER_SAVE_REQUEST_INIT");
+    if (r->state != NULL &&
+        (m->node_options.termination.save_fn != NULL || m->node_options.snapshot_fn != NULL))
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "muster_manager_save: a state is given, but the node has a save_fn or a "
+            "snapshot_fn, which say by themselves what is saved; leave one of them out");
     if (r->epoch < -1 || r->step_in_epoch < -1 || r->data_position < -1)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "muster_manager_save: epoch (%lld), step_in_epoch (%lld) or data_position "
@@ -182,6 +189,15 @@ static enum muster_status save_again(struct muster_manager *m, int64_t step, boo
                      (long long)step);
 }
 
+/* What is saved at the step that ends here; NULL: the node's own state. */
+static void give_state(struct muster_manager *m, const muster_state_t *state)
+{
+    if (m->node->agent != NULL)
+        agent_give_state(m->node->agent, state);
+    else
+        local_give_state(m->node->local, state);
+}
+
 /* What goes with the state, for whoever saves it: this call, or a round that meets it here. */
 static enum muster_status tell_facts(struct muster_manager *m, const struct muster_save_request *r,
                                      struct muster_error *err)
@@ -191,6 +207,7 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
 
     if (status != MUSTER_OK)
         return status;
+    give_state(m, r->state);
     muster_node_set_position(m->node, r->epoch, r->step_in_epoch, r->data_position);
     if (m->node->agent != NULL)
         return agent_set_facts(m->node->agent, metrics, r->custom_metadata, err);
@@ -255,7 +272,7 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     if (ret_saved != NULL)
         *ret_saved = false;
     if (status == MUSTER_OK)
-        status = check_request(r, &why);
+        status = check_request(manager, r, &why);
     if (status == MUSTER_OK)
         status = check_step(manager, "muster_manager_save", step, &again, &why);
     if (status == MUSTER_OK && again)
@@ -287,8 +304,10 @@ enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t
             return status;
         saves = manager->asked == step;
         end.want = !again && policies_want(manager, step);
-        if (!again)
+        if (!again) {
+            give_state(manager, NULL); /* that of the step before is not borrowed any more */
             status = end_step(manager, step, &end, &saves, ret_error);
+        }
     }
     if (ret_should_save != NULL && status == MUSTER_OK)
         *ret_should_save = saves;

@@ -190,7 +190,8 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                .epoch = agent->epoch,
                                .step_in_epoch = agent->step_in_epoch,
                                .data_position = agent->data_position,
-                               .call_arg = visit->call_arg};
+                               .call_arg = visit->call_arg,
+                               .state = agent->given_state};
     enum muster_status status;
     bool over = false;
 

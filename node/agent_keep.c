@@ -127,6 +127,11 @@ enum muster_status agent_set_facts(struct agent *agent, const char *metrics, con
     return MUSTER_OK;
 }
 
+void agent_give_state(struct agent *agent, const struct muster_state *state)
+{
+    agent->given_state = state;
+}
+
 void agent_facts_take(struct agent *agent)
 {
     free(agent->saving_metrics);

@@ -6,6 +6,7 @@
 #include "schema/wire.h"
 
 struct agent;
+struct muster_state;
 
 /* Sends one request (type and body of *message; borrowed) and waits for its answer, for timeout_ms at most,
  * through restarts of the broker. One thread at a time. *ret_value (may be NULL) is ACK.value.
@@ -25,5 +26,9 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
  * none. Copies. Training thread. E_ARGUMENT: they are no such objects. E_NOMEM. */
 enum muster_status agent_set_facts(struct agent *agent, const char *metrics, const char *custom,
                                    struct muster_error *err);
+
+/* What is saved from here on in the stead of options.save.state; NULL: that again. Borrowed until the next call,
+ * or until the node has left. Training thread. */
+void agent_give_state(struct agent *agent, const struct muster_state *state);
 
 #endif

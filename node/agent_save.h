@@ -18,9 +18,9 @@ struct save_order { /* one save */
     int64_t data_position;
     int64_t waited_ms; /* for the save before */
     void *call_arg;    /* of the boundary call that saves */
-    /* Of a snapshot, else NULL: what was taken by the user's hook, or the state's copy. */
-    void *snapshot;
-    const struct muster_state *state;
+    void *snapshot;    /* what the user's hook took, else NULL */
+    const struct muster_state
+        *state; /* what is saved: given for this save, or a copy; NULL: the target's */
     struct safetensors_watch *watch; /* NULL: nobody watches */
 };
 

@@ -59,8 +59,9 @@ struct agent {
 
     /* training thread only */
     int64_t epoch, step_in_epoch, data_position;
-    char *metrics, *custom;               /* of the next save, NULL = none */
-    char *saving_metrics, *saving_custom; /* of the one that is captured */
+    const struct muster_state *given_state; /* what is saved; NULL: options.save.state */
+    char *metrics, *custom;                 /* of the next save, NULL = none */
+    char *saving_metrics, *saving_custom;   /* of the one that is captured */
     bool leaving;
     struct post *farewell; /* CLOSE: the last word needs no memory */
 

@@ -126,7 +126,8 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
     behind->order.call_arg = NULL; /* the boundary's own: it is gone when this is written */
     status = save_take(target, &behind->order, err);
     if (status == MUSTER_OK && target->take == NULL) {
-        status = snapshot_take(&behind->snapshot, target->state, err);
+        status = snapshot_take(&behind->snapshot,
+                               order->state != NULL ? order->state : target->state, err);
         behind->order.state = behind->snapshot.state;
     }
     behind->blocked_ms = now_ms() - behind->began_ms;

@@ -380,6 +380,11 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
     }
 }
 
+void local_give_state(struct local *local, const struct muster_state *state)
+{
+    local->given_state = state;
+}
+
 enum muster_status local_set_facts(struct local *local, const char *metrics, const char *custom,
                                    struct muster_error *err)
 {

@@ -47,6 +47,8 @@ void local_restored(struct local *local, int64_t step); /* opens the gate */
  * the text. */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
+/* As agent_give_state. */
+void local_give_state(struct local *local, const struct muster_state *state);
 /* As agent_set_facts, but of all saves from here on. */
 enum muster_status local_set_facts(struct local *local, const char *metrics, const char *custom,
                                    struct muster_error *err);

@@ -161,7 +161,8 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                                .epoch = local->epoch,
                                .step_in_epoch = local->step_in_epoch,
                                .data_position = local->data_position,
-                               .call_arg = call_arg};
+                               .call_arg = call_arg,
+                               .state = local->given_state};
     struct shard_files files = {0};
     enum muster_status status = MUSTER_E_EXISTS;
     int64_t began = local_clock_ms(CLOCK_MONOTONIC);

@@ -19,7 +19,8 @@ struct local {
     uint64_t round;
     int64_t saved_step; /* restored from or saved: there is nothing newer to save at it */
     int64_t epoch, step_in_epoch, data_position;
-    char *metrics, *custom; /* NULL = none */
+    char *metrics, *custom;                 /* NULL = none */
+    const struct muster_state *given_state; /* what is saved; NULL: options.save.state */
 
     pthread_mutex_t mutex;
     struct muster_error end; /* status != OK: what every boundary returns */

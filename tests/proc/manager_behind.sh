@@ -47,6 +47,21 @@ ranks_end 0
 each_has resumed 2
 listed 2
 
+options=(--every 2 --give-state 1) # save is given its state; preempted between two saves
+for behind in 0 1; do
+    job=given$behind
+    ranks_start 2 --steps 9 --behind $behind --signal-rank 1 --signal-step 3
+    ranks_end 42
+    saved=$(steps_saved 0) # 3, but not if the notice met step 2 while that was written
+    all_have_saved "$saved"
+    ranks_start 2 --steps 7 --behind $behind
+    ranks_end 0
+    each_has resumed "${saved##* }"
+    ranks_start 2 --steps 7
+    ranks_end 0
+    each_has resumed 6
+done
+
 job=preempted options=(--every 4 --behind 1 --save-ms 600 --step-ms 20) # while the state of step 4 is written
 ranks_start 2 --steps 40 --signal-rank 1 --signal-step 6
 ranks_end 42
@@ -58,6 +73,7 @@ ranks_end 0
 each_has resumed "${saved##* }"
 
 finish "training goes on while a state is written, and what is restored is that of its step" \
+    "the state that is given with a save is what is saved, also by a preemption" \
     "a save whose end comes later than a rank waits for it is told all the same" \
     "a save that fails is told once on every rank, at the next save or the wait, and leaves the list" \
     "a preemption during a save behind saves its own step too, and the restart begins there"

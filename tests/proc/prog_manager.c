@@ -21,7 +21,8 @@
 struct program {
     int rank, world_size;
     int64_t value; /* the state: 3 x the number of steps done + 1 */
-    muster_state_t *state;
+    int64_t own;   /* the same, in the state that save is given */
+    muster_state_t *state, *own_state;
     muster_manager_t *manager;
     struct words_allreduce all;
     enum muster_status status;
@@ -30,7 +31,7 @@ struct program {
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
-    int64_t behind, save_ms, slow_rank, save_timeout_ms;
+    int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
     int64_t given[GIVEN_MAX];
     size_t given_count;
     const char *prefix;
@@ -78,6 +79,7 @@ static const struct {
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
     {"--save-timeout-ms", &program.save_timeout_ms},
+    {"--give-state", &program.give_state}, /* save is given a state; the node's own is wrong */
 };
 
 static bool take_given(const char *text)
@@ -129,7 +131,8 @@ static int train(struct program *p, int64_t step)
     }
     if (p->world_size > 1 && words_allreduce_mean(&p->all, &mean) != 0)
         return 1;
-    p->value = 3 * (step + 1) + 1;
+    p->own = 3 * (step + 1) + 1;
+    p->value = p->give_state ? -1 : p->own;
     return 0;
 }
 
@@ -331,6 +334,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     request.metrics_count = 1;
     request.custom_metadata = custom;
     request.force = step == p->force;
+    request.state = p->give_state ? p->own_state : NULL;
     request.epoch = step / 4;
     request.step_in_epoch = step % 4;
     request.data_position = step * 100;
@@ -435,12 +439,15 @@ int main(int argc, char **argv)
     program.rank = rank != NULL ? atoi(rank) : 0;
     program.world_size = size != NULL ? atoi(size) : 1;
     if (muster_state_create(&program.state, NULL) != MUSTER_OK ||
-        muster_state_add_i64(program.state, "value", &program.value, NULL) != MUSTER_OK)
+        muster_state_add_i64(program.state, "value", &program.value, NULL) != MUSTER_OK ||
+        muster_state_create(&program.own_state, NULL) != MUSTER_OK ||
+        muster_state_add_i64(program.own_state, "value", &program.own, NULL) != MUSTER_OK)
         return 2;
     code = run(&program);
     printf("trainer: rank=%d resumed=%" PRId64 " last=%" PRId64 " status=%s\n", program.rank,
            program.resumed, program.last, muster_status_name(program.status));
     muster_state_destroy(&program.state);
+    muster_state_destroy(&program.own_state);
     words_allreduce_close(&program.all);
     return code;
 }

@@ -114,6 +114,10 @@ struct muster_metric {
 struct muster_save_request {
     size_t struct_size; /* set by MUSTER_SAVE_REQUEST_INIT; do not change */
     bool force;         /* whatever the policies say; on all ranks */
+    /* What is saved if this step is saved (also by a preemption). NULL = options.node->state, which is also what a
+     * restore fills. Borrowed until the next save or should_save, or close: a preemption may come behind the last
+     * step. Not with a save_fn or a snapshot_fn, which save by themselves. */
+    const muster_state_t *state;
     /* Of the state at this step, for its checkpoint if it is saved (also by a preemption). All borrowed
      * for the call. Of a checkpoint of several ranks those of the lowest one count. */
     const struct muster_metric *metrics;
