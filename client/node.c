@@ -88,6 +88,7 @@ void node_leave_process(struct muster_node *node)
     if (node->agent != NULL) {
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
         tell_preempted(node);
+        agent_drain(node->agent);
     }
     supervised_leaves(&node->supervised);
     node_log(node, 2, "rank %d leaves with the restart code %d", node->rank, t->restart_code);

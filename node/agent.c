@@ -377,6 +377,11 @@ bool agent_destroy(struct agent **agent)
     return ended;
 }
 
+void agent_drain(struct agent *agent)
+{
+    tell_drain(agent->tell, AGENT_DRAIN_MS);
+}
+
 /* It may have been let in just now, and says good-bye then. Who is let in later still is lost by silence. */
 static bool is_answered_late(struct agent *agent)
 {

@@ -133,6 +133,8 @@ enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
 /* Leaves the job: a boundary at which an open round is served, then LEAVE, awaited for LEAVE_MS.
  * A step that was begun and not done is taken back. May be called again; then it only waits. */
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code);
+/* The process ends next: what was to be logged is, within AGENT_DRAIN_MS. */
+void agent_drain(struct agent *agent);
 
 /* --- any thread -------------------------------------------------------------------------------- */
 enum muster_status agent_fail(struct agent *agent, int code, const char *text,

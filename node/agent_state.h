@@ -18,6 +18,7 @@
 #define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
 #define AGENT_SETTLE_MS 1000 /* and so long until a metadata service was told to go ahead */
 #define AGENT_CLOSE_MS (LEAVE_MS + 500) /* closing waits so long for each of its threads */
+#define AGENT_DRAIN_MS 100
 #define AGENT_MARGIN_MS 250   /* ... and so long once the own deadline's margin is reached */
 #define AGENT_FRAMES_PASS 256 /* frames a pass, so that posts are not starved */
 

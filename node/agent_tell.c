@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct call { /* on_error: no text */
     struct call *next;
@@ -23,9 +24,10 @@ struct tell {
     struct tell_hooks hooks;
     pthread_t thread;
     pthread_mutex_t mutex; /* all below */
-    pthread_cond_t changed;
+    pthread_cond_t changed, idle;
     struct queue errors, lines;
     unsigned line_count;
+    bool calling;
     bool stop;    /* the queues are made empty first */
     bool abandon; /* nothing is called any more */
 };
@@ -58,6 +60,7 @@ static void release(struct tell *tell)
 
     while ((call = take(&tell->errors)) != NULL || (call = take(&tell->lines)) != NULL)
         free(call);
+    pthread_cond_destroy(&tell->idle);
     pthread_cond_destroy(&tell->changed);
     pthread_mutex_destroy(&tell->mutex);
     free(tell);
@@ -73,6 +76,7 @@ static bool make_call(struct tell *tell)
         tell->line_count--;
     if (call == NULL)
         return false;
+    tell->calling = true;
     pthread_mutex_unlock(&tell->mutex);
     if (is_error)
         tell->hooks.on_error(&call->error, tell->hooks.arg);
@@ -80,6 +84,7 @@ static bool make_call(struct tell *tell)
         tell->hooks.log(call->level, call->text, tell->hooks.arg);
     free(call);
     pthread_mutex_lock(&tell->mutex);
+    tell->calling = false;
     return true;
 }
 
@@ -93,10 +98,21 @@ static void *run(void *arg)
             continue;
         if (tell->stop)
             break;
+        pthread_cond_broadcast(&tell->idle);
         pthread_cond_wait(&tell->changed, &tell->mutex);
     }
     pthread_mutex_unlock(&tell->mutex);
     return NULL;
+}
+
+static void init_idle(struct tell *tell)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&tell->idle, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_tell,
@@ -115,6 +131,7 @@ enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_
     tell->hooks = *hooks;
     pthread_mutex_init(&tell->mutex, NULL);
     pthread_cond_init(&tell->changed, NULL);
+    init_idle(tell);
     code = thread_start(&tell->thread, run, tell);
     if (code != 0) {
         release(tell);
@@ -157,6 +174,24 @@ void tell_error(struct tell *tell, const struct muster_error *error)
     pthread_mutex_lock(&tell->mutex);
     put(&tell->errors, call); /* few: the core asks once an error */
     pthread_cond_signal(&tell->changed);
+    pthread_mutex_unlock(&tell->mutex);
+}
+
+void tell_drain(struct tell *tell, int64_t limit_ms)
+{
+    struct timespec until;
+    int code = 0;
+
+    if (tell == NULL ||
+        pthread_equal(tell->thread, pthread_self())) /* a callback ends the process */
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += limit_ms % 1000 * 1000000L;
+    until.tv_sec += limit_ms / 1000 + until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&tell->mutex);
+    while (code == 0 && (tell->calling || tell->errors.first != NULL || tell->lines.first != NULL))
+        code = pthread_cond_timedwait(&tell->idle, &tell->mutex, &until);
     pthread_mutex_unlock(&tell->mutex);
 }
 

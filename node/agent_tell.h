@@ -27,6 +27,8 @@ enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_
 /* Neither waits; the text is copied. */
 void tell_log(struct tell *tell, int level, const char *text);
 void tell_error(struct tell *tell, const struct muster_error *error);
+/* Waits until the calls that wait were made, for at most limit_ms: before the process ends. */
+void tell_drain(struct tell *tell, int64_t limit_ms);
 /* Makes the calls that wait, for at most limit_ms. False: a callback has not returned, and what it
  * uses is left to it for ever. NULL-safe. */
 bool tell_stop(struct tell **tell, int64_t limit_ms);
