@@ -31,11 +31,15 @@ void local_plan_notice(struct local_plan *plan, int64_t now, uint64_t number,
 {
     struct local_notice notice = {.number = number}, *place;
     int64_t grace = plan->grace_period_ms;
+    bool short_of_use = left_ms >= 0 && left_ms < LEAST_LEAD_MS; /* who told so still lives */
     bool guess;
+
+    if (short_of_use)
+        left_ms = -1;
 
     if (grace > 0 && (left_ms < 0 || left_ms > grace))
         left_ms = grace;
-    guess = left_ms < 0 || (grace < 0 && kind == NOTICE_SIGNAL);
+    guess = left_ms < 0 || short_of_use || (grace < 0 && kind == NOTICE_SIGNAL);
     notice.at_once = guess || grace == 0;
     notice.grace_ms = left_ms < 0 ? GRACE_DEFAULT_MS : left_ms < INT32_MAX ? left_ms : INT32_MAX;
     notice.deadline_boot_ms = now + notice.grace_ms;

@@ -95,6 +95,24 @@ static void what_is_a_guess_or_not_measured_or_too_short_saves_at_once(void **st
     assert_int_equal(due_at(), NOW + 60000 - RESERVE);
 }
 
+static void a_time_in_which_nothing_can_be_saved_is_taken_for_unknown(void **state)
+{
+    (void)state;
+    tell(1, LEAST_LEAD_MS - 1);
+    assert_int_equal(due_at(), NOW);
+    assert_int_equal(p.plan.why, PLAN_ASKED);
+    assert_int_equal(p.chosen.deadline_boot_ms, NOW + GRACE_DEFAULT_MS);
+    setup(NULL);
+    p.grace_period_ms = 60000;
+    tell(1, 0);
+    assert_int_equal(due_at(), NOW);
+    assert_int_equal(p.plan.why, PLAN_ASKED);
+    assert_int_equal(p.chosen.deadline_boot_ms, NOW + 60000);
+    setup(NULL);
+    tell(1, LEAST_LEAD_MS);
+    assert_int_equal(p.notices[0].deadline_boot_ms, NOW + LEAST_LEAD_MS);
+}
+
 static void grace_period_ms_overrides_a_later_time_and_a_guess(void **state)
 {
     (void)state;
@@ -174,6 +192,7 @@ int main(void)
                                setup),
         cmocka_unit_test_setup(what_the_program_said_is_not_withdrawn, setup),
         cmocka_unit_test_setup(what_is_a_guess_or_not_measured_or_too_short_saves_at_once, setup),
+        cmocka_unit_test_setup(a_time_in_which_nothing_can_be_saved_is_taken_for_unknown, setup),
         cmocka_unit_test_setup(grace_period_ms_overrides_a_later_time_and_a_guess, setup),
         cmocka_unit_test_setup(of_too_many_notices_the_latest_is_dropped, setup),
         cmocka_unit_test_setup(steps_are_measured_by_looks_while_the_gate_is_open, setup),
