@@ -28,6 +28,8 @@ struct store {
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
     sqlite3_stmt *job_seq, *events, *prune;
+    sqlite3_stmt *query; /* the last that was asked: a list asks it again for each page */
+    const char *query_sql;
 
     /* lazy progress, not yet written; the strings are in held_arena */
     struct record *held;

@@ -399,20 +399,36 @@ static enum muster_status collect(struct store *store, sqlite3_stmt *statement,
     return status;
 }
 
+/* sql is one of schema/queries.def's, so its address is its name. */
+static enum muster_status prepare_query(struct store *store, const char *sql,
+                                        struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (store->query_sql == sql)
+        return MUSTER_OK;
+    sqlite3_finalize(store->query);
+    store->query = NULL;
+    status = store_prepare(store, sql, &store->query, err);
+    store->query_sql = status == MUSTER_OK ? sql : NULL;
+    return status;
+}
+
 enum muster_status store_query(struct store *store, const struct store_query *query,
                                struct store_rows *ret_rows, struct muster_error *err)
 {
     const char *sql = query_sql(query->name);
-    sqlite3_stmt *statement = NULL;
+    sqlite3_stmt *statement;
     enum muster_status status;
 
     if (sql == NULL)
         return error_set(err, MUSTER_E_NOT_FOUND,
                          "this musterd knows no query %s; use the muster of the same version",
                          query->name);
-    status = store_prepare(store, sql, &statement, err);
+    status = prepare_query(store, sql, err);
     if (status != MUSTER_OK)
         return status;
+    statement = store->query;
     sqlite3_bind_text(statement, 1, query->job, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, query->text, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 3, query->number);
@@ -422,6 +438,7 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
     ret_rows->more = false;
     ret_rows->columns = (uint64_t)sqlite3_column_count(statement);
     status = collect(store, statement, ret_rows, err);
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement); /* a reader that is left open would keep the WAL from being reset */
+    sqlite3_clear_bindings(statement);
     return status;
 }

@@ -13,7 +13,9 @@
 
 struct dbread {
     sqlite3 *sqlite;
-    char *path; /* as the user wrote it, for error texts */
+    char *path;              /* as the user wrote it, for error texts */
+    const char *sql;         /* of the last question: a list asks the same for each page */
+    sqlite3_stmt *statement; /* ... ready to be asked again */
 };
 
 /* What a failed call means, and what to do about it. */
@@ -168,6 +170,7 @@ void dbread_close(struct dbread **db)
 {
     if (db == NULL || *db == NULL)
         return;
+    sqlite3_finalize(db[0]->statement);
     sqlite3_close(db[0]->sqlite);
     free(db[0]->path);
     free(*db);
@@ -200,12 +203,25 @@ static int bind_all(sqlite3_stmt *statement, const struct question *question)
     return rc;
 }
 
+/* sql is one of schema/queries.def's, so its address is its name. */
+static int prepare(struct dbread *db, const char *sql)
+{
+    int rc = SQLITE_OK;
+
+    if (db->sql == sql)
+        return SQLITE_OK;
+    sqlite3_finalize(db->statement);
+    db->statement = NULL;
+    rc = sqlite3_prepare_v2(db->sqlite, sql, -1, &db->statement, NULL);
+    db->sql = rc == SQLITE_OK ? sql : NULL;
+    return rc;
+}
+
 enum muster_status dbread_page(struct dbread *db, const struct question *question,
                                muster_rows_t *rows, bool *ret_more, struct muster_error *err)
 {
     const char *sql = query_sql(question->query);
     struct cell cells[QUERY_COLUMNS_MAX];
-    sqlite3_stmt *statement = NULL;
     enum muster_status status = MUSTER_OK;
     size_t count = 0;
     int columns;
@@ -213,14 +229,14 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
 
     if (sql == NULL)
         return error_set(err, MUSTER_E_NOT_FOUND, "there is no query named %s", question->query);
-    rc = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+    rc = prepare(db, sql);
     if (rc == SQLITE_OK)
-        rc = bind_all(statement, question);
-    columns = sqlite3_column_count(statement);
+        rc = bind_all(db->statement, question);
+    columns = sqlite3_column_count(db->statement);
     if (columns > QUERY_COLUMNS_MAX)
         columns = QUERY_COLUMNS_MAX;
     while (rc == SQLITE_OK && status == MUSTER_OK) {
-        int step = sqlite3_step(statement);
+        int step = sqlite3_step(db->statement);
 
         if (step == SQLITE_DONE)
             break;
@@ -228,13 +244,15 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
             rc = step;
             break;
         }
-        read_cells(statement, cells, columns);
+        read_cells(db->statement, cells, columns);
         status = rows_append(rows, cells, (size_t)columns, err);
         count++;
     }
     if (rc != SQLITE_OK)
         status = failed(db, rc, err);
-    sqlite3_finalize(statement);
+    sqlite3_reset(db->statement); /* no page holds on to the database */
+    if (db->statement != NULL)
+        sqlite3_clear_bindings(db->statement); /* they are the asker's */
     if (status == MUSTER_OK)
         *ret_more = count == QUERY_PAGE_ROWS;
     return status;

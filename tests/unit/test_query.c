@@ -117,6 +117,63 @@ static void every_query_has_a_shape(void **state)
     assert_null(rows_create("drop"));
 }
 
+/* --- what a list costs ---------------------------------------------------------------------------- */
+
+#define LISTED 1000
+
+struct cost {
+    int steps; /* of SQLite's machine */
+    int rows;
+};
+
+static struct cost cost_of(struct db_fixture *db, const char *sql, int64_t after)
+{
+    sqlite3_stmt *statement = NULL;
+    struct cost cost = {0, 0};
+
+    assert_int_equal(sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL), SQLITE_OK);
+    sqlite3_bind_text(statement, 1, "words", -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, "", -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 3, after);
+    sqlite3_bind_int64(statement, 4, 0);
+    while (sqlite3_step(statement) == SQLITE_ROW)
+        cost.rows++;
+    cost.steps = sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 0);
+    assert_int_equal(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_SORT, 0), 0);
+    sqlite3_finalize(statement);
+    return cost;
+}
+
+/* A page that looked at more than its own rows, or sorted them, would make 10,000 of them slow. */
+static void a_page_of_checkpoints_costs_its_own_rows(void **state)
+{
+    static const char bare[] = "SELECT * FROM checkpoint c WHERE c.job = ?1 AND c.round > ?3"
+                               " AND ?2 = '' ORDER BY c.round LIMIT 200 OFFSET ?4";
+    struct db_fixture db;
+    struct cost first, last, plain;
+
+    (void)state;
+    db_open(&db, ":memory:");
+    db_sql(&db, "BEGIN");
+    db_job(&db, "round = %d", LISTED);
+    db_generation(&db, 1, NULL);
+    for (int i = 1; i <= LISTED; i++) {
+        db_round(&db, i, "state = 'committed', step = %d", i);
+        db_checkpoint(&db, i, "step = %d, state = 'committed'", i);
+        db_shard(&db, i, 0, NULL);
+    }
+    db_sql(&db, "COMMIT");
+    first = cost_of(&db, query_sql("checkpoints"), 0);
+    last = cost_of(&db, query_sql("checkpoints"), LISTED - 300);
+    plain = cost_of(&db, bare, 0);
+    assert_int_equal(first.rows, 200);
+    assert_int_equal(last.rows, 200);
+    assert_int_equal(plain.rows, 200);
+    assert_int_equal(first.steps, last.steps);
+    assert_in_range(first.steps, 0, 9 * plain.steps / 2); /* with its launch and its shards */
+    db_close(&db);
+}
+
 /* --- rows of a file ------------------------------------------------------------------------------- */
 
 static muster_client_t *open_file(void)
@@ -425,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_those_of_the_selects),
         cmocka_unit_test(every_query_has_a_shape),
+        cmocka_unit_test(a_page_of_checkpoints_costs_its_own_rows),
         cmocka_unit_test(job_has_its_generation_round_and_checkpoint),
         cmocka_unit_test(each_question_gives_its_rows),
         cmocka_unit_test(long_lists_come_whole_and_in_order),
