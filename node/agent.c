@@ -256,9 +256,12 @@ int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms)
 {
     int64_t now_ms = agent_now_boot_ms();
     int64_t until_ms = agent->core != NULL ? member_give_up_boot_ms(agent->core) : INT64_MAX;
-    int64_t left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
+    int64_t left_ms = until_ms - now_ms; /* all waits end at one moment, however many there are */
 
-    return left_ms < most_ms - AGENT_MARGIN_MS ? left_ms + AGENT_MARGIN_MS : most_ms;
+    if (left_ms >= most_ms - AGENT_MARGIN_MS)
+        return most_ms;
+    left_ms += AGENT_MARGIN_MS;
+    return left_ms > AGENT_LEAST_MS ? left_ms : AGENT_LEAST_MS;
 }
 
 static int64_t last_wait_ms(struct agent *agent, int64_t most_ms)
