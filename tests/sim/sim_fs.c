@@ -172,10 +172,13 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         shard->deleted = true;
 }
 
-/* Is this shard one that its round decided on? */
+/* Is this shard one that its round decided on? What was told before the database was put back to a copy is no row
+ * any more, and is on disk all the same. */
 static bool is_decided(const struct sim *sim, const struct sim_job *job,
                        const struct sim_shard *shard)
 {
+    if (sim->lost_history && disk_round(sim, job->name, shard->round) == NULL)
+        return true;
     const struct record_participant *part =
         disk_member(sim, job->name, shard->round, shard->incarnation);
 
@@ -186,14 +189,15 @@ const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, c
                                    uint64_t checkpoint, int rank)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, checkpoint);
+    enum wire_layout layout = row != NULL ? row->layout : job->layout;
 
-    for (size_t i = 0; i < sim->dirs_count && row != NULL; i++) {
+    for (size_t i = 0; i < sim->dirs_count && (row != NULL || sim->lost_history); i++) {
         const struct sim_dir *dir = &sim->dirs[i];
         if (dir->job != job->index || dir->path[0] == '\0' || strcmp(dir->path, path) != 0)
             continue;
         for (size_t s = sim->shards_count; s-- > 0;) {
             const struct sim_shard *shard = &sim->shards[s];
-            bool own = row->layout == LAYOUT_REPLICATED || rank < 0 || (int)shard->rank == rank;
+            bool own = layout == LAYOUT_REPLICATED || rank < 0 || (int)shard->rank == rank;
             if (shard->job == job->index && shard->round == dir->round &&
                 shard->generation == dir->generation && own && shard->complete && !shard->deleted &&
                 is_decided(sim, job, shard))
