@@ -364,6 +364,12 @@ void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_i
         local_set_position(node->local, epoch, step_in_epoch, data_position);
 }
 
+void muster_node_save_progress(muster_node_t *node, uint64_t bytes)
+{
+    if (!gone(node) && node->agent != NULL)
+        agent_set_save_progress(node->agent, bytes);
+}
+
 enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text)
 {
     struct muster_error why;

@@ -99,6 +99,8 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     struct behind_result result = {.order = order, .files = &files, .why = &why};
     int64_t began_ms;
 
+    atomic_store(&agent->foreground.bytes, 0);
+    order->watch = &agent->foreground;
     pthread_mutex_unlock(&agent->mutex);
     began_ms = agent_now_mono_ms();
     result.status = save_shard(&agent->options.save, order, &files, &why);
@@ -108,6 +110,19 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     tell_result(agent, &result);
     shard_files_clear(&files);
     return agent_wait_fed(agent, err); /* after a fault the view says it */
+}
+
+void agent_set_save_progress(struct agent *agent, uint64_t bytes)
+{
+    atomic_store(&agent->told_bytes, bytes);
+}
+
+uint64_t agent_saving_bytes(struct agent *agent)
+{
+    bool behind = agent->behind != NULL && behind_is_busy(agent->behind);
+    uint64_t bytes = behind ? behind_bytes(agent->behind) : atomic_load(&agent->foreground.bytes);
+
+    return bytes + atomic_load(&agent->told_bytes);
 }
 
 /* --- behind -------------------------------------------------------------------------------------- */
@@ -204,6 +219,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
     agent->saving_round = order.round;
+    atomic_store(&agent->told_bytes, 0);
     agent_facts_take(agent);
     remember_round(agent, &agent->view);
     if (agent->behind != NULL && !visit->leaving && !agent->view.termination) {

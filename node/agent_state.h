@@ -65,7 +65,10 @@ struct agent {
     char *metrics, *custom;                 /* of the next save, NULL = none */
     char *saving_metrics, *saving_custom;   /* of the one that is captured */
     bool leaving;
-    struct post *farewell; /* CLOSE: the last word needs no memory */
+    struct safetensors_watch
+        foreground;              /* any thread: of the save that the training thread makes */
+    _Atomic uint64_t told_bytes; /* any thread: how far the user's own save_fn came, as it says */
+    struct post *farewell;       /* CLOSE: the last word needs no memory */
 
     /* agent thread only */
     struct member *core;
@@ -143,6 +146,8 @@ void agent_behind_done(const struct behind_result *result,
 void agent_delete(struct agent *agent, const struct member_action *action);
 /* The next save's facts become those of the save that is captured now; and into its SAVED. One save is in
  * flight at a time. Training thread; into also behind's. */
+uint64_t
+agent_saving_bytes(struct agent *agent); /* of the round that saving_round names; mutex held */
 void agent_facts_take(struct agent *agent);
 void agent_facts_into(struct agent *agent, struct post *post);
 

@@ -66,10 +66,12 @@
 #define WAY_MIN_MS 60000      /* way to S: max(this, (S - done + 1) x 3 x step p95) */
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
 #define SAVE_MIN_MS 60000         /* save: max(this, 3 x save p95) */
-#define MARGIN_MS 1000            /* before the deadline */
-#define PLAN_SAVES_MAX 32         /* a freeze is planned with the p95 of so many newest saves ... */
-#define PLAN_SPARE_MS 500         /* ... and this to spare */
-#define PLAN_FREEZE_MS 1000       /* a freeze of nodes that are there, at the very latest */
+#define SAVE_LONGEST_MS \
+    86400000 /* ... anew from each progress that its rank tells; and this whatever it tells */
+#define MARGIN_MS 1000      /* before the deadline */
+#define PLAN_SAVES_MAX 32   /* a freeze is planned with the p95 of so many newest saves ... */
+#define PLAN_SPARE_MS 500   /* ... and this to spare */
+#define PLAN_FREEZE_MS 1000 /* a freeze of nodes that are there, at the very latest */
 #define PLAN_RESTART_MS \
     4500 /* the broker starts again (1500), all reconnect, and say a heartbeat */
 #define PLAN_RESTART_SHARE 8 /* ... if that is not more than 1 / this of what could be trained */

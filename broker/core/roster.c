@@ -31,6 +31,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
         if (until > round->way_until_boot_ms)
             round->way_until_boot_ms = until;
     }
+    save_goes_on(core, peer, beat->saving_round, beat->saving_bytes);
     peer->named_round = beat->round;
     peer->phase = roster_phase_known(beat->phase);
     peer->phase_ms = beat->phase_ms;

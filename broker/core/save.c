@@ -434,11 +434,50 @@ static void way_over(struct core *core, struct job *job, struct round *round,
     round_abort(core, job, round, (int64_t)part->rank, MUSTER_E_TIMEOUT, text, ABORT_RETRY);
 }
 
+void save_goes_on(struct core *core, struct peer *peer, uint64_t number, uint64_t bytes)
+{
+    struct round *round = number > 0 ? round_find(peer->job, number) : NULL;
+    struct participant *part = round != NULL ? round_part(round, peer) : NULL;
+
+    if (part == NULL || !part->writer || part->at_step_ms < 0 || bytes <= part->saving_bytes)
+        return;
+    part->saving_bytes = bytes;
+    part->saving_boot_ms = core->now;
+}
+
+/* A large shard on a slow disk takes what it takes; one that stands still is given up. */
+static int64_t save_until(const struct participant *part, int64_t bound)
+{
+    int64_t longest = part->at_step_boot_ms + (bound > SAVE_LONGEST_MS ? bound : SAVE_LONGEST_MS);
+    int64_t from =
+        part->saving_boot_ms > part->at_step_boot_ms ? part->saving_boot_ms : part->at_step_boot_ms;
+
+    return from + bound < longest ? from + bound : longest;
+}
+
+static void save_over(struct core *core, struct job *job, struct round *round,
+                      const struct participant *part)
+{
+    int64_t took_s = (core->now - part->at_step_boot_ms) / 1000;
+    char text[192];
+
+    if (part->saving_boot_ms == 0)
+        snprintf(text, sizeof text, "rank %llu did not finish its save in %lld s",
+                 (unsigned long long)part->rank, (long long)took_s);
+    else
+        snprintf(text, sizeof text,
+                 "rank %llu did not finish its save in %lld s (it stands still at %llu bytes since "
+                 "%lld s)",
+                 (unsigned long long)part->rank, (long long)took_s,
+                 (unsigned long long)part->saving_bytes,
+                 (long long)((core->now - part->saving_boot_ms) / 1000));
+    round_abort(core, job, round, (int64_t)part->rank, MUSTER_E_TIMEOUT, text, ABORT_RETRY);
+}
+
 void save_tick(struct core *core, struct job *job, struct round *round)
 {
     int64_t bound =
         SAVE_MIN_MS > 3 * (int64_t)job->save_p95_ms ? SAVE_MIN_MS : 3 * (int64_t)job->save_p95_ms;
-    char text[128];
 
     for (size_t i = 0; i < round->count; i++) {
         const struct participant *part = &round->parts[i];
@@ -452,12 +491,10 @@ void save_tick(struct core *core, struct job *job, struct round *round)
             job_timer(job, round->way_until_boot_ms);
             continue;
         }
-        if (core->now - part->at_step_boot_ms >= bound) {
-            snprintf(text, sizeof text, "rank %llu did not finish its save in %lld s",
-                     (unsigned long long)part->rank, (long long)(bound / 1000));
-            round_abort(core, job, round, (int64_t)part->rank, MUSTER_E_TIMEOUT, text, ABORT_RETRY);
+        if (core->now >= save_until(part, bound)) {
+            save_over(core, job, round, part);
             return;
         }
-        job_timer(job, part->at_step_boot_ms + bound);
+        job_timer(job, save_until(part, bound));
     }
 }

@@ -133,6 +133,8 @@ struct participant {
     int64_t saved_ms;
     int64_t save_ms;
     int64_t at_step_boot_ms;
+    int64_t saving_boot_ms; /* when its save was last seen to go on, 0 = never */
+    uint64_t saving_bytes;  /* how far it had come */
     uint64_t files_taken;
 };
 
@@ -475,6 +477,8 @@ void policy_pending(struct core *core, struct job *job);
 /* save.c */
 bool save_is_needed(const struct job *job, const struct round *round,
                     const struct participant *part);
+/* A rank tells how far its save came: as long as that grows, it is waited for. */
+void save_goes_on(struct core *core, struct peer *peer, uint64_t round, uint64_t bytes);
 struct answer save_at_step(struct core *core, struct peer *peer, const struct wire_at_step *m);
 struct answer save_files(struct core *core, struct peer *peer, const struct wire_files *m);
 struct answer save_saved(struct core *core, struct peer *peer, const struct wire_saved *m);

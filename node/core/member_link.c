@@ -367,6 +367,8 @@ static void heartbeat(struct member *m)
         .phase_ms =
             m->now - m->phase_since > INT32_MAX ? INT32_MAX : (uint64_t)(m->now - m->phase_since),
         .sources = m->sources,
+        .saving_round = m->saving_round,
+        .saving_bytes = m->saving_bytes,
     };
     message_send(m, &message, 0);
     m->heartbeat_at = m->now + HEARTBEAT_MS;
@@ -446,4 +448,10 @@ int64_t link_wakeup(const struct member *m)
 void member_set_sources(struct member *m, const char *json)
 {
     snprintf(m->sources, sizeof m->sources, "%s", strlen(json) < sizeof m->sources ? json : "");
+}
+
+void member_set_saving(struct member *m, uint64_t round, uint64_t bytes)
+{
+    m->saving_round = round;
+    m->saving_bytes = round > 0 ? bytes : 0;
 }

@@ -115,6 +115,7 @@ struct member {
 
     struct own_notice notices[NOTICES_NODE_MAX];
     char sources[SOURCES_BYTES_MAX + 1]; /* what they stand at, for heartbeats */
+    uint64_t saving_round, saving_bytes; /* as the driver told last, for heartbeats */
     size_t notices_count;
 
     /* round */

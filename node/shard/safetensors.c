@@ -54,6 +54,26 @@ static int out_write(struct out *out, const void *data, size_t size)
     return 0;
 }
 
+/* The disk's part in pieces, so that who watches sees it go on, and can break it off. What a piece's wait finds
+ * is told here, because the fsync would not tell it again. */
+static int await_disk(struct out *out)
+{
+    for (uint64_t at = 0; at < out->bytes; at += WRITEBACK_BYTES) {
+        uint64_t left = out->bytes - at;
+        uint64_t size = left < WRITEBACK_BYTES ? left : WRITEBACK_BYTES;
+
+        if (out->watch != NULL && atomic_load(&out->watch->stop))
+            return ECANCELED;
+        if (sync_file_range(out->fd, (off_t)at, (off_t)size,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;
+        if (out->watch != NULL)
+            atomic_fetch_add(&out->watch->bytes, size);
+    }
+    return 0;
+}
+
 static int out_flush(struct out *out)
 {
     int code = out_write(out, out->buffer, out->used);
@@ -137,6 +157,8 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
     code = out_put(out, (const char *)table, layout->table_bytes);
     if (code == 0)
         code = out_flush(out);
+    if (code == 0)
+        code = await_disk(out);
     if (code == 0 && fsync(out->fd) != 0)
         code = errno;
     hasher_wait(out->hasher);

@@ -20,8 +20,9 @@
 
 /* How a save is watched and broken off, from any thread. */
 struct safetensors_watch {
-    _Atomic uint64_t bytes; /* written so far */
-    atomic_bool stop;       /* set it, and the save fails soon with ECANCELED */
+    _Atomic uint64_t
+        bytes; /* written so far, and again what of it the disk has: grows as long as it goes on */
+    atomic_bool stop; /* set it, and the save fails soon with ECANCELED */
 };
 
 /* Creates the file (E_EXISTS if it is there: untouched), writes, fsyncs; the directory's name for it

@@ -413,7 +413,9 @@ static void beat(struct core_fixture *f, int n)
                                                   .done = node->done,
                                                   .phase = PHASE_STEPPING,
                                                   .round = node->round,
-                                                  .step_p95_ms = node->p95_ms};
+                                                  .step_p95_ms = node->p95_ms,
+                                                  .saving_round = node->saving_round,
+                                                  .saving_bytes = node->saving_bytes};
     input.message = &message;
     input.route = node->route;
     step(f, &input);

@@ -26,6 +26,7 @@ struct core_node {
     uint64_t epoch;
     int64_t begun;
     int64_t done;
+    uint64_t saving_round, saving_bytes; /* for its heartbeats */
     uint64_t p95_ms;
     uint64_t round; /* named in HELLO */
     unsigned phase; /* the same; none: as its generation and steps tell */

@@ -496,6 +496,21 @@ static void step_times_are_measured_without_a_clock_on_the_hot_path(void **state
     assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.step_p95_ms, 250);
 }
 
+static void heartbeats_tell_how_far_a_save_came(void **state)
+{
+    struct member_fixture *f = *state;
+    const struct wire_msg *beat;
+
+    member_set_saving(f->m, 3, 4096);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
+    beat = member_sent(f, WIRE_HEARTBEAT);
+    assert_int_equal(beat->u.heartbeat.saving_round, 3);
+    assert_int_equal(beat->u.heartbeat.saving_bytes, 4096);
+    member_set_saving(f->m, 0, 4096);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
+    assert_int_equal(member_sent(f, WIRE_HEARTBEAT)->u.heartbeat.saving_bytes, 0);
+}
+
 /* The wait for the others after a restore was taken for a step of some milliseconds: the way to S of a job
  * with long steps was then over after a minute. */
 static void what_comes_before_the_first_step_is_no_step(void **state)
@@ -683,6 +698,7 @@ int main(void)
         T(a_node_whose_subscription_is_deaf_repairs_from_the_welcome, running),
         T(heartbeats_tell_where_the_node_stands_and_a_ping_is_answered_at_once, running),
         T(step_times_are_measured_without_a_clock_on_the_hot_path, running),
+        T(heartbeats_tell_how_far_a_save_came, running),
         T(what_comes_before_the_first_step_is_no_step, fresh),
         T(a_snapshot_puts_the_node_where_the_open_round_stands, running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_was_missed, running),

@@ -226,6 +226,11 @@ MUSTER_API bool muster_node_reached_preemption(const muster_node_t *node, int64_
 MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
                                          int64_t data_position);
 
+/* For a save_fn that takes long: so many bytes are written. A save whose bytes grow is waited for; one that
+ * tells nothing is given up after max(60 s, three times the longest save so far). What muster writes by itself is told by
+ * itself. Any thread, also save_fn's; never waits. */
+MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
+
 /* Where training stood in the checkpoint that was restored; -1 = not told, or nothing restored. Each
  * pointer may be NULL. */
 MUSTER_API void muster_node_position(const muster_node_t *node, int64_t *ret_epoch,

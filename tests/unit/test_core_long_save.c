@@ -1,0 +1,116 @@
+/* The broker's core: a save that takes longer than any before is waited for as long as it goes on. */
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define LOOK_MS 30000
+
+/* Round 1 at step 4 of two ranks, which both write; rank 1 has arrived. */
+static int writing(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    core_save_now(&f, "a");
+    for (int n = 0; n < 2; n++)
+        core_report(&f, n, 1, 4, 4);
+    core_at_step(&f, 1, 1, 4, false);
+    core_at_step(&f, 0, 1, 4, false);
+    core_files(&f, 0, 1, 4, 1);
+    core_saved(&f, 0, 1, 4, 1);
+    *state = &f;
+    return 0;
+}
+
+static int close_core(void **state)
+{
+    core_fixture_close(*state);
+    return 0;
+}
+
+static void goes_on(struct core_fixture *f, uint64_t round, uint64_t bytes)
+{
+    f->nodes[1].saving_round = round;
+    f->nodes[1].saving_bytes = bytes;
+    core_heartbeat(f, 1);
+    core_pass(f, LOOK_MS);
+}
+
+static const struct wire_event *aborted(struct core_fixture *f)
+{
+    return core_event(f, EVENT_ABORT);
+}
+
+/* The first save of a large state has no measured one before it: it was given up after 60 s, three times, and
+ * the job never had a checkpoint. */
+static void a_save_that_goes_on_is_waited_for(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (uint64_t i = 1; i <= 20; i++) { /* ten minutes */
+        goes_on(f, 1, i << 30);
+        assert_null(aborted(f));
+    }
+    core_files(f, 1, 1, 4, 1);
+    core_saved(f, 1, 1, 4, 1);
+    assert_non_null(core_event(f, EVENT_COMMIT));
+}
+
+static void one_that_stands_still_is_given_up(void **state)
+{
+    struct core_fixture *f = *state;
+
+    goes_on(f, 1, 1000);
+    goes_on(f, 1, 2000);
+    assert_null(aborted(f));
+    core_pass(f, SAVE_MIN_MS - LOOK_MS - 1); /* its bytes are told all the while: the same */
+    assert_null(aborted(f));
+    core_pass(f, 1);
+    assert_non_null(aborted(f));
+    assert_int_equal(aborted(f)->rank, 1);
+    assert_string_equal(
+        aborted(f)->text,
+        "rank 1 did not finish its save in 90 s (it stands still at 2000 bytes since 60 s)");
+}
+
+static void what_is_told_of_another_round_does_not_count(void **state)
+{
+    struct core_fixture *f = *state;
+
+    goes_on(f, 7, 1000);
+    assert_null(aborted(f));
+    goes_on(f, 7, 2000);
+    assert_non_null(aborted(f));
+}
+
+static void nothing_keeps_a_round_for_longer_than_a_day(void **state)
+{
+    struct core_fixture *f = *state;
+    struct participant *part = &core_job(f)->rounds[0].parts[1];
+
+    assert_int_equal(part->rank, 1);
+    part->at_step_boot_ms -= SAVE_LONGEST_MS - 3 * LOOK_MS; /* as if so much had passed */
+    goes_on(f, 1, 1);
+    goes_on(f, 1, 2);
+    assert_null(aborted(f));
+    goes_on(f, 1, 3);
+    assert_non_null(aborted(f));
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, writing, close_core)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_save_that_goes_on_is_waited_for),
+        T(one_that_stands_still_is_given_up),
+        T(what_is_told_of_another_round_does_not_count),
+        T(nothing_keeps_a_round_for_longer_than_a_day),
+    };
+
+    return cmocka_run_group_tests_name("core_long_save", tests, NULL, NULL);
+}
