@@ -244,6 +244,36 @@ static void send_rows(struct loop *loop, const struct action *action)
     send_message(loop, action->route, &message);
 }
 
+static void send_tasks(struct loop *loop, const struct action *action)
+{
+    const struct wire_tasks_get *asked = &action->message.u.tasks_get;
+    struct wire_msg message = answer_to(loop, action->job, WIRE_TASKS_PAGE);
+    struct wire_tasks_page *page = &message.u.tasks_page;
+    struct muster_error err;
+
+    *page = (struct wire_tasks_page){
+        .queue = asked->queue, .nonce = asked->nonce, .from = asked->from, .ended = action->number};
+    if (store_task_page(loop->store, asked, action->count, page, &err) == MUSTER_OK)
+        send_message(loop, action->route, &message);
+    else /* the coordinator asks again */
+        broker_log(LOG_LEVEL_WARNING, "no page of tasks of job %s: %s", action->job, err.text);
+}
+
+static void send_task_result(struct loop *loop, const struct action *action)
+{
+    const struct wire_result_get *asked = &action->message.u.result_get;
+    struct wire_msg message = answer_to(loop, action->job, WIRE_RESULT_CHUNK);
+    struct wire_result_chunk *chunk = &message.u.result_chunk;
+    struct muster_error err;
+
+    *chunk = (struct wire_result_chunk){
+        .queue = asked->queue, .number = asked->number, .offset = asked->offset};
+    chunk->code = store_task_result(loop->store, asked, chunk, &err);
+    if (chunk->code != MUSTER_OK && chunk->code != MUSTER_E_NOT_FOUND)
+        broker_log(LOG_LEVEL_WARNING, "no result of a task of job %s: %s", action->job, err.text);
+    send_message(loop, action->route, &message);
+}
+
 static void publish_hints(struct loop *loop)
 {
     for (size_t i = 0; i < loop->batch.count; i++) {
@@ -278,6 +308,12 @@ static enum muster_status carry_out(struct loop *loop, const struct action *acti
         return MUSTER_OK;
     case ACTION_SEND_ROWS:
         send_rows(loop, action);
+        return MUSTER_OK;
+    case ACTION_SEND_TASKS:
+        send_tasks(loop, action);
+        return MUSTER_OK;
+    case ACTION_SEND_TASK_RESULT:
+        send_task_result(loop, action);
         return MUSTER_OK;
     case ACTION_NONE:
     case ACTION_PERSIST:

@@ -383,6 +383,8 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
     _Static_assert(PRUNE_SLICE == 256, "as in the statement above");
     for (size_t i = 0; i < sizeof list / sizeof *list && status == MUSTER_OK; i++)
         status = store_prepare(store, list[i].sql, list[i].statement, err);
+    if (status == MUSTER_OK)
+        status = store_tasks_prepare(store, err);
     return status;
 }
 

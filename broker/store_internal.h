@@ -1,6 +1,7 @@
 /* store_internal - what the files of the store share.
  * store.c the connection and its transactions, store_open.c lock, checks and migrations,
- * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal, manifest and queries. */
+ * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal, manifest and queries,
+ * store_tasks.c rows of tasks and what is read of them. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -9,6 +10,27 @@
 #include <sqlite3.h>
 
 #define BOOT_ID_MAX 64
+
+enum store_task { /* store_tasks.c's statements */
+                  STORE_TASK_QUEUE,
+                  STORE_TASK_ADD,
+                  STORE_TASK_STATE,
+                  STORE_TASK_END,
+                  STORE_TASK_PART,
+                  STORE_TASK_PARTS_OTHER,
+                  STORE_TASK_CANCEL,
+                  STORE_TASK_RELEASE,
+                  STORE_TASK_RELEASE_PARTS,
+                  STORE_TASK_DROP,
+                  STORE_TASK_DROP_RESOURCES,
+                  STORE_TASK_DROP_QUEUE,
+                  STORE_TASK_RESOURCE,
+                  STORE_TASK_WORKER,
+                  STORE_TASK_PAGE,
+                  STORE_TASK_RESULT,
+                  STORE_TASK_RESULT_PART,
+                  STORE_TASK_COUNT
+};
 
 struct store {
     sqlite3 *db;
@@ -30,6 +52,7 @@ struct store {
     sqlite3_stmt *job_seq, *events, *prune;
     sqlite3_stmt *query; /* the last that was asked: a list asks it again for each page */
     const char *query_sql;
+    sqlite3_stmt *tasks[STORE_TASK_COUNT];
 
     /* lazy progress, not yet written; the strings are in held_arena */
     struct record *held;
@@ -85,6 +108,14 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
 enum muster_status store_mark_count(struct store *store, const struct actions *actions,
                                     uint64_t *ret_ends, struct muster_error *err);
 enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct muster_error *err);
+
+/* --- store_tasks.c --- */
+enum muster_status store_tasks_prepare(struct store *store, struct muster_error *err);
+bool store_task_is(enum record_kind kind);
+enum muster_status store_task_write(struct store *store, const struct record *row,
+                                    struct muster_error *err);
+enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, void *arg,
+                                    struct muster_error *err);
 
 /* --- store_rows.c --- */
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);

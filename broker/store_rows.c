@@ -445,6 +445,8 @@ enum muster_status store_row_write(struct store *store, const struct record *row
     if (row->kind <= RECORD_NONE || row->kind >= RECORD_HISTORY)
         return error_set(err, MUSTER_E_FAULT, "the core wants a row of unknown kind %d written",
                          (int)row->kind);
+    if (store_task_is(row->kind))
+        return store_task_write(store, row, err);
     statement = store->writes[row->kind];
     snprintf(doing, sizeof doing, "write a %s row", row_name(row));
     result = bind_row(store, statement, row);
@@ -670,6 +672,8 @@ static enum muster_status load_all(struct store *store, store_row_fn *row_fn, vo
     if (status == MUSTER_OK && result != SQLITE_DONE)
         status = store_failed(store, result, "read the jobs", err);
     sqlite3_finalize(jobs);
+    if (status == MUSTER_OK)
+        status = store_tasks_load(store, row_fn, arg, err);
     return status;
 }
 

@@ -49,6 +49,31 @@
 #define JOURNAL_EVENTS_MAX 100000
 #define JOURNAL_AGE_MS (30LL * 24 * 3600 * 1000) /* 30 days of the wall clock */
 
+/* --- tasks --- */
+#define TASK_QUEUE_ID_MAX ((UINT64_C(1) << 22) - 1) /* a row's key is queue * 2^40 + number ... */
+#define TASK_NUMBER_MAX ((UINT64_C(1) << 40) - 1)   /* ... which stays below 2^62 */
+#define TASK_ARGS_MAX 49152                         /* arguments of one task travel in one frame */
+#define TASK_TEXT_MAX 1023                          /* of a handler's error */
+#define TASK_RESULT_MAX (16 << 20)
+#define TASK_PART_MAX 49152    /* of a longer result; */
+#define TASK_INLINE_MAX 32768  /* up to this it travels with the task's end */
+#define TASK_USES_MAX 16       /* per-worker values of one task, 4 bytes each */
+#define TASKS_FRAME_MAX 1024   /* entries in a frame: 1024 x (1 + 12 items) < WIRE_ITEMS_MAX */
+#define TASK_FRAME_BYTES 60000 /* at most so many bytes of entries, so that head and rest fit */
+#define TASK_ENTRY_BYTES 96    /* an entry without its texts and bytes: 8 numbers of 9, lengths */
+#define TASK_QUEUED_DEFAULT 262144               /* then schedule blocks (as their queue) */
+#define TASK_QUEUE_BYTES_MAX ((size_t)256 << 20) /* arguments of one queue in the broker's memory */
+#define TASK_ATTEMPTS_DEFAULT 3                  /* workers that a task may take with it */
+#define TASK_CREDIT_MAX 512    /* tasks that a worker takes at once; its HELLO names them all */
+#define TASK_RESOURCES_MAX 256 /* per-worker values of one queue */
+#define TASK_QUEUES_MAX 256    /* over all jobs */
+#define TASK_WORKERS_MAX 4096  /* over all jobs */
+#define TASK_RECENT 8192       /* ends that a repeated WORK_DONE is known by, of one queue */
+#define TASK_BEAT_MS 1000
+#define TASK_BACK_MS 10000 /* after a broker start: for workers to come back with what they hold */
+#define TASK_TAKEOVER_MS 2000 /* silence of a worker whose index a new process asks for */
+#define TASK_BACKOFF_MS 500   /* from the second loss on, doubling */
+
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
 
 /* --- times, see the table of protocol.md section 6 ------------------------------------------ */

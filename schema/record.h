@@ -26,8 +26,18 @@ enum record_kind {
     RECORD_FILE,
     RECORD_POLICY,
     RECORD_PIN,
-    RECORD_UNPIN,   /* write only: that pin is gone */
-    RECORD_CUSTOM,  /* write only: custom metadata of a checkpoint */
+    RECORD_UNPIN,  /* write only: that pin is gone */
+    RECORD_CUSTOM, /* write only: custom metadata of a checkpoint */
+    RECORD_TASK_QUEUE,
+    RECORD_TASK_QUEUE_DROP, /* write only: the queue and all that is of it is gone */
+    RECORD_TASK,            /* written once, when it was taken; read: those that have not ended */
+    RECORD_TASK_STATE,      /* write only: queued again, or leased */
+    RECORD_TASK_END,        /* write only */
+    RECORD_TASK_PART,       /* write only: of a result */
+    RECORD_TASK_CANCEL,     /* write only: all of the queue that are queued */
+    RECORD_TASK_RELEASE,    /* write only: the ended ones up to a number are gone */
+    RECORD_TASK_RESOURCE,
+    RECORD_TASK_WORKER,
     RECORD_HISTORY, /* read only: of the job's generations that are over */
     RECORD_KIND_COUNT
 };
@@ -239,6 +249,77 @@ struct record_file {
     const char *checksum;
 };
 
+struct record_task_queue {
+    uint64_t queue;
+    const char *job;
+    const char *name;
+    uint64_t coordinator; /* incarnation that holds it */
+    uint64_t taken;       /* highest number */
+    uint64_t ended;       /* how many */
+    uint64_t released;    /* up to here nobody asks again */
+    uint64_t max_queued;
+    uint64_t max_attempts;
+    bool error_pending;
+    uint64_t error_number; /* the newest first error, also when it was raised; 0 = none yet */
+    unsigned error_status;
+    int64_t error_code;
+    const char *error_text;
+    uint64_t raised; /* how often one was */
+    uint64_t cancelled_to;
+    int64_t created_unix_ms;
+};
+struct record_task { /* also TASK_STATE, TASK_END, with the fields that change */
+    uint64_t queue;
+    uint64_t number;
+    enum wire_task_state state;
+    uint64_t attempt; /* how often it was given to a worker */
+    uint64_t losses;  /* how often the worker was lost with it, or it took too long */
+    const char *fn;
+    struct wire_bytes args;
+    struct wire_bytes uses;
+    uint64_t timeout_ms;
+    uint64_t worker; /* incarnation */
+    uint64_t worker_index;
+    int64_t unix_ms; /* of this change */
+    /* TASK_END */
+    unsigned status;
+    int64_t code;
+    const char *text;
+    struct wire_bytes result;
+    uint64_t bytes; /* of the result; in parts if it is not `result` */
+};
+struct record_task_part {
+    uint64_t queue;
+    uint64_t number;
+    uint64_t attempt;
+    uint64_t offset;
+    struct wire_bytes bytes;
+};
+struct record_task_range { /* TASK_CANCEL, TASK_RELEASE, TASK_QUEUE_DROP */
+    uint64_t queue;
+    uint64_t to;
+    int64_t unix_ms;
+};
+struct record_task_resource {
+    uint64_t queue;
+    uint64_t number;
+    const char *fn;
+    struct wire_bytes args;
+};
+enum record_worker_state { RECORD_WORKER_LIVE, RECORD_WORKER_LEFT, RECORD_WORKER_LOST };
+struct record_task_worker {
+    const char *job;
+    uint64_t index;
+    uint64_t incarnation;
+    uint64_t node; /* incarnation of the node that it lives in, 0 = none */
+    const char *host;
+    uint64_t pid;
+    uint64_t slots;
+    uint64_t takes;
+    enum record_worker_state state;
+    int64_t unix_ms; /* since when */
+};
+
 struct record {
     enum record_kind kind;
     union {
@@ -259,6 +340,12 @@ struct record {
         struct record_pin pin;
         struct record_custom custom;
         struct record_history history;
+        struct record_task_queue task_queue;
+        struct record_task task;
+        struct record_task_part task_part;
+        struct record_task_range task_range;
+        struct record_task_resource task_resource;
+        struct record_task_worker task_worker;
     } u;
 };
 

@@ -12,7 +12,17 @@
 
 enum direction { UP, DOWN };
 enum field_kind { FIELD_U, FIELD_I, FIELD_B, FIELD_S, FIELD_R, FIELD_L };
-enum entry { entry_none, entry_member, entry_file, entry_notice, entry_notice_id, ENTRY_COUNT };
+enum entry {
+    entry_none,
+    entry_member,
+    entry_file,
+    entry_notice,
+    entry_notice_id,
+    entry_task,
+    entry_ended,
+    entry_lease,
+    ENTRY_COUNT
+};
 
 struct field {
     const char *name;
@@ -117,11 +127,34 @@ static const struct fields *entry_of(uint8_t entry)
         S(id, NOTICE_ID_MAX)
 #undef self
     };
+    static const struct field task[] = {
+#define self struct wire_task_entry
+        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+        U(serial, UINT64_MAX) U(timeout_ms, INT32_MAX) S(fn, NAME_MAX_BYTES)
+        R(args, TASK_ARGS_MAX) R(uses, TASK_USES_MAX * 4)
+#undef self
+    };
+    static const struct field ended[] = {
+#define self struct wire_ended_entry
+        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+        U(state, 255) U(status, 255) I(code) S(text, TASK_TEXT_MAX) U(bytes, TASK_RESULT_MAX)
+        R(result, TASK_INLINE_MAX)
+#undef self
+    };
+    static const struct field lease[] = {
+#define self struct wire_lease_entry
+        U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+        U(code, 255)
+#undef self
+    };
     static const struct fields entries[ENTRY_COUNT] = {
         [entry_member] = FIELDS(member, struct wire_member),
         [entry_file] = FIELDS(file, struct wire_file),
         [entry_notice] = FIELDS(notice, struct wire_notice_fact),
         [entry_notice_id] = FIELDS(notice_id, struct wire_notice_id),
+        [entry_task] = FIELDS(task, struct wire_task_entry),
+        [entry_ended] = FIELDS(ended, struct wire_ended_entry),
+        [entry_lease] = FIELDS(lease, struct wire_lease_entry),
     };
 
     return &entries[entry];
@@ -787,6 +820,11 @@ bool wire_is_up(unsigned type)
 bool wire_is_request(unsigned type)
 {
     return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_IMPORT);
+}
+
+bool wire_is_task(unsigned type)
+{
+    return type >= WIRE_QUEUE_OPEN && type <= WIRE_WORK_LEFT;
 }
 
 const char *wire_type_name(unsigned type)

@@ -114,6 +114,16 @@ enum wire_checkpoint_state {
     CHECKPOINT_DELETING, /* decided, on record, and not done yet */
     CHECKPOINT_STATE_COUNT
 };
+enum wire_task_state { /* an ended one never changes again */
+                       TASK_NONE,
+                       TASK_QUEUED,
+                       TASK_LEASED,
+                       TASK_DONE,
+                       TASK_FAILED,
+                       TASK_CANCELLED,
+                       TASK_STATE_COUNT
+};
+enum wire_task_kind { /* what a lease is of */ TASK_KIND_TASK, TASK_KIND_RESOURCE };
 enum wire_event_kind { /* fields that carry something are named; `round` etc. as in wire.def */
                        EVENT_NONE,
                        EVENT_GENERATION_OPENED, /* generation, step + checkpoint = resume choice */
@@ -160,6 +170,7 @@ const char *wire_notice_kind_name(unsigned kind);
 const char *wire_leave_why_name(unsigned why);
 const char *wire_checkpoint_state_name(unsigned state);
 const char *wire_event_kind_name(unsigned kind);
+const char *wire_task_state_name(unsigned state);
 const char *wire_type_name(unsigned type);
 unsigned wire_notice_kind_from_name(const char *name); /* NOTICE_NONE if unknown */
 /* Does a notice of this kind end the process? Freezing and migrating do not; one that a newer sender
@@ -189,6 +200,40 @@ struct wire_notice_fact {
 struct wire_notice_id {
     const char *id;
 };
+struct wire_bytes {
+    const uint8_t *data;
+    size_t size;
+};
+struct wire_task_entry { /* one to do */
+    uint64_t queue;
+    uint64_t number; /* of a resource: its own numbers */
+    uint64_t attempt;
+    uint64_t kind;       /* wire_task_kind */
+    uint64_t serial;     /* of what this worker was given, from 1 on */
+    uint64_t timeout_ms; /* 0 = none */
+    const char *fn;
+    struct wire_bytes args;
+    struct wire_bytes uses; /* numbers of per-worker values, 4 bytes each, high byte first */
+};
+struct wire_ended_entry { /* how one ended */
+    uint64_t queue;
+    uint64_t number;
+    uint64_t attempt;
+    uint64_t kind;
+    uint64_t state;  /* from a worker TASK_QUEUED: given back, it was not begun */
+    uint64_t status; /* enum muster_status */
+    int64_t code;    /* the handler's own */
+    const char *text;
+    uint64_t bytes; /* of the result; those above TASK_INLINE_MAX travel apart */
+    struct wire_bytes result;
+};
+struct wire_lease_entry { /* one named */
+    uint64_t queue;
+    uint64_t number;
+    uint64_t attempt;
+    uint64_t kind;
+    uint64_t code; /* the answer; in WORK_HELLO 1: it has ended */
+};
 
 /* Head of UP messages. */
 struct wire_up {
@@ -215,7 +260,7 @@ enum wire_type {
 #define MSG(TYPE, number, direction, lower, ...) WIRE_##TYPE = number,
 #include "schema/wire.def"
 #undef MSG
-    WIRE_TYPE_MAX = 64
+    WIRE_TYPE_MAX = 128
 };
 
 /* One struct a message, from the table. */
@@ -275,6 +320,7 @@ enum muster_status wire_decode(const uint8_t *frame, size_t size, struct arena *
                                struct wire_msg *ret_msg, struct muster_error *err);
 
 bool wire_is_up(unsigned type);      /* a known type of that direction? */
+bool wire_is_task(unsigned type);    /* of coordinators and their workers */
 bool wire_is_request(unsigned type); /* numbered and answered by ACK after the commit */
 
 /* Deep copy into arena. Returns false when the arena is full. */

@@ -31,6 +31,8 @@ NAMES(wire_notice_kind_name, kind, NOTICE_KIND_COUNT, "none", "preempt", "termin
 NAMES(wire_leave_why_name, why, LEAVE_WHY_COUNT, "none", "finished", "preempted", "failed", "error")
 NAMES(wire_checkpoint_state_name, state, CHECKPOINT_STATE_COUNT, "none", "writing", "committed",
       "failed", "superseded", "deleted", "deleting")
+NAMES(wire_task_state_name, state, TASK_STATE_COUNT, "none", "queued", "leased", "done", "failed",
+      "cancelled")
 NAMES(wire_event_kind_name, kind, EVENT_KIND_COUNT, "none", "generation opened", "resume",
       "started", "termination", "notice cancelled", "freeze", "decision", "commit", "manifest",
       "abort", "unchanged", "not saved", "peer error", "node lost", "rank restarted", "join failed",

@@ -42,6 +42,7 @@ void core_destroy(struct core **core)
         job = next;
     }
     import_free(*core);
+    tasks_free(*core);
     free(*core);
     *core = NULL;
 }
@@ -177,7 +178,7 @@ void core_fill_down(const struct core *core, const char *name, struct wire_down 
 
 int64_t core_wakeup_boot_ms(const struct core *core)
 {
-    int64_t at = INT64_MAX;
+    int64_t at = tasks_wakeup_boot_ms(core);
 
     for (const struct job *job = core->jobs; job != NULL; job = job->next)
         if (job->timer_boot_ms < at)
@@ -193,6 +194,7 @@ bool core_input_is_free(const struct wire_msg *message)
     case WIRE_MANIFEST_GET:
     case WIRE_PROBE_GET:
     case WIRE_QUERY:
+    case WIRE_RESULT_GET:
         return true;
     default:
         return false;
@@ -366,6 +368,10 @@ static void on_message(struct core *core, const struct input *in)
         hello_take(core, in);
         return;
     }
+    if (wire_is_task(m->type)) {
+        tasks_message(core, in);
+        return;
+    }
     if (m->up.role == ROLE_TOOL) {
         on_tool(core, in);
         return;
@@ -425,6 +431,9 @@ static void on_tick(struct core *core)
     int64_t gap = core->now - core->last_tick_boot_ms;
 
     core->last_tick_boot_ms = core->now;
+    if (gap > LOOP_GAP_MS)
+        tasks_gap(core, gap);
+    tasks_tick(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
         for (size_t i = 0; gap > LOOP_GAP_MS && i < job->peers_count; i++) {
             struct peer *peer = job->peers[i]; /* we were away, not they */

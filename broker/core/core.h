@@ -55,7 +55,10 @@ enum action_kind {
     ACTION_HINT,        /* message (HINT) on topic `job`, at once */
     ACTION_SEND_EVENTS, /* journal of `job`, from number, at most count events, as EVENTs to route */
     ACTION_SEND_MANIFEST, /* manifest of (job, number), from offset `count`: MANIFEST_CHUNK to route */
-    ACTION_SEND_ROWS,     /* the query in `message` (QUERY), answered to route as ROWS */
+    ACTION_SEND_TASKS, /* the page that `message` (TASKS_GET) asks for: of a queue with `count` tasks,
+                             `number` of them ended; to route as TASKS_PAGE */
+    ACTION_SEND_TASK_RESULT, /* the part that `message` (RESULT_GET) asks for, as RESULT_CHUNK */
+    ACTION_SEND_ROWS,        /* the query in `message` (QUERY), answered to route as ROWS */
 };
 
 struct action {
@@ -91,7 +94,8 @@ void core_destroy(struct core **core);
  * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
  * or writing (of any generation), the participants (ascending rank) and shard files of these,
  * checkpoints: every one `writing` or `deleting`, and the CORE_CHECKPOINTS_MAX newest committed
- * (ascending or descending), the policies, the pins, the history. Older checkpoints than that are never
+ * (ascending or descending), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
+ * resources (ascending number), the workers, the tasks that have not ended (ascending number). Older checkpoints than that are never
  * deleted. */
 #define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64

@@ -286,6 +286,7 @@ void core_load(struct core *core, const struct record *row)
         save_policy_load(core, &row->u.history);
         break;
     default:
+        tasks_load(core, row);
         break;
     }
 }

@@ -62,6 +62,7 @@ void start_take(struct core *core)
     core->start_boot_ms = core->now;
     core->last_tick_boot_ms = core->now;
     persist_broker(core);
+    tasks_start(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
         job->start_seq = job->seq;
         job->want_not_before_boot_ms = core->now + START_FREEZE_MS;

@@ -8,6 +8,7 @@
  *   registry.c  checkpoints and the resume choice     notice.c    who will be terminated, until when
  *   bystander.c  ps and evaluators, for whom nobody waits
  *   plan.c      when to freeze, from numbers    grace.c     the same for this job and its notices
+ *   tasks*.c   queues of tasks and their workers, see tasks.h
  *   keep.c, pins.c, save_policy.c   the job's policies, see keep.h    import.c  checkpoints found on disk
  *
  * Memory is taken when a job, node or generation appears and given back when it goes; its count is
@@ -258,7 +259,10 @@ struct import { /* of a manifest, under way; see import.c */
     uint64_t done; /* what the last one was answered */
 };
 
+struct tasks; /* tasks.h */
+
 struct core {
+    struct tasks *tasks; /* NULL: nobody has any */
     struct import import;
     struct core_options options;
     char events_endpoint[ENDPOINT_MAX + 1];
@@ -382,6 +386,15 @@ void save_policy_start(struct core *core, struct job *job);
 void save_policy_ended(struct job *job); /* the generation is over: it is history now */
 void save_policy_load(struct core *core, const struct record_history *row);
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step);
+
+/* tasks*.c */
+void tasks_message(struct core *core, const struct input *in);
+void tasks_load(struct core *core, const struct record *row);
+void tasks_start(struct core *core);
+void tasks_tick(struct core *core);
+void tasks_gap(struct core *core, int64_t gap_ms);
+int64_t tasks_wakeup_boot_ms(const struct core *core);
+void tasks_free(struct core *core);
 
 /* registry.c */
 const struct checkpoint *registry_newest(const struct job *job);

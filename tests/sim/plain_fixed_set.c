@@ -70,10 +70,10 @@ static bool is_a_rare_reason(unsigned reason)
     }
 }
 
-/* What deletes, pins and imports (unit.core_keep, proc.keep_policies). */
+/* What deletes, pins and imports (unit.core_keep, proc.keep_policies), and tasks (unit.core_tasks, proc.tasks*). */
 static bool is_of_no_world(unsigned type)
 {
-    return (type > WIRE_GONE && type <= WIRE_IMPORT) || type == WIRE_DELETE;
+    return (type > WIRE_GONE && type <= WIRE_IMPORT) || type == WIRE_DELETE || wire_is_task(type);
 }
 
 static void expect_everything(const struct sim_stats *s)

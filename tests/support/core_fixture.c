@@ -103,6 +103,8 @@ static void unpin(struct core_fixture *f, const struct record *row)
 
 static void write_row(struct core_fixture *f, const struct record *row)
 {
+    if (row->kind >= RECORD_TASK_QUEUE && row->kind <= RECORD_TASK_WORKER)
+        return; /* tasks_fixture keeps them in a database */
     if (row->kind == RECORD_EVENT || row->kind == RECORD_SHARD || row->kind == RECORD_CUSTOM)
         return;
     if (row->kind == RECORD_UNPIN) {

@@ -422,6 +422,7 @@ static bool set_to_limit(const struct sample_field *field, size_t over)
     static struct wire_member members[WORLD_SIZE_MAX + 1];
     static struct wire_file files[FILES_FRAME_MAX + 1];
     static struct wire_notice_fact notices[NOTICES_NODE_MAX + 1];
+    static struct wire_ended_entry tasks[TASKS_FRAME_MAX + 1]; /* no other entry is larger */
     struct {
         const void *at;
         size_t count;
@@ -445,6 +446,7 @@ static bool set_to_limit(const struct sample_field *field, size_t over)
     case SAMPLE_L: /* value is the count, which follows the items */
         span.at = field->max == WORLD_SIZE_MAX    ? (void *)members
                   : field->max == FILES_FRAME_MAX ? (void *)files
+                  : field->max == TASKS_FRAME_MAX ? (void *)tasks
                                                   : (void *)notices;
         memcpy((unsigned char *)field->value - offsetof(struct wire_event, members.count) +
                    offsetof(struct wire_event, members.items),
@@ -752,6 +754,8 @@ static void directions_and_requests_are_as_in_the_table(void **state)
     assert_false(wire_is_up(WIRE_EVENT));
     assert_false(wire_is_up(WIRE_NONE));
     assert_false(wire_is_up(63));
+    for (unsigned type = 0; type < 256; type++)
+        assert_int_equal(wire_is_task(type), type >= 70 && type <= 96);
 }
 
 int main(void)

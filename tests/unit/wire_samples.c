@@ -66,6 +66,26 @@ static void walk_notice_id(struct walk *w, struct wire_notice_id *m)
     S(id, NOTICE_ID_MAX)
 }
 
+static void walk_task(struct walk *w, struct wire_task_entry *m)
+{
+    U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+    U(serial, UINT64_MAX) U(timeout_ms, INT32_MAX) S(fn, NAME_MAX_BYTES) R(args, TASK_ARGS_MAX)
+    R(uses, TASK_USES_MAX * 4)
+}
+
+static void walk_ended(struct walk *w, struct wire_ended_entry *m)
+{
+    U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+    U(state, 255) U(status, 255) I(code) S(text, TASK_TEXT_MAX) U(bytes, TASK_RESULT_MAX)
+    R(result, TASK_INLINE_MAX)
+}
+
+static void walk_lease(struct walk *w, struct wire_lease_entry *m)
+{
+    U(queue, TASK_QUEUE_ID_MAX) U(number, TASK_NUMBER_MAX) U(attempt, 255) U(kind, 255)
+    U(code, 255)
+}
+
 static void walk_up(struct walk *w, struct wire_up *m)
 {
     U(request, UINT64_MAX) S(job, JOB_NAME_MAX) U(role, 255) U(rank, INT32_MAX)
@@ -242,7 +262,7 @@ static void fill_r(struct walk *w, const char *name, const uint8_t **bytes, size
     *size = sizeof golden;
     if (f->state == 0)
         return;
-    *size = some(f, max);
+    *size = some(f, w->in_entry && max > 1024 ? 1024 : max);
     random = arena_alloc(f->arena, *size);
     for (size_t i = 0; i < *size; i++)
         random[i] = (uint8_t)next(f);
@@ -256,6 +276,10 @@ static void fill_l(struct walk *w, const char *name, void **items, size_t *count
     struct filler *f = w->context;
 
     (void)name;
+    if (entry_bytes == sizeof(struct wire_lease_entry))
+        max = 80;
+    else if (entry_bytes > sizeof(struct wire_notice_fact))
+        max = 12; /* tasks and their ends: texts and bytes */
     *count = f->state == 0 ? 2 : some(f, max < 2500 ? max : 2500);
     *items = arena_alloc(f->arena, *count * entry_bytes);
     if (*items == NULL)
@@ -736,32 +760,6 @@ static void pack_entry(struct walk *w, size_t index, bool begins)
     pack_array(p, entry_elements(p));
 }
 
-/* The count of an entry's fields, from the list of all fields of the message. */
-static size_t entry_fields(struct wire_msg *msg)
-{
-    static struct sample_field fields[SAMPLE_FIELDS_MAX];
-    struct wire_msg one = *msg;
-    struct wire_member member = {0};
-    struct wire_file file = {0};
-    struct wire_notice_fact notice = {0};
-    struct wire_notice_id notice_id = {0};
-    size_t count;
-    size_t found = 0;
-
-    if (msg->type == WIRE_EVENT)
-        one.u.event.members.items = &member, one.u.event.members.count = 1;
-    if (msg->type == WIRE_FILES)
-        one.u.files.files.items = &file, one.u.files.files.count = 1;
-    if (msg->type == WIRE_HELLO)
-        one.u.hello.notices.items = &notice, one.u.hello.notices.count = 1;
-    if (msg->type == WIRE_SNAPSHOT)
-        one.u.snapshot.withdrawn.items = &notice_id, one.u.snapshot.withdrawn.count = 1;
-    count = sample_fields(&one, fields);
-    for (size_t i = 0; i < count; i++)
-        found += fields[i].in_entry;
-    return found;
-}
-
 size_t sample_pack(const struct wire_msg *msg, const struct sample_tweak *tweak, uint8_t *buffer,
                    size_t capacity)
 {
@@ -781,7 +779,7 @@ size_t sample_pack(const struct wire_msg *msg, const struct sample_tweak *tweak,
     copy = *msg;
     p.counting = false;
     p.element = 0;
-    p.entry_fields = entry_fields(&copy);
+    p.entry_fields = p.entry_element; /* of the last one that was counted */
     pack_array(&p, 2 + elements + (p.tweak->extra != NULL && !p.tweak->extra_in_entries ? 1 : 0));
     pack_unsigned(&p, WIRE_VERSION);
     pack_unsigned(&p, msg->type);

@@ -19,7 +19,7 @@ struct sample_field {
     void *value; /* in the message; of a list its count, of bin its data pointer */
 };
 
-#define SAMPLE_FIELDS_MAX 512 /* 96 files of three fields, and the message's own */
+#define SAMPLE_FIELDS_MAX 10320 /* 1024 ends of tasks of ten fields, and the message's own */
 
 extern const unsigned sample_types[];
 extern const size_t sample_types_count;

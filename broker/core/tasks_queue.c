@@ -1,0 +1,393 @@
+/* tasks_queue - what coordinators say: open, add, cancel, raise, and what they hear of it. See tasks.h. */
+#include "broker/core/tasks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- who is there ------------------------------------------------------------------------------- */
+
+/* A parameter server that is lost and not back; its name, or NULL. */
+static const char *missing_ps(struct core *core, const char *job_name)
+{
+    const struct job *job = job_find(core, job_name);
+
+    for (size_t i = 0; job != NULL && i < job->peers_count; i++) {
+        const struct peer *lost = job->peers[i];
+        bool back = false;
+
+        if (lost->role != ROLE_PS || lost->state != NODE_LOST)
+            continue;
+        for (size_t k = 0; k < job->peers_count; k++)
+            back |= job->peers[k]->role == ROLE_PS && job->peers[k]->rank == lost->rank &&
+                    (peer_is_live(job->peers[k]) || job->peers[k]->state == NODE_LEFT);
+        if (!back)
+            return out_printf(core,
+                              "parameter server %" PRIu64 " of job %s (process %" PRIu64
+                              " on %s) was lost and is not back; start it again, then go on from "
+                              "the newest checkpoint",
+                              lost->rank, job_name, lost->pid, lost->host);
+    }
+    return "";
+}
+
+static uint64_t live_workers(const struct core *core, const char *job)
+{
+    uint64_t count = 0;
+
+    for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        count += w->mapped && strcmp(w->job, job) == 0;
+    return count;
+}
+
+static uint64_t queue_of(const struct wire_msg *m)
+{
+    switch (m->type) {
+    case WIRE_TASKS_ADD:
+        return m->u.tasks_add.queue;
+    case WIRE_TASKS_GET:
+        return m->u.tasks_get.queue;
+    case WIRE_RAISE:
+        return m->u.raise.queue;
+    case WIRE_TASK_CANCEL:
+        return m->u.task_cancel.queue;
+    case WIRE_RESULT_GET:
+        return m->u.result_get.queue;
+    case WIRE_QUEUE_BEAT:
+        return m->u.queue_beat.queue;
+    case WIRE_RESOURCE_ADD:
+        return m->u.resource_add.queue;
+    default:
+        return 0;
+    }
+}
+
+static void alive(struct core *core, const struct input *in, const struct task_queue *queue,
+                  unsigned code)
+{
+    const char *job = in->message->up.job;
+    struct wire_msg *message = send_to(core, in->route, job, WIRE_QUEUE_ALIVE);
+
+    message->u.queue_alive.queue = queue_of(in->message);
+    message->u.queue_alive.code = code;
+    if (code != MUSTER_OK)
+        return;
+    message->u.queue_alive.taken = queue->taken;
+    message->u.queue_alive.ended = queue->ended;
+    message->u.queue_alive.leased = queue->leases;
+    message->u.queue_alive.workers = live_workers(core, job);
+    message->u.queue_alive.error_number = queue->error_pending ? queue->error_number : 0;
+    message->u.queue_alive.unavailable = missing_ps(core, job);
+}
+
+/* --- open --------------------------------------------------------------------------------------- */
+
+static void opened(struct core *core, const struct input *in, const struct task_queue *queue,
+                   unsigned code, const char *text)
+{
+    struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_QUEUE_OPENED);
+    struct wire_queue_opened *m = &message->u.queue_opened;
+
+    m->nonce = in->message->u.queue_open.nonce;
+    m->code = code;
+    m->text = text;
+    if (queue == NULL)
+        return;
+    m->queue = queue->queue;
+    m->taken = queue->taken;
+    m->ended = queue->ended;
+    m->released = queue->released;
+    m->raised = queue->raised;
+    m->error_number = queue->error_pending ? queue->error_number : 0;
+    m->resources = queue->resources_count;
+}
+
+static void drop(struct core *core, struct task_queue *queue)
+{
+    struct record *row = tasks_persist(core, RECORD_TASK_QUEUE_DROP);
+
+    row->u.task_range = (struct record_task_range){
+        .queue = queue->queue, .to = TASK_NUMBER_MAX, .unix_ms = core->now_unix};
+    tasks_queue_drop(core, queue);
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        if (w->mapped && w->held > 0)
+            tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
+}
+
+static void take_open(struct core *core, const struct input *in)
+{
+    const struct wire_queue_open *m = &in->message->u.queue_open;
+    const struct wire_up *up = &in->message->up;
+    struct task_queue *queue = tasks_queue_named(core, up->job, m->name);
+
+    if (!wire_job_name_ok(up->job) || !wire_job_name_ok(m->name) || up->incarnation == 0) {
+        opened(core, in, NULL, MUSTER_E_ARGUMENT,
+               "a queue needs a job and a name of letters, digits, '.', '_' and '-'");
+        return;
+    }
+    if (queue != NULL && m->fresh && queue->coordinator != up->incarnation) {
+        drop(core, queue);
+        queue = NULL;
+    }
+    if (queue == NULL) {
+        if (core->tasks->queues_count == TASK_QUEUES_MAX) {
+            opened(core, in, NULL, MUSTER_E_BUSY,
+                   "the broker has as many queues as there may be; begin one of them anew");
+            return;
+        }
+        queue = tasks_queue_create(core, core->tasks->queue_id + 1, up->job, m->name);
+        queue->created_unix_ms = core->now_unix;
+    }
+    queue->coordinator = up->incarnation;
+    queue->mapped = true;
+    queue->route = in->route;
+    queue->max_queued = m->max_queued > 0 ? m->max_queued : TASK_QUEUED_DEFAULT;
+    queue->max_attempts = m->max_attempts > 0 ? m->max_attempts : TASK_ATTEMPTS_DEFAULT;
+    queue->dirty = true;
+    opened(core, in, queue, MUSTER_OK, "");
+}
+
+/* --- add ---------------------------------------------------------------------------------------- */
+
+/* NULL: it may be taken. */
+static const char *refused(const struct task_queue *queue, const struct wire_task_entry *entry)
+{
+    if (queue->live >= queue->max_queued)
+        return "the queue is full; wait until a task has ended";
+    if (queue->bytes + entry->args.size > TASK_QUEUE_BYTES_MAX)
+        return "the arguments of the queue's tasks need more memory than a queue may take; wait "
+               "until a task has ended";
+    if (queue->taken == TASK_NUMBER_MAX)
+        return "the queue has used up its numbers; begin it anew";
+    return NULL;
+}
+
+static void take_task(struct core *core, struct task_queue *queue,
+                      const struct wire_task_entry *entry)
+{
+    struct record *row = tasks_persist(core, RECORD_TASK);
+    struct record_task *task = &row->u.task;
+
+    *task = (struct record_task){.queue = queue->queue,
+                                 .number = entry->number,
+                                 .state = TASK_QUEUED,
+                                 .fn = out_text(core, entry->fn),
+                                 .args = tasks_out_bytes(core, entry->args.data, entry->args.size),
+                                 .uses = tasks_out_bytes(core, entry->uses.data, entry->uses.size),
+                                 .timeout_ms = entry->timeout_ms,
+                                 .unix_ms = core->now_unix,
+                                 .text = ""};
+    tasks_list_put(tasks_create(core, queue, task), false);
+    queue->taken = entry->number;
+    queue->dirty = true;
+}
+
+static void take_add(struct core *core, const struct input *in, struct task_queue *queue)
+{
+    const struct wire_tasks_add *m = &in->message->u.tasks_add;
+    const char *why = NULL;
+    struct wire_msg *answer;
+
+    for (size_t i = 0; i < m->tasks.count && why == NULL; i++) {
+        const struct wire_task_entry *entry = &m->tasks.items[i];
+
+        if (entry->number <= queue->taken)
+            continue; /* a repetition */
+        if (entry->number > queue->taken + 1)
+            break; /* what is before it was lost, and comes again first */
+        why = refused(queue, entry);
+        if (why == NULL)
+            take_task(core, queue, entry);
+    }
+    answer = send_to(core, in->route, queue->job, WIRE_TASKS_TAKEN);
+    answer->u.tasks_taken =
+        (struct wire_tasks_taken){.queue = queue->queue,
+                                  .taken = queue->taken,
+                                  .code = why != NULL ? MUSTER_E_BUSY : MUSTER_OK,
+                                  .text = why != NULL ? why : ""};
+}
+
+static void take_resource(struct core *core, const struct input *in, struct task_queue *queue)
+{
+    const struct wire_resource_add *m = &in->message->u.resource_add;
+    struct wire_msg *answer;
+    unsigned code = MUSTER_OK;
+
+    if (m->number == queue->resources_count + 1 && m->number <= TASK_RESOURCES_MAX) {
+        struct record *row = tasks_persist(core, RECORD_TASK_RESOURCE);
+        struct wire_bytes args = {m->args.data, m->args.size};
+
+        row->u.task_resource =
+            (struct record_task_resource){.queue = queue->queue,
+                                          .number = m->number,
+                                          .fn = out_text(core, m->fn),
+                                          .args = tasks_out_bytes(core, args.data, args.size)};
+        tasks_resource_create(queue, m->number, m->fn, args);
+    } else if (m->number == 0 || m->number > queue->resources_count) {
+        code = MUSTER_E_ARGUMENT;
+    }
+    answer = send_to(core, in->route, queue->job, WIRE_RESOURCE_TAKEN);
+    answer->u.resource_taken = (struct wire_resource_taken){
+        .queue = queue->queue,
+        .number = m->number,
+        .code = code,
+        .text = code == MUSTER_OK ? "" : "a queue has no room for another per-worker value"};
+}
+
+/* --- cancel and raise --------------------------------------------------------------------------- */
+
+static void take_cancel(struct core *core, struct task_queue *queue, uint64_t number)
+{
+    struct task *task = tasks_find(core, queue->queue, number);
+
+    if (task == NULL)
+        return; /* it has ended, which is told */
+    if (task->lease == NULL) {
+        tasks_list_take(task);
+        tasks_end(core, task,
+                  &(struct task_end){.state = TASK_CANCELLED,
+                                     .status = MUSTER_E_CANCELLED,
+                                     .text = "it was cancelled before it began"},
+                  0);
+        return;
+    }
+    task->cancel = true;
+    if (task->lease->worker->mapped)
+        tasks_worker_alive(core, task->lease->worker, MUSTER_OK);
+}
+
+static void answer_raise(struct core *core, struct task_queue *queue, uint64_t raise, bool any)
+{
+    struct wire_msg *message = send_to(core, queue->route, queue->job, WIRE_RAISED);
+    struct wire_raised *m = &message->u.raised;
+
+    m->queue = queue->queue;
+    m->raise = raise;
+    m->cancelled_to = queue->cancelled_to;
+    m->ended = queue->ended;
+    m->text = "";
+    if (!any)
+        return;
+    m->number = queue->error_number;
+    m->status = queue->error_status;
+    m->code = queue->error_code;
+    m->text = out_text(core, queue->error_text);
+}
+
+/* Forgets the queued ones without a row each: one for all of them stands for their ends. */
+static void cancel_queued(struct core *core, struct task_queue *queue)
+{
+    struct record *row = tasks_persist(core, RECORD_TASK_CANCEL);
+
+    row->u.task_range = (struct record_task_range){
+        .queue = queue->queue, .to = queue->taken, .unix_ms = core->now_unix};
+    queue->ended += tasks_forget_queued(core, queue);
+    queue->cancelled_to = queue->taken;
+}
+
+/* The queue goes on afterwards as if nothing had been. */
+void tasks_raise(struct core *core, struct task_queue *queue)
+{
+    if (queue->raise_wanted == 0 || queue->leases > 0 || !queue->error_pending)
+        return;
+    tasks_flush(core); /* the ends so far are told before the cancelled ones are counted */
+    cancel_queued(core, queue);
+    queue->error_pending = queue->error_said = false;
+    queue->raised = queue->raise_wanted;
+    queue->raise_wanted = 0;
+    queue->dirty = true;
+    if (queue->mapped)
+        answer_raise(core, queue, queue->raised, true);
+}
+
+static void take_raise(struct core *core, struct task_queue *queue, uint64_t raise)
+{
+    if (raise <= queue->raised) { /* its answer was lost */
+        answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
+        return;
+    }
+    if (!queue->error_pending) {
+        answer_raise(core, queue, raise, false);
+        return;
+    }
+    queue->raise_wanted = raise;
+    tasks_raise(core, queue);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------- */
+
+static void take_get(struct core *core, const struct input *in, const struct task_queue *queue)
+{
+    const bool result = in->message->type == WIRE_RESULT_GET;
+    struct action *action = action_add(core, result ? ACTION_SEND_TASK_RESULT : ACTION_SEND_TASKS);
+
+    action->route = in->route;
+    action->job = out_text(core, queue->job);
+    MUST(wire_copy(&action->message, in->message, &core->out->arena));
+    action->number = result ? in->message->u.result_get.number : queue->ended;
+    action->count = queue->taken;
+}
+
+static void take_beat(struct core *core, const struct input *in, struct task_queue *queue)
+{
+    uint64_t released = in->message->u.queue_beat.released;
+
+    if (released > queue->released && released <= queue->taken) {
+        struct record *row = tasks_persist(core, RECORD_TASK_RELEASE);
+
+        row->u.task_range = (struct record_task_range){
+            .queue = queue->queue, .to = released, .unix_ms = core->now_unix};
+        queue->released = released;
+        queue->dirty = true;
+    }
+    alive(core, in, queue, MUSTER_OK);
+}
+
+/* Another coordinator of the same name holds it now, or this start of the broker does not know the route. */
+static bool is_theirs(struct core *core, const struct input *in, const struct task_queue *queue)
+{
+    const struct wire_up *up = &in->message->up;
+    bool theirs =
+        queue != NULL && strcmp(queue->job, up->job) == 0 && queue->coordinator == up->incarnation;
+
+    if (theirs && queue->mapped && queue->route == in->route)
+        return true;
+    alive(core, in, NULL, theirs ? MUSTER_E_HELLO : MUSTER_E_STALE);
+    return false;
+}
+
+void tasks_queue_message(struct core *core, const struct input *in)
+{
+    struct task_queue *queue;
+
+    tasks_of(core);
+    if (in->message->type == WIRE_QUEUE_OPEN) {
+        take_open(core, in);
+        return;
+    }
+    queue = tasks_queue_find(core, queue_of(in->message));
+    if (!is_theirs(core, in, queue))
+        return;
+    switch (in->message->type) {
+    case WIRE_TASKS_ADD:
+        take_add(core, in, queue);
+        break;
+    case WIRE_RESOURCE_ADD:
+        take_resource(core, in, queue);
+        break;
+    case WIRE_TASKS_GET:
+    case WIRE_RESULT_GET:
+        take_get(core, in, queue);
+        break;
+    case WIRE_RAISE:
+        take_raise(core, queue, in->message->u.raise.raise);
+        break;
+    case WIRE_TASK_CANCEL:
+        take_cancel(core, queue, in->message->u.task_cancel.number);
+        break;
+    case WIRE_QUEUE_BEAT:
+        take_beat(core, in, queue);
+        break;
+    default:
+        break;
+    }
+}

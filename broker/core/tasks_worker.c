@@ -1,0 +1,402 @@
+/* tasks_worker - what workers say: who they are and what they hold, what ended, what they go on with. */
+#include "broker/core/tasks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- answers ------------------------------------------------------------------------------------ */
+
+static void welcome(struct core *core, const struct input *in, unsigned code, const char *text,
+                    bool retry)
+{
+    struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_WORK_WELCOME);
+
+    message->u.work_welcome = (struct wire_work_welcome){
+        .nonce = in->message->u.work_hello.nonce, .code = code, .text = text, .retry = retry};
+}
+
+/* What the worker's attempt is no longer wanted for. */
+static bool is_to_end(const struct task_lease *lease)
+{
+    if (lease->kind == TASK_KIND_RESOURCE)
+        return lease->queue == NULL;
+    return lease->task == NULL || lease->task->cancel || lease->queue->error_pending;
+}
+
+void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned code)
+{
+    struct wire_msg *message = send_to(core, worker->route, worker->job, WIRE_WORK_ALIVE);
+    struct wire_lease_entry *items = NULL;
+    size_t count = 0;
+
+    for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
+        count += is_to_end(lease);
+    if (count > TASKS_FRAME_MAX)
+        count = TASKS_FRAME_MAX; /* the rest when these have ended */
+    if (count > 0) {
+        items = arena_alloc(&core->out->arena, count * sizeof *items);
+        MUST(items != NULL);
+    }
+    message->u.work_alive.code = code;
+    message->u.work_alive.cancelled.items = items;
+    message->u.work_alive.cancelled.count = count;
+    for (const struct task_lease *lease = worker->first; lease != NULL && count > 0;
+         lease = lease->next)
+        if (is_to_end(lease)) {
+            *items++ = (struct wire_lease_entry){lease->queue_id, lease->number, lease->attempt,
+                                                 (uint64_t)lease->kind, MUSTER_OK};
+            count--;
+        }
+}
+
+void tasks_error_told(struct core *core, struct task_queue *queue)
+{
+    if (!queue->error_pending || queue->error_said)
+        return;
+    queue->error_said = true;
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
+        const struct task_lease *lease = w->first;
+
+        while (lease != NULL && (lease->queue != queue || !is_to_end(lease)))
+            lease = lease->next;
+        if (lease != NULL && w->mapped)
+            tasks_worker_alive(core, w, MUSTER_OK);
+    }
+}
+
+static void unknown(struct core *core, const struct input *in)
+{
+    struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_WORK_ALIVE);
+
+    message->u.work_alive.code = MUSTER_E_HELLO;
+}
+
+/* --- HELLO -------------------------------------------------------------------------------------- */
+
+static struct task_worker *holder_of(const struct core *core, const char *job, uint64_t index)
+{
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        if (w->index == index && strcmp(w->job, job) == 0)
+            return w;
+    return NULL;
+}
+
+static bool names(const struct wire_work_hello *m, const struct task_lease *lease)
+{
+    for (size_t i = 0; i < m->held.count; i++) {
+        const struct wire_lease_entry *entry = &m->held.items[i];
+        if (entry->number == lease->number && entry->queue == lease->queue_id &&
+            entry->attempt == lease->attempt && entry->kind == (uint64_t)lease->kind)
+            return true;
+    }
+    return false;
+}
+
+/* What it was given and does not have never reached it: the same attempt is for the next worker. */
+static void take_back_unheard(struct core *core, struct task_worker *worker,
+                              const struct wire_work_hello *m)
+{
+    for (struct task_lease *lease = worker->last, *prev; lease != NULL; lease = prev) {
+        prev = lease->prev; /* from behind, so that the first is the first again */
+        if (!names(m, lease))
+            tasks_give_back(core, lease, false, MUSTER_OK, "");
+    }
+}
+
+static struct task_made *made_of(struct task_worker *worker, uint64_t queue, uint64_t number)
+{
+    for (size_t i = 0; i < worker->made_count; i++)
+        if (worker->made[i].queue == queue && worker->made[i].number == number)
+            return &worker->made[i];
+    return NULL;
+}
+
+void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made)
+{
+    struct task_made *entry = made_of(worker, queue, number);
+
+    if (entry == NULL && worker->made_count == worker->made_capacity) {
+        size_t capacity = worker->made_capacity ? worker->made_capacity * 2 : 8;
+        struct task_made *grown = realloc(worker->made, capacity * sizeof *grown);
+        MUST(grown != NULL);
+        worker->made = grown;
+        worker->made_capacity = capacity;
+    }
+    if (entry == NULL)
+        entry = &worker->made[worker->made_count++];
+    *entry = (struct task_made){queue, number, made};
+}
+
+const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
+                                        uint64_t number)
+{
+    return made_of((struct task_worker *)worker, queue, number);
+}
+
+/* What it has and the broker does not count as its own may be running all the same (T3). */
+static void take_held(struct core *core, struct task_worker *worker,
+                      const struct wire_work_hello *m)
+{
+    for (size_t i = 0; i < m->held.count; i++) {
+        const struct wire_lease_entry *entry = &m->held.items[i];
+        struct task_queue *queue = tasks_queue_find(core, entry->queue);
+        bool ended = entry->code != 0;
+        struct task_lease *lease;
+
+        if (entry->kind == TASK_KIND_RESOURCE && ended) {
+            tasks_made(worker, entry->queue, entry->number, true);
+            continue;
+        }
+        if (ended || tasks_lease_find(worker, entry->queue, entry->number, entry->attempt,
+                                      entry->kind) != NULL)
+            continue;
+        lease = tasks_lease_add(worker, queue, NULL, entry->number, entry->attempt,
+                                entry->kind == TASK_KIND_RESOURCE ? TASK_KIND_RESOURCE
+                                                                  : TASK_KIND_TASK);
+        lease->queue_id = entry->queue;
+        lease->sent_boot_ms = core->now;
+        lease->since_boot_ms = core->now;
+        if (entry->kind == TASK_KIND_RESOURCE)
+            tasks_made(worker, entry->queue, entry->number, false);
+    }
+    for (struct task_lease *lease = worker->first; lease != NULL; lease = lease->next) {
+        lease->serial = 0; /* it has it: its numbers begin anew */
+        lease->sent_boot_ms = lease->since_boot_ms = core->now;
+    }
+}
+
+/* NULL: refused. */
+static struct task_worker *worker_of_hello(struct core *core, const struct input *in)
+{
+    const struct wire_up *up = &in->message->up;
+    struct task_worker *worker = tasks_worker_find(core, up->incarnation);
+    struct task_worker *holder = holder_of(core, up->job, up->rank);
+
+    if (worker != NULL && strcmp(worker->job, up->job) == 0 && worker->index == up->rank)
+        return worker;
+    if (worker != NULL || !wire_job_name_ok(up->job) || up->incarnation == 0) {
+        welcome(core, in, MUSTER_E_ARGUMENT, "a worker needs a job, an index and an incarnation",
+                false);
+        return NULL;
+    }
+    if (holder != NULL && core->now - holder->heard_boot_ms < TASK_TAKEOVER_MS) {
+        welcome(core, in, MUSTER_E_RANK_TAKEN,
+                out_printf(core,
+                           "worker %" PRIu64 " of job %s is process %" PRIu64
+                           " on %s, which lives; stop it, or take another index",
+                           holder->index, holder->job, holder->pid, holder->host),
+                true);
+        return NULL;
+    }
+    if (holder != NULL)
+        tasks_worker_lost(core, holder, MUSTER_E_LOST, "another process took its index");
+    if (core->tasks->workers_count == TASK_WORKERS_MAX) {
+        welcome(core, in, MUSTER_E_BUSY, "the broker has as many workers as there may be", true);
+        return NULL;
+    }
+    return tasks_worker_create(core, up->job, up->rank, up->incarnation);
+}
+
+static void take_hello(struct core *core, const struct input *in)
+{
+    const struct wire_work_hello *m = &in->message->u.work_hello;
+    struct task_worker *worker = worker_of_hello(core, in);
+
+    if (worker == NULL)
+        return;
+    worker->mapped = true;
+    worker->route = in->route;
+    worker->heard_boot_ms = core->now;
+    worker->node = m->node;
+    worker->pid = m->pid;
+    worker->slots = m->slots > 0 ? m->slots : 1;
+    worker->takes = m->takes > worker->slots ? m->takes : worker->slots;
+    worker->serial = worker->received = 0;
+    worker->made_count = 0; /* it names what it has made */
+    snprintf(worker->host, sizeof worker->host, "%s", m->host);
+    tasks_persist_worker(core, worker, RECORD_WORKER_LIVE);
+    take_back_unheard(core, worker, m);
+    take_held(core, worker, m);
+    welcome(core, in, MUSTER_OK, "", false);
+    if (worker->held > 0)
+        tasks_worker_alive(core, worker, MUSTER_OK);
+}
+
+/* --- what ended --------------------------------------------------------------------------------- */
+
+static bool was_taken(const struct task_queue *queue, const struct wire_ended_entry *entry,
+                      uint64_t worker)
+{
+    const struct task_recent *recent = &queue->recent[entry->number % TASK_RECENT];
+
+    return recent->number == entry->number && recent->worker == worker &&
+           recent->attempt == entry->attempt;
+}
+
+static unsigned end_of_resource(struct task_worker *worker, const struct wire_ended_entry *entry,
+                                struct task_lease *lease)
+{
+    if (lease != NULL)
+        tasks_lease_free(lease);
+    tasks_made(worker, entry->queue, entry->number, true);
+    return MUSTER_OK;
+}
+
+static enum wire_task_state state_of(const struct task *task, const struct wire_ended_entry *entry)
+{
+    if (entry->status == MUSTER_OK)
+        return TASK_DONE;
+    if (entry->status == MUSTER_E_CANCELLED && (task->cancel || task->queue->error_pending))
+        return TASK_CANCELLED;
+    return TASK_FAILED;
+}
+
+static unsigned end_of_task(struct core *core, struct task_worker *worker,
+                            const struct wire_ended_entry *entry, struct task_lease *lease)
+{
+    struct task *task = lease->task;
+    bool in_parts = entry->bytes != entry->result.size;
+    struct task_end end = {.status = (unsigned)entry->status,
+                           .code = entry->code,
+                           .text = entry->text,
+                           .result = entry->result,
+                           .bytes = entry->bytes};
+
+    if (in_parts && (task->parts_have != entry->bytes || task->parts_attempt != entry->attempt ||
+                     entry->result.size > 0))
+        return MUSTER_E_NOT_FOUND; /* the parts first */
+    end.state = state_of(task, entry);
+    tasks_lease_free(lease);
+    tasks_end(core, task, &end, worker->incarnation);
+    return MUSTER_OK;
+}
+
+static unsigned take_end(struct core *core, struct task_worker *worker,
+                         const struct wire_ended_entry *entry)
+{
+    struct task_queue *queue = tasks_queue_find(core, entry->queue);
+    struct task_lease *lease =
+        tasks_lease_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+
+    if (entry->kind == TASK_KIND_RESOURCE)
+        return end_of_resource(worker, entry, lease);
+    if (lease == NULL)
+        return queue != NULL && was_taken(queue, entry, worker->incarnation) ? MUSTER_OK
+                                                                             : MUSTER_E_STALE;
+    if (lease->task == NULL) { /* it was given to another: this end does not count */
+        tasks_lease_free(lease);
+        return MUSTER_E_STALE;
+    }
+    if (entry->state == TASK_QUEUED) {
+        tasks_give_back(core, lease, false, MUSTER_OK, "");
+        return MUSTER_OK;
+    }
+    return end_of_task(core, worker, entry, lease);
+}
+
+static void take_done(struct core *core, struct task_worker *worker, const struct wire_msg *m)
+{
+    size_t count = m->u.work_done.tasks.count;
+    struct wire_lease_entry *items =
+        arena_alloc(&core->out->arena, (count + 1) * sizeof(struct wire_lease_entry));
+    struct wire_msg *answer;
+
+    MUST(items != NULL);
+    for (size_t i = 0; i < count; i++) {
+        const struct wire_ended_entry *entry = &m->u.work_done.tasks.items[i];
+        items[i] = (struct wire_lease_entry){entry->queue, entry->number, entry->attempt,
+                                             entry->kind, take_end(core, worker, entry)};
+    }
+    answer = send_to(core, worker->route, worker->job, WIRE_WORK_TAKEN);
+    answer->u.work_taken.tasks.items = items;
+    answer->u.work_taken.tasks.count = count;
+}
+
+/* In order, from 0: a part that is not the next one is answered with what there is. */
+static void take_part(struct core *core, struct task_worker *worker, const struct wire_work_part *m)
+{
+    struct task_lease *lease =
+        tasks_lease_find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
+    struct task *task = lease != NULL ? lease->task : NULL;
+    struct wire_msg *answer = send_to(core, worker->route, worker->job, WIRE_PART_TAKEN);
+    uint64_t have = 0;
+
+    if (task != NULL && task->parts_attempt != m->attempt) {
+        task->parts_attempt = m->attempt;
+        task->parts_have = 0;
+    }
+    if (task != NULL && m->offset == task->parts_have && m->bytes.size > 0 &&
+        m->offset + m->bytes.size <= TASK_RESULT_MAX) {
+        struct wire_bytes bytes = tasks_out_bytes(core, m->bytes.data, m->bytes.size);
+        tasks_persist(core, RECORD_TASK_PART)->u.task_part =
+            (struct record_task_part){m->queue, m->number, m->attempt, m->offset, bytes};
+        task->parts_have += m->bytes.size;
+    }
+    if (task != NULL)
+        have = task->parts_have;
+    answer->u.part_taken =
+        (struct wire_part_taken){.queue = m->queue,
+                                 .number = m->number,
+                                 .attempt = m->attempt,
+                                 .code = task != NULL ? MUSTER_OK : MUSTER_E_STALE,
+                                 .have = have};
+}
+
+/* --- the rest ----------------------------------------------------------------------------------- */
+
+static void take_beat(struct core *core, struct task_worker *worker, const struct wire_work_beat *m)
+{
+    if (m->received > worker->received && m->received <= worker->serial)
+        worker->received = m->received;
+    for (size_t i = 0; i < m->renewed.count; i++) {
+        const struct wire_lease_entry *entry = &m->renewed.items[i];
+        struct task_lease *lease =
+            tasks_lease_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+        if (lease != NULL)
+            lease->since_boot_ms = core->now;
+    }
+    tasks_worker_alive(core, worker, MUSTER_OK);
+}
+
+/* In order: it has ended what it had, or gave it back; what it still holds was never begun. */
+static void take_leave(struct core *core, struct task_worker *worker, uint64_t nonce)
+{
+    struct wire_msg *answer = send_to(core, worker->route, worker->job, WIRE_WORK_LEFT);
+
+    answer->u.work_left.nonce = nonce;
+    while (worker->last != NULL)
+        tasks_give_back(core, worker->last, false, MUSTER_OK, "");
+    tasks_persist_worker(core, worker, RECORD_WORKER_LEFT);
+    tasks_worker_free(core, worker);
+}
+
+void tasks_worker_message(struct core *core, const struct input *in)
+{
+    const struct wire_msg *m = in->message;
+    struct task_worker *worker;
+
+    tasks_of(core);
+    if (m->type == WIRE_WORK_HELLO) {
+        take_hello(core, in);
+        return;
+    }
+    worker = tasks_worker_find(core, m->up.incarnation);
+    if (worker == NULL || !worker->mapped || worker->route != in->route) {
+        if (m->type == WIRE_WORK_LEAVE && worker == NULL) { /* its answer was lost */
+            send_to(core, in->route, m->up.job, WIRE_WORK_LEFT)->u.work_left.nonce =
+                m->u.work_leave.nonce;
+            return;
+        }
+        unknown(core, in);
+        return;
+    }
+    worker->heard_boot_ms = core->now;
+    if (m->type == WIRE_WORK_DONE)
+        take_done(core, worker, m);
+    else if (m->type == WIRE_WORK_PART)
+        take_part(core, worker, &m->u.work_part);
+    else if (m->type == WIRE_WORK_BEAT)
+        take_beat(core, worker, &m->u.work_beat);
+    else if (m->type == WIRE_WORK_LEAVE)
+        take_leave(core, worker, m->u.work_leave.nonce);
+}
