@@ -121,6 +121,7 @@ struct member_outcome {
     int64_t step; /* S */
     enum member_outcome_state state;
     bool saved;    /* this node wrote its part, and the broker is told */
+    bool unsure;   /* a snapshot did not tell of it: open, or over and not heard */
     bool in_place; /* committed, with its manifest and its final name */
     int rank;
     int code; /* an enum muster_status */

@@ -19,13 +19,14 @@ void hearing_look(struct member *m, int64_t now)
         m->heard_at = m->heard_at + late < now ? m->heard_at + late : now;
 }
 
-/* What came of a save is waited for as at S; but for a moment only if others wait for this LEAVE, or if the
- * job is over here: then a commit that is not heard in time is written down by the next launch. */
-static int64_t outcome_until(const struct member *m)
+/* What came of a save is waited for as at S; but for a moment only if others wait for this LEAVE, if the job is over
+ * here, or if the end of that round may have been missed: then a commit that is not heard in time is written down by
+ * the next launch. */
+static int64_t outcome_until(const struct member *m, bool sure)
 {
     bool others_wait = m->part == PART_TO_STEP && m->done < m->step;
 
-    if (m->unfit || m->view.mode == VIEW_END || others_wait)
+    if (m->unfit || m->view.mode == VIEW_END || others_wait || !sure)
         return m->outcome_from + MANIFEST_WAIT_MS;
     return m->outcome_from + GIVE_UP_MS;
 }
@@ -37,17 +38,32 @@ static int64_t kept_until(const struct member *m)
 {
     int64_t until = member_give_up_boot_ms(m);
     int64_t unheard = m->heard_at + LOST_MS;
+    bool sure;
 
-    if (m->link != LINK_JOINED || (m->behind_round == 0 && !outcome_awaited(m)))
+    if (m->link != LINK_JOINED || (!outcome_awaited(m, &sure) && m->behind_round == 0))
         return 0;
-    if (m->behind_round == 0 && outcome_until(m) < until)
-        until = outcome_until(m);
+    if (m->behind_round == 0 && outcome_until(m, sure) < until)
+        until = outcome_until(m, sure);
     return unheard < until ? unheard : until;
+}
+
+/* The same of a manifest, of all that wait to be written: a broker that is silent gives none of them. What is not
+ * written in time is written by the next launch. */
+static int64_t manifest_kept_until(const struct member *m)
+{
+    int64_t until = member_give_up_boot_ms(m);
+    int64_t unheard = m->heard_at + ENDING_MS;
+
+    if (m->manifest == 0)
+        return 0;
+    if (m->manifest_late < until)
+        until = m->manifest_late;
+    return m->manifest_writing || until < unheard ? until : unheard;
 }
 
 static bool something_keeps_it(const struct member *m)
 {
-    bool manifest = m->manifest != 0 && m->now < m->manifest_late;
+    bool manifest = m->now < manifest_kept_until(m);
 
     if (m->now < kept_until(m))
         return true;
@@ -113,7 +129,7 @@ void member_leave(struct member *m)
 
 int64_t leave_wakeup(const struct member *m)
 {
-    int64_t at = m->left_until;
+    int64_t at = m->left_until, manifest = manifest_kept_until(m);
 
     if (!m->closing || m->view.left)
         return NEVER;
@@ -121,7 +137,7 @@ int64_t leave_wakeup(const struct member *m)
         return at;
     if (m->now < kept_until(m) && kept_until(m) < at)
         at = kept_until(m);
-    if (m->manifest != 0 && m->now < m->manifest_late && m->manifest_late < at)
-        at = m->manifest_late;
+    if (m->now < manifest && manifest < at)
+        at = manifest;
     return at;
 }

@@ -236,7 +236,8 @@ void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 /* member_outcome.c */
 void outcome_captured(struct member *m, uint64_t round, int64_t step);
 void outcome_saved(struct member *m, uint64_t round);
-bool outcome_awaited(const struct member *m); /* of a round that has this node's shard */
+/* Of a round that has this node's shard. *ret_sure: it will be heard, sooner or later. */
+bool outcome_awaited(const struct member *m, bool *ret_sure);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 

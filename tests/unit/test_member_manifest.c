@@ -104,6 +104,38 @@ static void a_second_manifest_waits_for_the_first(void **state)
     assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 2);
 }
 
+static void close_with_two_waiting(struct member_fixture *f)
+{
+    member_capture(f, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    member_commit(f, 2, CAUSE_OPERATOR, 6, true);
+    member_close(f, LEAVE_FINISHED);
+}
+
+static void a_silent_broker_is_waited_for_once_however_many_manifests_wait(void **state)
+{
+    struct member_fixture *f = *state;
+
+    close_with_two_waiting(f);
+    member_pass(f, ENDING_MS - 1100, false); /* its last answer may be a heartbeat old */
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 1200, false);
+    assert_true(f->m->leave_request > 0);
+}
+
+static void a_deadline_does_not_wait_for_a_manifest(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n", 5000);
+    close_with_two_waiting(f);
+    member_ack_all(f);
+    member_pass(f, 5000 - MARGIN_MS - 100, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 200, true);
+    assert_true(f->m->leave_request > 0);
+}
+
 static void a_manifest_that_cannot_be_written_is_left_to_the_next_launch(void **state)
 {
     struct member_fixture *f = *state;
@@ -126,6 +158,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
+        T(a_silent_broker_is_waited_for_once_however_many_manifests_wait),
+        T(a_deadline_does_not_wait_for_a_manifest),
         T(a_second_manifest_waits_for_the_first),
         T(a_manifest_that_cannot_be_written_is_left_to_the_next_launch),
     };
