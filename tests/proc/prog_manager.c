@@ -16,7 +16,10 @@
 
 #define SIGNALLED_MS 300 /* a notice is agreed on in this time */
 #define COLLECTIVE_MS 20000
+#define GATE_MS 60000
+#define INSIST_MS 20000
 #define GIVEN_MAX 32
+#define KEEPS_MAX 8
 
 struct program {
     int rank, world_size;
@@ -31,10 +34,11 @@ struct program {
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
+    int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, insist;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
-    int64_t given[GIVEN_MAX];
-    size_t given_count;
-    const char *prefix;
+    int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
+    size_t given_count, keep_given_count;
+    const char *prefix, *gate, *trash;
 };
 
 static struct program program = {.steps = 10,
@@ -72,7 +76,12 @@ static const struct {
     {"--keep-every", &program.keep_every},
     {"--keep-near", &program.keep_near},
     {"--keep-best", &program.keep_best}, /* by the least loss, which is (step - 3) squared */
-    {"--delete", &program.delete_step},  /* rank 0, after the last step */
+    {"--best-greatest", &program.best_greatest},
+    {"--best-unmeasured", &program.best_unmeasured}, /* every third step has no loss */
+    {"--keep-every-ms", &program.keep_every_ms},
+    {"--keep-last-ms", &program.keep_last_ms},
+    {"--insist", &program.insist}, /* each step is saved, as soon as there is a broker to agree */
+    {"--delete", &program.delete_step}, /* rank 0, after the last step */
     {"--step-ms", &program.step_ms},
     {"--period-ms", &program.period_ms},
     {"--behind", &program.behind},       /* saves go on behind the training */
@@ -82,25 +91,37 @@ static const struct {
     {"--give-state", &program.give_state}, /* save is given a state; the node's own is wrong */
 };
 
-static bool take_given(const char *text)
+static bool take_given(const char *text, int64_t *steps, size_t *ret_count)
 {
     char *end = NULL;
 
-    for (program.given_count = 0; *text != '\0' && program.given_count < GIVEN_MAX; text = end) {
-        program.given[program.given_count++] = strtoll(text, &end, 10);
+    for (*ret_count = 0; *text != '\0' && *ret_count < GIVEN_MAX; text = end) {
+        steps[(*ret_count)++] = strtoll(text, &end, 10);
         end += *end == ',';
     }
     return *text == '\0';
 }
 
+static const struct {
+    const char *name;
+    const char **value;
+} texts[] = {
+    {"--prefix", &program.prefix},
+    {"--gate", &program.gate}, /* step N is trained once there is a file of this name and N */
+    {"--trash", &program.trash},
+};
+
 static bool take(const char *name, const char *value)
 {
-    if (strcmp(name, "--prefix") == 0) {
-        program.prefix = value;
-        return true;
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].value = value;
+            return true;
+        }
     if (strcmp(name, "--given") == 0)
-        return take_given(value);
+        return take_given(value, program.given, &program.given_count);
+    if (strcmp(name, "--keep-given") == 0)
+        return take_given(value, program.keep_given, &program.keep_given_count);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
             *numbers[i].value = strtoll(value, NULL, 10);
@@ -120,10 +141,22 @@ static void pause_ms(int64_t ms)
         continue;
 }
 
+static void await_gate(const struct program *p, int64_t step)
+{
+    char path[4096];
+
+    if (p->gate == NULL)
+        return;
+    snprintf(path, sizeof path, "%s%" PRId64, p->gate, step);
+    for (int64_t waited = 0; access(path, F_OK) != 0 && waited < GATE_MS; waited += 5)
+        pause_ms(5);
+}
+
 static int train(struct program *p, int64_t step)
 {
     float mean = (float)step;
 
+    await_gate(p, step);
     pause_ms(p->step_ms);
     if (p->rank == p->signal_rank && step == p->signal_step) {
         kill(getpid(), SIGTERM);
@@ -208,7 +241,7 @@ static void free_collective(const struct muster_error *error, void *arg)
 
 /* --- the manager ------------------------------------------------------------------------------------- */
 
-static size_t keeps_of(const struct program *p, struct muster_keep_policy out[4])
+static size_t keeps_of(const struct program *p, struct muster_keep_policy out[KEEPS_MAX])
 {
     size_t count = 0;
 
@@ -222,8 +255,20 @@ static size_t keeps_of(const struct program *p, struct muster_keep_policy out[4]
         out[count++] = (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_STEPS_NEAR,
                                                    .number = p->keep_near};
     if (p->keep_best > 0)
+        out[count++] = (struct muster_keep_policy){.kind = MUSTER_KEEP_BEST,
+                                                   .number = p->keep_best,
+                                                   .metric = "loss",
+                                                   .greatest = p->best_greatest != 0,
+                                                   .keep_unmeasured = p->best_unmeasured != 0};
+    if (p->keep_every_ms > 0)
+        out[count++] =
+            (struct muster_keep_policy){.kind = MUSTER_KEEP_EVERY_MS, .number = p->keep_every_ms};
+    if (p->keep_last_ms > 0)
+        out[count++] =
+            (struct muster_keep_policy){.kind = MUSTER_KEEP_LAST_MS, .number = p->keep_last_ms};
+    if (p->keep_given_count > 0)
         out[count++] = (struct muster_keep_policy){
-            .kind = MUSTER_KEEP_BEST, .number = p->keep_best, .metric = "loss"};
+            .kind = MUSTER_KEEP_STEPS, .steps = p->keep_given, .steps_count = p->keep_given_count};
     return count;
 }
 
@@ -256,12 +301,13 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
     struct muster_policies policies = MUSTER_POLICIES_INIT;
     struct muster_save_policy save[5];
-    struct muster_keep_policy keep[4];
+    struct muster_keep_policy keep[KEEPS_MAX];
 
     policies.save = save;
     policies.save_count = policies_of(p, save);
     policies.keep = keep;
     policies.keep_count = keeps_of(p, keep);
+    policies.trash = p->trash;
     node.layout = p->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
     if (p->fail_rank >= 0 || p->save_ms > 0) {
         node.termination.save_fn = write_value;
@@ -331,7 +377,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         muster_node_fail(muster_manager_node(p->manager), 9, "the collective broke");
     snprintf(custom, sizeof custom, "{\"made at\": \"step %" PRId64 "\"}", step);
     request.metrics = &loss;
-    request.metrics_count = 1;
+    request.metrics_count = p->best_unmeasured && step % 3 == 2 ? 0 : 1;
     request.custom_metadata = custom;
     request.force = step == p->force;
     request.state = p->give_state ? p->own_state : NULL;
@@ -345,6 +391,11 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         printf("should %" PRId64 " %d\n", step, should);
     }
     status = muster_manager_save(p->manager, step, &request, &saved, error);
+    request.force = true;
+    for (int64_t waited = 0; p->insist && !saved && waited < INSIST_MS; waited += 20) {
+        pause_ms(20);
+        status = muster_manager_save(p->manager, step, &request, &saved, error);
+    }
     if (saved)
         printf("saved %" PRId64 "\n", step);
     else if (p->behind && muster_manager_is_saving_in_progress(p->manager))
