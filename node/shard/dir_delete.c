@@ -36,20 +36,35 @@ static enum muster_status own_place(const struct dir_deletion *d, char ret_path[
     return status;
 }
 
-/* "<root>/<trash>/<step>.<g>-<r>": a user finds it by its step, and no two have one name. */
-static enum muster_status users_place(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
-                                      struct muster_error *err)
+/* What it was called in the root; "" if it never had its final name. */
+static const char *name_in_root(const struct dir_deletion *d, const char *from)
 {
-    char name[DIR_NAME_SIZE];
+    size_t length = strlen(d->root);
+    bool inside = strncmp(from, d->root, length) == 0 && from[length] == '/';
+    const char *name = inside ? from + length + 1 : "";
+
+    return name[0] == '.' || strchr(name, '/') != NULL ? "" : name;
+}
+
+/* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two have one. */
+static enum muster_status users_place(const struct dir_deletion *d, const char *from,
+                                      char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    char final[DIR_NAME_SIZE];
     char folder[FS_PATH_MAX];
+    const char *name = name_in_root(d, from), *dot = strchr(name, '.'), *suffix;
     enum muster_status status = fs_path(folder, err, "%s/%s", d->root, d->trash);
 
-    dir_final_name(d->step, d->generation, d->round, true, name);
+    dir_final_name(d->step, d->generation, d->round, true, final);
+    suffix = strchr(final, '.');
     if (status == MUSTER_OK)
         status = fs_make_dirs(folder, err);
-    if (status == MUSTER_OK)
-        status = fs_path(ret_path, err, "%s/%s", folder, name);
-    return status;
+    if (status != MUSTER_OK)
+        return status;
+    if (name[0] == '\0')
+        return fs_path(ret_path, err, "%s/%s", folder, final);
+    return fs_path(ret_path, err, "%s/%s%s", folder, name,
+                   dot != NULL && strcmp(dot, suffix) == 0 ? "" : suffix);
 }
 
 static enum muster_status sync_names(const struct dir_deletion *d, struct muster_error *err)
@@ -106,7 +121,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK;
     if (status == MUSTER_OK)
-        status = keeps ? users_place(deletion, to, err) : own_place(deletion, to, err);
+        status = keeps ? users_place(deletion, from, to, err) : own_place(deletion, to, err);
     if (status == MUSTER_OK)
         status = take_out(deletion, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)

@@ -34,7 +34,7 @@ struct program {
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
-    int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, insist;
+    int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
@@ -77,10 +77,12 @@ static const struct {
     {"--keep-near", &program.keep_near},
     {"--keep-best", &program.keep_best}, /* by the least loss, which is (step - 3) squared */
     {"--best-greatest", &program.best_greatest},
-    {"--best-unmeasured", &program.best_unmeasured}, /* every third step has no loss */
+    {"--best-unmeasured", &program.best_unmeasured},
+    {"--no-loss", &program.no_loss}, /* every third step has none */
     {"--keep-every-ms", &program.keep_every_ms},
     {"--keep-last-ms", &program.keep_last_ms},
     {"--insist", &program.insist}, /* each step is saved, as soon as there is a broker to agree */
+    {"--bad", &program.bad},       /* tries saves that are refused, behind the last step */
     {"--delete", &program.delete_step}, /* rank 0, after the last step */
     {"--step-ms", &program.step_ms},
     {"--period-ms", &program.period_ms},
@@ -377,7 +379,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         muster_node_fail(muster_manager_node(p->manager), 9, "the collective broke");
     snprintf(custom, sizeof custom, "{\"made at\": \"step %" PRId64 "\"}", step);
     request.metrics = &loss;
-    request.metrics_count = p->best_unmeasured && step % 3 == 2 ? 0 : 1;
+    request.metrics_count = p->no_loss && step % 3 == 2 ? 0 : 1;
     request.custom_metadata = custom;
     request.force = step == p->force;
     request.state = p->give_state ? p->own_state : NULL;
@@ -424,6 +426,29 @@ static int meet(struct program *p)
     return p->world_size > 1 ? words_allreduce_open(&p->all, &group, 1, COLLECTIVE_MS) : 0;
 }
 
+static void save_badly(struct program *p)
+{
+    const struct {
+        const char *what;
+        int64_t step;
+        bool force;
+    } tries[] = {{"existing", p->last, false}, {"existing forced", p->last, true},
+                 {"first", 0, false},          {"first forced", 0, true},
+                 {"backwards", 1, false},      {"backwards forced", 1, true},
+                 {"negative", -1, true},       {"gap", p->last + 5, true}};
+
+    for (size_t i = 0; p->bad && i < sizeof tries / sizeof *tries; i++) {
+        struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+        struct muster_error error;
+        bool saved = true;
+        enum muster_status status;
+
+        request.force = tries[i].force;
+        status = muster_manager_save(p->manager, tries[i].step, &request, &saved, &error);
+        printf("bad %s: %s %d\n", tries[i].what, muster_status_name(status), saved);
+    }
+}
+
 static void delete_one(struct program *p)
 {
     struct muster_error error;
@@ -468,6 +493,7 @@ static int run(struct program *p)
         code = 1;
     if (p->manager == NULL)
         return code;
+    save_badly(p);
     delete_one(p);
     if (p->behind && muster_manager_wait_until_finished(p->manager, -1, &error) != MUSTER_OK)
         complain(p, &error);

@@ -1,5 +1,6 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
- *   list | best least|greatest | restore STEP | metadata STEP | hold STEP LEASE-MS FILE | follow COUNT
+ *   list | best least|greatest | restore STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
+ *   follow COUNT
  * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include <muster/manager.h>
 
@@ -15,6 +16,31 @@
 
 static muster_manager_t *manager;
 static int64_t value;
+static const char *go_file; /* slowly: reads on once it is there */
+
+static void await_file(const char *file)
+{
+    while (access(file, F_OK) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+/* What a save_fn wrote; says that it reads before it does. */
+static int read_slowly(const struct muster_restore_context *context)
+{
+    char path[4096];
+    FILE *file;
+    int got;
+
+    printf("reading\n");
+    await_file(go_file);
+    snprintf(path, sizeof path, "%s/value", context->directory);
+    file = fopen(path, "rbe");
+    if (file == NULL)
+        return 6;
+    got = fscanf(file, "%" SCNd64, &value);
+    fclose(file);
+    return got == 1 ? 0 : 6;
+}
 
 static int say(enum muster_status status, const struct muster_error *error)
 {
@@ -66,8 +92,8 @@ static int hold(int64_t step, int64_t lease_ms, const char *file, struct muster_
     fflush(stdout);
     if (strcmp(file, "-") == 0)
         _exit(status == MUSTER_OK ? 0 : 1);
-    while (status == MUSTER_OK && access(file, F_OK) != 0)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    if (status == MUSTER_OK)
+        await_file(file);
     return say(status, error);
 }
 
@@ -107,6 +133,11 @@ int main(int argc, char **argv)
     if (muster_state_create(&options.state, NULL) != MUSTER_OK ||
         muster_state_add_i64(options.state, "value", &value, NULL) != MUSTER_OK)
         return 2;
+    if (strcmp(what, "slowly") == 0) {
+        go_file = argv[3];
+        muster_state_destroy(&options.state);
+        options.restore_fn = read_slowly;
+    }
     code = say(muster_manager_open(&options, &manager, &error), &error);
     if (code == 0 && strcmp(what, "list") == 0)
         code = list(&error);
@@ -115,7 +146,7 @@ int main(int argc, char **argv)
                                             &step, &error),
                    &error);
         printf("%" PRId64 "\n", step);
-    } else if (code == 0 && strcmp(what, "restore") == 0)
+    } else if (code == 0 && (strcmp(what, "restore") == 0 || strcmp(what, "slowly") == 0))
         code = restore(number(argv[2]), &error);
     else if (code == 0 && strcmp(what, "metadata") == 0)
         code = metadata(number(argv[2]), &error);

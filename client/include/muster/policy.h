@@ -87,7 +87,8 @@ struct muster_policies {
     const struct muster_save_policy *save;
     size_t save_count;
     const char *trash; /* NULL = deleted at once; else the name of a folder inside the checkpoint
-                          directory that deleted checkpoints are moved to, for the user to empty */
+                          directory that deleted checkpoints are moved to, for the user to empty; each as
+                          "<its name>.<generation>-<round>" */
 };
 #define MUSTER_POLICIES_INIT                          \
     {                                                 \
