@@ -35,3 +35,15 @@ on_disk() {
         [ -f "$root/$name/manifest.json" ] || fail "$root/$name has no manifest"
     done
 }
+
+# same_on_all WHAT SED-EXPRESSION - every rank said the same, and something; sets $said.
+same_on_all() {
+    local rank
+
+    said=$(sed -n "$2" "$(log 0)" | xargs)
+    for rank in "${!pids[@]}"; do
+        same "$1 of rank $rank" "$(sed -n "$2" "$(log "$rank")" | xargs)" "$said"
+        if grep WRONG "$(log "$rank")"; then fail "rank $rank of job $job, see above"; fi
+    done
+    holds "$1 of job $job" -n "$said"
+}

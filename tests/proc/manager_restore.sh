@@ -6,18 +6,6 @@
 
 reader() { MUSTER_JOB=$job MUSTER_BROKER=$broker "$TESTS_DIR/proc/prog_reader" "$@"; }
 
-# same_on_all WHAT SED-EXPRESSION - every rank said the same, and something; sets $said.
-same_on_all() {
-    local rank
-
-    said=$(sed -n "$2" "$(log 0)" | xargs)
-    for rank in "${!pids[@]}"; do
-        same "$1 of rank $rank" "$(sed -n "$2" "$(log "$rank")" | xargs)" "$said"
-        if grep WRONG "$(log "$rank")"; then fail "rank $rank of job $job, see above"; fi
-    done
-    holds "$1 of job $job" -n "$said"
-}
-
 broker_start
 job=back options=(--every 1)
 ranks_start 3 --steps 5

@@ -20,6 +20,7 @@
 #define INSIST_MS 20000
 #define GIVEN_MAX 32
 #define KEEPS_MAX 8
+#define SAVES_MAX 8
 
 struct program {
     int rank, world_size;
@@ -35,6 +36,7 @@ struct program {
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
+    int64_t continuous_ms, overhead_ppm, young_daly;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
@@ -49,6 +51,7 @@ static struct program program = {.steps = 10,
                                  .keep_latest = -1,
                                  .delete_step = -1,
                                  .slow_rank = -1,
+                                 .continuous_ms = -1,
                                  .resumed = -1,
                                  .last = -1};
 
@@ -86,6 +89,9 @@ static const struct {
     {"--delete", &program.delete_step}, /* rank 0, after the last step */
     {"--step-ms", &program.step_ms},
     {"--period-ms", &program.period_ms},
+    {"--continuous-ms", &program.continuous_ms},
+    {"--overhead-ppm", &program.overhead_ppm},
+    {"--young-daly", &program.young_daly},
     {"--behind", &program.behind},       /* saves go on behind the training */
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
@@ -274,14 +280,21 @@ static size_t keeps_of(const struct program *p, struct muster_keep_policy out[KE
     return count;
 }
 
-static size_t policies_of(struct program *p, struct muster_save_policy out[5])
+static size_t policies_of(struct program *p, struct muster_save_policy out[SAVES_MAX])
 {
     size_t count = 0;
 
     if (p->period_ms > 0)
         out[count++] =
             (struct muster_save_policy){.kind = MUSTER_SAVE_PERIOD_MS, .number = p->period_ms};
-
+    if (p->continuous_ms >= 0)
+        out[count++] = (struct muster_save_policy){.kind = MUSTER_SAVE_CONTINUOUS_MS,
+                                                   .number = p->continuous_ms};
+    if (p->overhead_ppm > 0)
+        out[count++] = (struct muster_save_policy){.kind = MUSTER_SAVE_OVERHEAD,
+                                                   .share = (double)p->overhead_ppm / 1e6};
+    if (p->young_daly)
+        out[count++] = (struct muster_save_policy){.kind = MUSTER_SAVE_YOUNG_DALY};
     if (p->every > 0)
         out[count++] =
             (struct muster_save_policy){.kind = MUSTER_SAVE_EVERY_STEPS, .number = p->every};
@@ -302,7 +315,7 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     struct muster_node_options node = MUSTER_NODE_OPTIONS_INIT;
     struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
     struct muster_policies policies = MUSTER_POLICIES_INIT;
-    struct muster_save_policy save[5];
+    struct muster_save_policy save[SAVES_MAX];
     struct muster_keep_policy keep[KEEPS_MAX];
 
     policies.save = save;
