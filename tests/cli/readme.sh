@@ -1,5 +1,5 @@
 #!/bin/bash
-# readme.sh - README.md tells the truth: its example is the file, its commands run, and the files, tests, verbs and
+# readme.sh - README.md tells the truth: its examples are the files, its commands run, and the files, tests, verbs and
 # options that it names exist.
 # A block ```sh is run, in order, in one shell, with muster installed into a scratch prefix; ```c is compared with the
 # file; ```text and ```ini are read only. The first block is tools/dev's, which is what runs this test.
@@ -52,10 +52,14 @@ blocks() {
         !inside && $0 == "```" language { inside = 1; file = stem (++count); printf "" > file }' "$readme"
 }
 
-# --- the example is the file
+# --- the examples are the files
 blocks c
-[ -e "$dir/c.1" ] && [ ! -e "$dir/c.2" ] || fail "README.md has not exactly one block of C"
-cmp "$dir/c.1" "$SOURCE_DIR/client/examples/minimal.c" || fail "the example in README.md is not client/examples/minimal.c"
+[ -e "$dir/c.3" ] && [ ! -e "$dir/c.4" ] || fail "README.md has not exactly three blocks of C"
+number=0
+for example in minimal manager epochs; do
+    number=$((number + 1))
+    cmp "$dir/c.$number" "$SOURCE_DIR/client/examples/$example.c" || fail "block $number of C in README.md is not client/examples/$example.c"
+done
 [ "$(wc -l <"$dir/c.1")" -le 25 ] || fail "the example is longer than 25 lines"
 
 # --- the first lines are the two commands
@@ -161,4 +165,4 @@ while read -r header; do
 done < <(grep -E '^[A-Z][A-Z0-9 ]+ [A-Z]+$' "$readme" | tr -s ' ')
 kill -TERM "$broker"
 wait "$broker" || fail "musterd ended with exit code $?"
-echo "README.md: one example, five blocks of commands and all names are as they are"
+echo "README.md: three examples, five blocks of commands and all names are as they are"
