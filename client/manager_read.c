@@ -326,5 +326,7 @@ enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step
         return manager_keep_delete_alone(manager, info, ret_error);
     message.u.drop = (struct wire_drop){.checkpoint = info->checkpoint};
     manager->deletes = true;
+    agent_wait_in_place(manager->node->agent,
+                        MANIFEST_WAIT_MS); /* an older one stays before that */
     return manager_order(manager, &message, ret_error);
 }

@@ -67,12 +67,14 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
     struct agent_ended ended;
     enum muster_status status = node_end_step(m->node, end, &ended, err);
 
-    *ret_saves = ended.saves;
+    *ret_saves = ended.saves || ended.committed;
     if (muster_node_total_run_calls(m->node) == step + 1) { /* also when the save there failed */
         m->fresh = false;
         m->passed = step;
-        m->asked = end->ask && ended.saves ? step : -1;
+        m->asked = end->ask && *ret_saves ? step : -1;
     }
+    if (ended.committed)
+        m->latest = step;
     if (!end->ask && ended.saves && status == MUSTER_OK && ended.round != 0)
         manager_outcome_add(m, ended.round, step);
     if (!end->ask && ended.saves && (status == MUSTER_PREEMPTED || m->node->local != NULL))
@@ -214,18 +216,20 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
     return local_set_facts(m->node->local, metrics, r->custom_metadata, err);
 }
 
-/* The state at this step is captured. Without save_behind it is committed, or not, before this returns.
+/* The state at this step is captured, here or by those who save it for all. Without save_behind it is committed, or
+ * not, before this returns.
  * A save before it that was under way still: its failure is told now, to every rank alike. */
 static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
                                       struct muster_error *err)
 {
-    size_t before = m->pending_count > 0 ? m->pending_count - 1 : 0;
+    bool own = m->pending_count > 0 && m->pending[m->pending_count - 1].step == m->passed;
+    size_t before = m->pending_count - own;
     int64_t until_ms = manager_now_ms() + m->save_timeout_ms;
     struct muster_error why;
     enum muster_status earlier = manager_outcome_await(m, 0, before, until_ms, &why);
     enum muster_status status = MUSTER_OK;
 
-    if (!m->behind && m->pending_count > 0)
+    if (!m->behind && own)
         status = manager_outcome_await(m, m->pending_count - 1, 1, until_ms, err);
     *ret_saved = status == MUSTER_OK;
     if (status == MUSTER_OK && m->node->local != NULL)
@@ -280,7 +284,11 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     if (status != MUSTER_OK)
         return error_pass(ret_error, status, &why);
     want = r->force || (!again && policies_want(manager, step));
-    if (!again || r->force || manager->asked == step)
+    if (manager->asked == step &&
+        manager->latest >= step) { /* others saved it before this rank asked */
+        manager->asked = -1;
+        status = finish_save(manager, &saved, &why);
+    } else if (!again || r->force || manager->asked == step)
         status = save_here(manager, step, r, want || manager->asked == step, &saved, &why);
     if (ret_saved != NULL)
         *ret_saved = saved;

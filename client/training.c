@@ -250,6 +250,8 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
     if (m == NULL || m->rank != 0)
         return status;
     status = muster_manager_wait_until_finished(m, -1, ret_error);
+    if (m->node->agent != NULL)
+        agent_wait_in_place(m->node->agent, MANIFEST_WAIT_MS); /* what is being named stays */
     if (status == MUSTER_OK)
         status = manager_read_list(m, ret_error);
     for (size_t i = m->list.count; i-- > 0 && status == MUSTER_OK;) {

@@ -108,8 +108,10 @@ struct agent_end {
 struct agent_ended {
     bool saves;     /* the state at done is a save step's: captured, or with ask to be captured */
     uint64_t round; /* of that save */
+    bool
+        committed; /* nothing was captured here, others saved this step before this rank came to it */
 };
-/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun. */
+/* The boundary behind a step, as agent_boundary with begin. With ask and saves no step is begun; with committed it is. */
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err);
 /* Takes back the step that the last boundary began, if nobody was told of it yet. */
@@ -145,6 +147,8 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
                                 const char *text, struct muster_error *err);
 /* The step at which the open round saves; -1: none is decided. A load. */
 int64_t agent_save_step(const struct agent *agent);
+/* The greatest step that was heard to be committed in this launch; 0 = none. A load. */
+int64_t agent_commit_step(const struct agent *agent);
 /* A copy of the newest view. */
 void agent_view(struct agent *agent, struct member_view *ret_view);
 

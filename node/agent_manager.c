@@ -26,6 +26,15 @@ static bool end_is_saved(const struct agent *agent, int64_t done)
            view->end.step == done;
 }
 
+/* A rank that writes nothing may come to the save step when all is over. */
+static bool is_on_disk(const struct agent *agent, int64_t done)
+{
+    for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
+        if (agent->view.committed[i] == done)
+            return done > 0;
+    return false;
+}
+
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err)
 {
@@ -38,6 +47,7 @@ enum muster_status agent_end_step(struct agent *agent, const struct agent_end *e
     agent->gate->due = INT64_MAX; /* what was wanted here is over; an answer given stands */
     ret_ended->saves = status == MUSTER_OK ? visit.save_round != 0 : end_is_saved(agent, end->done);
     ret_ended->round = visit.save_round;
+    ret_ended->committed = status == MUSTER_OK && !ret_ended->saves && is_on_disk(agent, end->done);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }

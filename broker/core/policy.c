@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-static void skip_policy(struct core *core, struct job *job, int64_t step, const char *why)
+static void skip_policy(struct core *core, struct job *job, int64_t step, enum muster_status code,
+                        const char *why)
 {
     struct wire_event event = event_make(job, EVENT_SAVE_SKIPPED);
 
@@ -12,6 +13,7 @@ static void skip_policy(struct core *core, struct job *job, int64_t step, const 
     job->policy_skipped = true;
     event.step = step;
     event.text = why;
+    event.code = code;
     event_emit(core, job, event, 0);
 }
 
@@ -21,15 +23,15 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
     struct round *round;
 
     if (round_is_committed(job, step)) {
-        skip_policy(core, job, step, "this step is committed already");
+        skip_policy(core, job, step, MUSTER_E_EXISTS, "this step is committed already");
         return;
     }
     if (round_is_being_written(job, step)) {
-        skip_policy(core, job, step, "this step is being written already");
+        skip_policy(core, job, step, MUSTER_OK, "this step is being written already");
         return;
     }
     if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0) {
-        skip_policy(core, job, step, text);
+        skip_policy(core, job, step, MUSTER_OK, text);
         return;
     }
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
@@ -38,7 +40,7 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
             continue; /* it waited for another round: that one took all beyond this step */
         snprintf(text, sizeof text, "rank %llu is past this step already",
                  (unsigned long long)rank);
-        skip_policy(core, job, step, text);
+        skip_policy(core, job, step, MUSTER_OK, text);
         return;
     }
     round = round_new(core, job, CAUSE_POLICY, 1);
@@ -49,7 +51,8 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
             job->round--; /* nobody heard of it */
             round_free(round);
         }
-        skip_policy(core, job, step, "earlier checkpoints are still being written");
+        skip_policy(core, job, step, MUSTER_E_ABORTED,
+                    "earlier checkpoints are still being written");
         return;
     }
     job->policy_step = step;
@@ -78,7 +81,7 @@ static struct answer answer_late(const struct job *job, int64_t step)
         if (round->used && round->step == step && round->state == ROUND_DECIDED)
             return (struct answer){MUSTER_OK, "", 0};
         if (round->used && round->step == step && round->state == ROUND_WRITING)
-            return (struct answer){MUSTER_E_EXISTS, "this step is captured already", 0};
+            return (struct answer){MUSTER_E_BUSY, "this step is captured already", 0};
     }
     if (round_is_committed(job, step))
         return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
@@ -98,6 +101,8 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
     if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
         return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
     if (step <= job->policy_step) {
+        if (registry_has_step(job, step))
+            return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
         if (job->policy_skipped || step < job->policy_step)
             return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};
         return answer_late(job, step);

@@ -107,6 +107,14 @@ bool registry_has(const struct job *job, uint64_t round)
     return false;
 }
 
+bool registry_has_step(const struct job *job, int64_t step)
+{
+    for (size_t i = job->checkpoints_count; i-- > 0 && job->checkpoints[i].row.step >= step;)
+        if (job->checkpoints[i].row.step == step)
+            return true;
+    return false;
+}
+
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
 {
     const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);

@@ -402,6 +402,7 @@ const struct checkpoint *registry_newest(const struct job *job);
 const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
 bool registry_has(const struct job *job, uint64_t round);
+bool registry_has_step(const struct job *job, int64_t step);
 void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
 /* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
  * deleted, the newest. */

@@ -35,9 +35,9 @@ int main(void)
         if (!err.status)
             muster_training_state_epoch_end(training, epoch, NULL, &err); /* backs up */
     }
-    fprintf(stderr, "%s, model %.4f\n", err.status ? err.text : "finished", model);
     if (!err.status)
-        muster_training_state_delete_backup(training, &err);
+        muster_training_state_delete_backup(training, &err); /* nothing is left to go on with */
+    fprintf(stderr, "%s, model %.4f\n", err.status ? err.text : "finished", model);
     muster_training_state_close(&training, err.status != MUSTER_OK, NULL);
     muster_state_destroy(&node.state);
     return err.status == MUSTER_E_ARGUMENT ? 93 : err.status != MUSTER_OK; /* 93: do not restart */

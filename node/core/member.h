@@ -109,6 +109,7 @@ struct member_input {
 /* What became of a round in which this node captured its state. The newest few are remembered. */
 #define MEMBER_OUTCOMES_MAX ROUNDS_ACTIVE_MAX
 #define OUTCOME_TEXT_MAX 511
+#define MEMBER_COMMITS_MAX 8
 enum member_outcome_state {
     OUTCOME_NONE,
     OUTCOME_OPEN, /* captured; the round has not ended yet */
@@ -156,6 +157,8 @@ struct member_view {
     bool kept; /* after MEMBER_CLOSE: LEAVE waits for a save of this node's, which is bounded */
     bool termination_seen; /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
+    int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;
+                                              0 = none; published with the next change of another field */
     uint64_t asks_answered; /* MEMBER_ASK: how many; of the last one the next three */
     unsigned ask_code;
     uint64_t ask_value;

@@ -75,6 +75,8 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     requests_pop(m, ack->request);
+    if (policy && ack->code == MUSTER_E_EXISTS)
+        outcome_on_disk(m, m->done); /* it was asked for where this node's thread waits */
     if (policy)
         policy_over(m);
 }

@@ -78,10 +78,18 @@ static struct member_outcome *outcome_on_the_way(struct member *m, uint64_t roun
     return outcome_of(m, round);
 }
 
+void outcome_on_disk(struct member *m, int64_t step)
+{
+    m->view.committed[m->commits_count++ % MEMBER_COMMITS_MAX] = step;
+}
+
 void outcome_event(struct member *m, const struct wire_event *event)
 {
     struct member_outcome *outcome = outcome_of(m, event->round);
 
+    if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED ||
+        (event->kind == EVENT_SAVE_SKIPPED && event->code == MUSTER_E_EXISTS))
+        outcome_on_disk(m, event->step);
     if (event->kind == EVENT_MANIFEST)
         in_place(m, event->round);
     if (outcome == NULL && event->kind == EVENT_ABORT)

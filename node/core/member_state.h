@@ -139,6 +139,7 @@ struct member {
     uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
     int64_t behind_step;
     uint64_t outcomes_count; /* captured so far */
+    uint64_t commits_count;  /* of view.committed, so far */
     bool policy_wait;
     uint64_t policy_request;
     int64_t policy_until;
@@ -235,6 +236,8 @@ void events_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 
 /* member_outcome.c */
 void outcome_captured(struct member *m, uint64_t round, int64_t step);
+/* This step is on disk, whoever captured it. */
+void outcome_on_disk(struct member *m, int64_t step);
 void outcome_saved(struct member *m, uint64_t round);
 /* Of a round that has this node's shard. *ret_sure: it will be heard, sooner or later. */
 bool outcome_awaited(const struct member *m, bool *ret_sure);

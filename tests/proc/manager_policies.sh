@@ -20,7 +20,7 @@ gaps() { query "SELECT count(*) FROM round a JOIN round b ON b.job = a.job AND b
 
 # launch JOB RANKS STEPS - with the job's own policies, beside the others.
 declare -A rules=(
-    [both]='--ask 1 --given 2,5 --period-ms 300' # any-of: steps and time
+    [both]='--ask 1 --given 2,5 --period-ms 300 --skew-ms 15' # any-of: steps and time
     [spaced]='--ask 1 --continuous-ms 250'
     [continuous]='--continuous-ms 0 --behind 1 --save-ms 150'
     [overhead]='--ask 1 --overhead-ppm 200000 --save-ms 100' # a fifth of the time

@@ -28,6 +28,12 @@ for rank in 0 1 2; do
     same "answers of rank $rank" "$(sed -n 's/^should //p' "$(log "$rank")" | xargs)" '0 1 1 1 2 0 3 1 4 0 5 1 6 0'
 done
 listed '0 1 3 5'
+on_disk 0 1 3 5
+ranks_start 3 --steps 9
+ranks_end 0
+each_has resumed 5
+all_have_saved ''
+listed '0 1 3 5'
 
 job=preempted # interval 4, preempted at 2, ten steps
 options=(--every 4 --steps 10)
@@ -53,6 +59,16 @@ each_has resumed 2
 all_have_saved ''
 on_disk step_0000 step_0002
 
+job=late # rank 0 saves for all, and has committed when the others come to their save
+options=(--every 2 --skew-ms 60)
+ranks_start 3 --steps 5
+ranks_end 0
+all_have_saved '0 2 4'
+ranks_start 3 --steps 7 --ask 1 --force 5
+ranks_end 0
+all_have_saved '5 6'
+listed '0 2 4 5 6'
+
 job=sharded
 options=(--every 3 --sharded 1)
 ranks_start 3 --steps 5
@@ -65,4 +81,5 @@ all_have_saved '6'
 
 finish "interval 2 over 6 saves 0 2 4; steps 1 3 5 with interval 10000 save 0 1 3 5; interval 4 preempted at 2 saves 0 2 4 8" \
     "should_save gives the same answers on every rank, and save does what it said" \
+    "a rank that comes late to a step that is committed is told the same as the others" \
     "names with prefix and digits; first and forced saves; replicated and sharded; all of it after a restart"

@@ -36,7 +36,7 @@ struct program {
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
-    int64_t continuous_ms, overhead_ppm, young_daly;
+    int64_t continuous_ms, overhead_ppm, young_daly, skew_ms;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
@@ -92,6 +92,7 @@ static const struct {
     {"--continuous-ms", &program.continuous_ms},
     {"--overhead-ppm", &program.overhead_ppm},
     {"--young-daly", &program.young_daly},
+    {"--skew-ms", &program.skew_ms},     /* rank N comes N times as late to each save */
     {"--behind", &program.behind},       /* saves go on behind the training */
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
@@ -172,6 +173,7 @@ static int train(struct program *p, int64_t step)
     }
     if (p->world_size > 1 && words_allreduce_mean(&p->all, &mean) != 0)
         return 1;
+    pause_ms(p->rank * p->skew_ms);
     p->own = 3 * (step + 1) + 1;
     p->value = p->give_state ? -1 : p->own;
     return 0;

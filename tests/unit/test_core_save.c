@@ -416,14 +416,25 @@ static void a_save_at_is_answered_by_what_the_first_one_got(void **state)
 
     core_commit_at(f, 10);
     core_save_at(f, 1, 10);
-    assert_events(f, "save skipped S10"); /* on disk already */
+    assert_events(f, "save skipped S10 MUSTER_E_EXISTS"); /* on disk already */
     core_save_at(f, 0, 10);
-    assert_core(f, "+node 0 restored #6; 0:ack #6 MUSTER_E_ABORTED");
+    assert_core(f, "+node 0 restored #6; 0:ack #6 MUSTER_E_EXISTS");
     core_save_at(f, 0, 20);
     core_past(f, 2, 2, 21);
     assert_events(f, "abort r2 policy S20 rank 2 MUSTER_E_ABORTED"); /* never tried again */
     core_save_at(f, 1, 20);
     assert_answers(f, "1:ack #5 MUSTER_E_ABORTED");
+    core_commit_at(f, 30);
+    core_save_at(f, 0, 40);
+    core_save(f, 0, 4, 40);
+    core_save_at(f, 2, 10); /* who lags by more than one save: each of them is there */
+    assert_answers(f, "2:ack #7 MUSTER_E_EXISTS");
+    core_save_at(f, 2, 30);
+    assert_answers(f, "2:ack #8 MUSTER_E_EXISTS");
+    core_save_at(f, 2, 20);
+    assert_answers(f, "2:ack #9 MUSTER_E_ABORTED");
+    core_save_at(f, 2, 40);
+    assert_answers(f, "2:ack #10 MUSTER_E_EXISTS");
 }
 
 static void a_greater_step_waits_for_the_open_round(void **state)

@@ -49,6 +49,37 @@ static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
     assert_member(f, "FILES #4 1; SAVED #5 r1 S50 1 files; view open");
 }
 
+static bool is_known(const struct member_fixture *f, int64_t step)
+{
+    for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
+        if (member_seen(f)->committed[i] == step)
+            return true;
+    return false;
+}
+
+/* Rank 0 saves for all; this one comes to the step when it is committed. */
+static void a_step_that_others_saved_is_known_to_be_on_disk(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 50);
+    member_policy(f);
+    member_ack(f, 2, MUSTER_E_EXISTS);
+    assert_true(is_known(f, 50));
+    anew(f);
+    member_stand(f, 48); /* it hears all of it on its way there */
+    member_decision(f, 1, CAUSE_PERIOD, 50, W0);
+    member_commit(f, 1, CAUSE_PERIOD, 50, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    assert_true(is_known(f, 50));
+    assert_false(is_known(f, 48));
+    anew(f);
+    member_stand(f, 50);
+    member_policy(f);
+    member_ack(f, 2, MUSTER_E_ABORTED);
+    assert_false(is_known(f, 50));
+}
+
 static void who_counts_in_no_steps_asks_for_no_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -247,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_policy_save_waits_for_its_decision_and_is_walked_to),
         T(who_counts_in_no_steps_asks_for_no_save),
+        T(a_step_that_others_saved_is_known_to_be_on_disk),
         T(a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save),
         T(a_decision_of_a_later_step_stands_for_the_policy_save),
         T(a_policy_save_that_nobody_decides_is_skipped_after_four_seconds),
