@@ -279,9 +279,14 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
 
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err)
 {
+    enum muster_status status;
+
     if (node->restored)
         return MUSTER_OK;
-    return node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
+    status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
+    if (status == MUSTER_OK)
+        node_clear_left(node);
+    return status;
 }
 
 /* --- opening ------------------------------------------------------------------------------------- */

@@ -70,6 +70,9 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
+/* Removes in the background what dead launches left unfinished. Waits only if there is something. */
+void node_clear_left(struct muster_node *node);
+
 /* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */
 void node_leave_process(struct muster_node *node);
 

@@ -92,6 +92,8 @@ enum muster_status agent_step_failed(struct agent *agent, int code, struct muste
 /* A boundary after agent_fail: the step that ends here is not counted. E_STEP, or what came first. */
 enum muster_status agent_after_failure(struct agent *agent, struct muster_error *err);
 void agent_count_step(struct agent *agent);
+/* A round of an earlier launch, known to be aborted: its directory goes, in the background. Any thread. */
+void agent_clear_left(struct agent *agent, uint64_t generation, uint64_t round);
 /* How far the user's own save came; any thread. */
 void agent_set_save_progress(struct agent *agent, uint64_t bytes);
 void agent_set_position(struct agent *agent, int64_t epoch, int64_t step_in_epoch,

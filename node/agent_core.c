@@ -90,6 +90,11 @@ void agent_discard(struct agent *agent, uint64_t generation, uint64_t round)
     }
 }
 
+void agent_clear_left(struct agent *agent, uint64_t generation, uint64_t round)
+{
+    writer_clear_left(agent->writer, generation, round, NULL); /* else the next launch's */
+}
+
 static void write_manifest(struct agent *agent, const struct member_action *action)
 {
     struct muster_error err;

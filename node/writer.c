@@ -11,7 +11,7 @@
 
 struct job {
     struct job *next;
-    enum { WRITE_MANIFEST, DISCARD_ROUND, DELETE_CHECKPOINT } what;
+    enum { WRITE_MANIFEST, DISCARD_ROUND, CLEAR_LEFT, DELETE_CHECKPOINT } what;
     uint64_t generation;
     uint64_t round; /* or checkpoint */
     uint64_t nonce;
@@ -56,8 +56,8 @@ static void work(struct writer *writer, const struct job *job)
         writer->done(&result, writer->arg);
         return;
     }
-    if (job->what ==
-        DISCARD_ROUND) { /* what cannot be removed stays: it is only room on the disk */
+    if (job->what !=
+        WRITE_MANIFEST) { /* what cannot be removed stays: it is only room on the disk */
         dir_remove_round(writer->root, writer->job, job->generation, job->round, job->nonce, NULL);
         return;
     }
@@ -192,7 +192,7 @@ static enum muster_status push(struct writer *writer, struct job *job, struct mu
                          "no thread could be started to write the manifest; raise the limit of "
                          "processes (ulimit -u)");
     }
-    if (job->what == DELETE_CHECKPOINT) {
+    if (job->what == DELETE_CHECKPOINT || job->what == CLEAR_LEFT) {
         job->next = writer->deletions;
         writer->deletions = job;
     } else {
@@ -232,18 +232,32 @@ enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, c
     return push(writer, job, err);
 }
 
-enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
-                                  uint64_t nonce, struct muster_error *err)
+static enum muster_status remove_round(struct writer *writer, const struct job *what,
+                                       struct muster_error *err)
 {
     struct job *job = new_job(NULL, 0, err);
 
     if (job == NULL)
         return MUSTER_E_NOMEM;
-    job->what = DISCARD_ROUND;
-    job->generation = generation;
-    job->round = round;
-    job->nonce = nonce;
+    *job = *what;
     return push(writer, job, err);
+}
+
+enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
+                                  uint64_t nonce, struct muster_error *err)
+{
+    const struct job job = {
+        .what = DISCARD_ROUND, .generation = generation, .round = round, .nonce = nonce};
+
+    return remove_round(writer, &job, err);
+}
+
+enum muster_status writer_clear_left(struct writer *writer, uint64_t generation, uint64_t round,
+                                     struct muster_error *err)
+{
+    const struct job job = {.what = CLEAR_LEFT, .generation = generation, .round = round};
+
+    return remove_round(writer, &job, err);
 }
 
 enum muster_status writer_delete(struct writer *writer, uint64_t generation, uint64_t round,

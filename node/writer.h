@@ -42,6 +42,10 @@ enum muster_status writer_manifest(struct writer *writer, uint64_t checkpoint, c
 enum muster_status writer_discard(struct writer *writer, uint64_t generation, uint64_t round,
                                   uint64_t nonce, struct muster_error *err);
 
+/* The same for a round that an earlier launch left: in the order of deletions, and dropped with them. */
+enum muster_status writer_clear_left(struct writer *writer, uint64_t generation, uint64_t round,
+                                     struct muster_error *err);
+
 /* Deletes a committed checkpoint, see dir_delete.h. Strings are copied. */
 enum muster_status writer_delete(struct writer *writer, uint64_t generation, uint64_t round,
                                  int64_t step, const char *path, const char *trash,

@@ -1,0 +1,43 @@
+/* dir_left - see dir_left.h. */
+#include "node/shard/dir_left.h"
+
+#include "node/shard/fs.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "<generation>-<round>" as dir_round_path writes it, and nothing else. */
+static bool read_name(const char *name, struct dir_left *ret_left)
+{
+    char same[48], *end = NULL;
+
+    ret_left->generation = strtoull(name, &end, 10);
+    if (*end != '-')
+        return false;
+    ret_left->round = strtoull(end + 1, NULL, 10);
+    snprintf(same, sizeof same, "%" PRIu64 "-%" PRIu64, ret_left->generation, ret_left->round);
+    return strcmp(same, name) == 0;
+}
+
+size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max)
+{
+    char muster[FS_PATH_MAX];
+    const struct dirent *entry;
+    size_t count = 0;
+    DIR *dir;
+
+    if (fs_path(muster, NULL, "%s/.muster", root) != MUSTER_OK)
+        return 0;
+    dir = opendir(muster);
+    if (dir == NULL)
+        return 0;
+    while (count < max && (entry = readdir(dir)) != NULL)
+        if (read_name(entry->d_name, &ret_left[count]) && ret_left[count].generation < generation)
+            count++;
+    closedir(dir);
+    return count;
+}

@@ -1,0 +1,17 @@
+/* dir_left - rounds' directories that earlier launches left in <root>/.muster.
+ * Owns: the look for them. Never: their removal (dir_remove_round), nor the decision about it. */
+#ifndef NODE_SHARD_DIR_LEFT_H
+#define NODE_SHARD_DIR_LEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dir_left {
+    uint64_t generation;
+    uint64_t round;
+};
+
+/* At most `max` of them, of generations below `generation`, in no order. What cannot be read holds none. */
+size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max);
+
+#endif
