@@ -1,6 +1,7 @@
 /* manager_restore - a manager's restore: the job's, agreed on by all ranks; or a reader's own. */
 #include "client/manager_private.h"
 
+#include "client/hold.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 
@@ -162,32 +163,29 @@ static enum muster_status read_one(struct muster_manager *m,
     return status;
 }
 
-#define READ_LEASE_MS 600000 /* a reader that dies holds a checkpoint for ten minutes */
+#define READ_LEASE_MS \
+    60000 /* prolonged while it is read: a reader that dies holds it for a minute */
 
 /* Nobody deletes it meanwhile. One that is gone already is told by the broker. */
 static enum muster_status read_held(struct muster_manager *m,
                                     const struct muster_checkpoint_info *info,
                                     struct muster_restored *ret, struct muster_error *err)
 {
-    struct wire_msg message = {.type = WIRE_PIN};
-    enum muster_status status = MUSTER_OK;
-    char id[sizeof m->pin_id];
-    uint64_t number = 0;
+    const struct hold_wish wish = {.broker = m->source.broker,
+                                   .job = m->source.job,
+                                   .who = "restore",
+                                   .checkpoint = info->checkpoint,
+                                   .lease_ms = READ_LEASE_MS,
+                                   .timeout_ms = m->source.timeout_ms};
+    struct hold *hold = NULL;
+    enum muster_status status;
 
     if (m->source.broker == NULL)
         return read_one(m, info, ret, err);
-    status = fs_random_u64(&number, err);
-    snprintf(id, sizeof id, "restore-%016" PRIx64, number);
-    message.u.pin =
-        (struct wire_pin){.checkpoint = info->checkpoint, .id = id, .lease_ms = READ_LEASE_MS};
+    status = hold_begin(&wish, &hold, err);
     if (status == MUSTER_OK)
-        status = manager_order(m, &message, err);
-    if (status != MUSTER_OK)
-        return status;
-    status = read_one(m, info, ret, err);
-    message = (struct wire_msg){.type = WIRE_UNPIN,
-                                .u.unpin = {.checkpoint = info->checkpoint, .id = id}};
-    manager_order(m, &message, NULL);
+        status = read_one(m, info, ret, err);
+    hold_end(&hold);
     return status;
 }
 

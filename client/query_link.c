@@ -82,6 +82,11 @@ enum muster_status query_link_open(const char *address, int timeout_ms,
     return MUSTER_OK;
 }
 
+void query_link_set_timeout(struct query_link *link, int timeout_ms)
+{
+    link->timeout_ms = timeout_ms;
+}
+
 void query_link_close(struct query_link **link)
 {
     if (link == NULL || *link == NULL)

@@ -13,6 +13,8 @@ struct query_link;
 /* Connects (which never fails for lack of a broker). MUSTER_E_ARGUMENT: not an address. */
 enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err);
+/* For the questions from here on. */
+void query_link_set_timeout(struct query_link *link, int timeout_ms);
 void query_link_close(struct query_link **link); /* NULL-safe; nulls; does not wait */
 
 /* One page of rows, as dbread_page. Blocks at most the timeout. */

@@ -2,15 +2,20 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
+#include "client/hold.h"
 #include "node/shard/shard.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define HOLD_MS 60000 /* prolonged while it is read */
+#define LISTS_MAX 20
+
 struct verify {
     struct tool *tool;
-    json_t *damages;
+    json_t *found;   /* of the checkpoint that is read */
+    json_t *damages; /* of all before it */
     int64_t checkpoints, files, bytes, damaged;
 };
 
@@ -19,15 +24,24 @@ static void say_damage(struct verify *v, const struct muster_checkpoint_row *che
 {
     json_t *damage = json_object();
 
-    v->damaged++;
     json_object_set_new(damage, "checkpoint", json_integer(checkpoint->checkpoint));
     json_object_set_new(damage, "step", json_integer(checkpoint->step));
     json_object_set_new(damage, "file", json_string(file));
     json_object_set_new(damage, "what", json_string(what));
-    json_array_append_new(v->damages, damage);
+    json_array_append_new(v->found, damage);
+}
+
+static void print_damage(struct verify *v, const json_t *damage)
+{
+    v->damaged++;
     if (!tool_json(v->tool))
-        fprintf(v->tool->out, "damaged: %s (checkpoint %" PRId64 ", step %" PRId64 "): %s\n", file,
-                checkpoint->checkpoint, checkpoint->step, what);
+        fprintf(v->tool->out,
+                "damaged: %s (checkpoint %" JSON_INTEGER_FORMAT ", step %" JSON_INTEGER_FORMAT
+                "): %s\n",
+                json_string_value(json_object_get(damage, "file")),
+                json_integer_value(json_object_get(damage, "checkpoint")),
+                json_integer_value(json_object_get(damage, "step")),
+                json_string_value(json_object_get(damage, "what")));
 }
 
 static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
@@ -90,9 +104,9 @@ static void find_place(const struct verify *v, const struct muster_checkpoint_ro
                    (uint64_t)checkpoint->checkpoint, checkpoint->step, &place, ret_place, NULL);
 }
 
-static enum muster_status verify_checkpoint(struct verify *v,
-                                            const struct muster_checkpoint_row *checkpoint,
-                                            struct muster_error *err)
+static enum muster_status verify_files(struct verify *v,
+                                       const struct muster_checkpoint_row *checkpoint,
+                                       struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
     char place[FS_PATH_MAX];
@@ -101,7 +115,6 @@ static enum muster_status verify_checkpoint(struct verify *v,
 
     if (status != MUSTER_OK)
         return status;
-    v->checkpoints++;
     find_place(v, checkpoint, place);
     for (size_t i = 0; i < muster_rows_count(rows); i++)
         verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
@@ -109,6 +122,66 @@ static enum muster_status verify_checkpoint(struct verify *v,
         verify_manifest(v, checkpoint, (int64_t)muster_rows_count(rows));
     muster_rows_destroy(&rows);
     return MUSTER_OK;
+}
+
+/* Its job goes on meanwhile: what was deleted or superseded since the list was made is not damaged, it is gone. */
+static enum muster_status still_counts(struct verify *v, int64_t number, bool *ret_counts,
+                                       struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    enum muster_status status =
+        muster_client_checkpoint(v->tool->client, v->tool->job, number, &rows, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    *ret_counts = muster_rows_count(rows) > 0 &&
+                  strcmp(muster_rows_checkpoints(rows)[0].state, "committed") == 0;
+    muster_rows_destroy(&rows);
+    return MUSTER_OK;
+}
+
+/* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as there may be)
+ * the second look has to do. */
+static enum muster_status hold(const struct verify *v, int64_t number, struct hold **ret_hold,
+                               struct muster_error *err)
+{
+    const struct hold_wish wish = {.broker = v->tool->address,
+                                   .job = v->tool->job,
+                                   .who = "verify",
+                                   .checkpoint = (uint64_t)number,
+                                   .lease_ms = HOLD_MS,
+                                   .timeout_ms = v->tool->timeout_ms};
+    enum muster_status status =
+        muster_client_is_database(v->tool->client) ? MUSTER_OK : hold_begin(&wish, ret_hold, err);
+
+    return status == MUSTER_E_BROKER ? status : MUSTER_OK;
+}
+
+static enum muster_status verify_checkpoint(struct verify *v,
+                                            const struct muster_checkpoint_row *checkpoint,
+                                            struct muster_error *err)
+{
+    struct hold *held = NULL;
+    bool counts = true;
+    enum muster_status status = hold(v, checkpoint->checkpoint, &held, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    v->found = json_array();
+    status = still_counts(v, checkpoint->checkpoint, &counts, err);
+    if (status == MUSTER_OK && counts)
+        status = verify_files(v, checkpoint, err);
+    if (status == MUSTER_OK && json_array_size(v->found) > 0)
+        status = still_counts(v, checkpoint->checkpoint, &counts, err);
+    hold_end(&held);
+    if (status == MUSTER_OK && counts) {
+        v->checkpoints++;
+        for (size_t i = 0; i < json_array_size(v->found); i++)
+            print_damage(v, json_array_get(v->found, i));
+        json_array_extend(v->damages, v->found);
+    }
+    json_decref(v->found);
+    return status;
 }
 
 static int print_result(struct verify *v)
@@ -144,13 +217,33 @@ static enum muster_status fetch(struct tool *tool, int64_t number, muster_rows_t
     return muster_client_checkpoints(tool->client, tool->job, 0, ret_rows, err);
 }
 
+/* *ret_any: some were committed when the list was made. */
+static enum muster_status verify_list(struct verify *v, int64_t number, bool *ret_any,
+                                      struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    enum muster_status status = fetch(v->tool, number, &rows, err);
+
+    *ret_any = false;
+    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++) {
+        const struct muster_checkpoint_row *checkpoint = &muster_rows_checkpoints(rows)[i];
+
+        if (strcmp(checkpoint->state, "committed") != 0)
+            continue;
+        *ret_any = true;
+        status = verify_checkpoint(v, checkpoint, err);
+    }
+    muster_rows_destroy(&rows);
+    return status;
+}
+
 int cmd_verify(struct tool *tool)
 {
     struct verify v = {.tool = tool};
     struct muster_error err = {.status = MUSTER_OK};
-    muster_rows_t *rows = NULL;
-    enum muster_status status;
+    enum muster_status status = MUSTER_OK;
     int64_t number = 0;
+    bool any = true;
     int code = TOOL_DONE;
 
     if (tool->args_count > 0)
@@ -160,13 +253,9 @@ int cmd_verify(struct tool *tool)
     if (code != TOOL_DONE)
         return code;
     v.damages = json_array();
-    status = fetch(tool, number, &rows, &err);
-    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++) {
-        const struct muster_checkpoint_row *checkpoint = &muster_rows_checkpoints(rows)[i];
-        if (strcmp(checkpoint->state, "committed") == 0)
-            status = verify_checkpoint(&v, checkpoint, &err);
-    }
-    muster_rows_destroy(&rows);
+    /* A job that keeps few may delete all of a list before one of them is held. */
+    for (int i = 0; i < LISTS_MAX && status == MUSTER_OK && any && v.checkpoints == 0; i++)
+        status = verify_list(&v, number, &any, &err);
     if (status == MUSTER_OK && v.checkpoints > 0)
         return print_result(&v);
     json_decref(v.damages);
