@@ -196,7 +196,8 @@ void round_arrived(struct member *m)
     request_put(m, &message);
     if (m->writer) {
         m->part = PART_CAPTURING;
-        m->give_up_at = NEVER; /* the thread is busy; its wait begins when it comes back */
+        /* the thread is busy, and its wait begins when it comes back; or it waits for the save before */
+        m->give_up_at = m->written_behind == 0 ? NEVER : m->now + GIVE_UP_MS;
         view_set(m, VIEW_CAPTURE);
         return;
     }
@@ -390,7 +391,7 @@ void part_tick(struct member *m)
     }
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
         m->give_up_at = m->now + way_ms(m);
-    if (m->part == PART_TO_STEP && m->now >= m->give_up_at) {
+    if ((m->part == PART_TO_STEP || m->part == PART_CAPTURING) && m->now >= m->give_up_at) {
         round_over_for_me(m);
         if (m->view.mode != VIEW_END)
             m->part = PART_THAWED; /* the broker may wait longer: it is told when S is passed */
@@ -418,7 +419,10 @@ int64_t round_wakeup(const struct member *m)
                        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
                        m->view.mode != VIEW_END ? m->join_until : NEVER,
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,
-                       m->part == PART_TO_STEP || m->part == PART_CAPTURED ? m->give_up_at : NEVER,
+                       m->part == PART_TO_STEP || m->part == PART_CAPTURING ||
+                               m->part == PART_CAPTURED
+                           ? m->give_up_at
+                           : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,
                        m->error_until};
     int64_t at = NEVER;

@@ -32,6 +32,7 @@ void round_captured(struct member *m, const struct member_input *in)
 {
     struct wire_msg message = message_make(WIRE_AT_STEP);
 
+    m->written_behind = in->round;
     if (m->part != PART_CAPTURING || in->round != m->round)
         return; /* the round ended while the snapshot was taken: what comes of it is dropped */
     m->behind_round = m->round;
@@ -40,6 +41,15 @@ void round_captured(struct member *m, const struct member_input *in)
     request_put(m, &message);
     m->part = PART_CAPTURED;
     hold_or_go(m);
+}
+
+static void write_ended(struct member *m, const struct member_input *in)
+{
+    if (in->round != m->written_behind)
+        return;
+    m->written_behind = 0;
+    if (m->part == PART_CAPTURING)
+        m->give_up_at = NEVER; /* the thread waited for it, and saves the next one now */
 }
 
 static void save_told(struct member *m, const struct member_input *in, bool ok)
@@ -62,6 +72,7 @@ void round_saved(struct member *m, const struct member_input *in)
     struct wire_msg message = message_make(WIRE_SAVED);
     int64_t step;
 
+    write_ended(m, in);
     if (!save_counts(m, in, &step)) {
         report_if_quiet(m);
         return; /* the round ended while it was written */
@@ -89,6 +100,7 @@ void round_save_failed(struct member *m, const struct member_input *in)
     struct wire_msg message = message_make(WIRE_SAVE_FAILED);
     int64_t step;
 
+    write_ended(m, in);
     if (!save_counts(m, in, &step)) {
         report_if_quiet(m);
         return;

@@ -138,6 +138,7 @@ struct member {
     bool saved_ok;
     uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
     int64_t behind_step;
+    uint64_t written_behind; /* as the driver does it: also of a round that is over; 0 = nothing */
     uint64_t outcomes_count; /* captured so far */
     uint64_t commits_count;  /* of view.committed, so far */
     bool policy_wait;

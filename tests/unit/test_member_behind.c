@@ -98,6 +98,59 @@ static void a_later_round_goes_its_way_while_one_is_written(void **state)
     assert_int_equal(member_sent(f, WIRE_SAVED)->u.saved.step, 7);
 }
 
+/* Round 2 is decided, and the broker is gone, while round 1 is still written; aborted: nobody wants it any more. */
+static void wait_for_the_one_before(struct member_fixture *f, bool aborted)
+{
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    if (aborted)
+        member_abort(f, 1, false);
+    member_in_step(f, 7);
+    member_decision(f, 2, CAUSE_OPERATOR, 7, W1);
+    member_stand(f, 7);
+    member_arrive(f);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+    member_pass(f, GIVE_UP_MS - 100, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+}
+
+static void who_waits_for_a_write_that_does_not_end_trains_on_without_a_broker(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int aborted = 0; aborted < 2; aborted++) {
+        wait_for_the_one_before(f, aborted);
+        member_pass(f, 200, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        captured(f, 2); /* it began just then: too late */
+        assert_int_equal(f->m->behind_round, aborted ? 0 : 1);
+        member_in_step(f, 8);
+        member_pass(f, HEARTBEAT_MS, false);
+        assert_non_null(member_sent(f, WIRE_PAST)); /* this rank has no state of round 2 */
+        member_saved(f, 2, 1);
+        assert_null(member_sent(f, WIRE_SAVED));
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
+static void who_saves_after_the_write_before_has_ended_has_its_time(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int aborted = 0; aborted < 2; aborted++) {
+        wait_for_the_one_before(f, aborted);
+        member_saved(f, 1, 1);
+        member_pass(f, 2 * GIVE_UP_MS, false);
+        assert_int_equal(member_seen(f)->mode,
+                         VIEW_CAPTURE); /* save_fn takes as long as it takes */
+        captured(f, 2);
+        assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
 static void an_abort_of_what_is_written_discards_it_and_drops_what_follows(void **state)
 {
     struct member_fixture *f = *state;
@@ -297,6 +350,8 @@ int main(void)
         T(a_snapshot_lets_the_thread_go_and_saved_follows),
         T(a_failure_behind_is_told_with_its_step),
         T(a_later_round_goes_its_way_while_one_is_written),
+        T(who_waits_for_a_write_that_does_not_end_trains_on_without_a_broker),
+        T(who_saves_after_the_write_before_has_ended_has_its_time),
         T(an_abort_of_what_is_written_discards_it_and_drops_what_follows),
         T(a_snapshot_of_a_round_that_is_over_is_nothing),
         T(leave_is_said_after_what_is_written_behind_was_told),
