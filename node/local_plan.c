@@ -41,6 +41,7 @@ void local_plan_notice(struct local_plan *plan, int64_t now, uint64_t number,
         left_ms = grace;
     guess = left_ms < 0 || short_of_use || (grace < 0 && kind == NOTICE_SIGNAL);
     notice.at_once = guess || grace == 0;
+    notice.assumed = guess;
     notice.grace_ms = left_ms < 0 ? GRACE_DEFAULT_MS : left_ms < INT32_MAX ? left_ms : INT32_MAX;
     notice.deadline_boot_ms = now + notice.grace_ms;
     snprintf(notice.text, sizeof notice.text, "%s", text);
@@ -135,9 +136,9 @@ static void describe(struct local_plan *plan, const struct plan_facts *facts)
 
     switch (plan->plan.why) {
     case PLAN_ASKED:
-        snprintf(text, LOCAL_PLAN_TEXT,
-                 "notice (%s): saves at once: the time left is not known, or it is asked for",
-                 notice);
+        snprintf(text, LOCAL_PLAN_TEXT, "notice (%s): saves at once: %s", notice,
+                 plan->chosen.assumed ? "it does not say how much time is left"
+                                      : "grace_period_ms is 0");
         break;
     case PLAN_UNMEASURED:
         snprintf(text, LOCAL_PLAN_TEXT,

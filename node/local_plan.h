@@ -16,6 +16,7 @@ struct local_notice {
     uint64_t number; /* of its record; 0: the program's own, which nobody withdraws */
     int64_t deadline_boot_ms, grace_ms;
     bool at_once;
+    bool assumed; /* grace_ms was not told */
     char text[NOTICE_TEXT_MAX + 1];
 };
 

@@ -53,7 +53,7 @@
     I(seq) I(generation) T(kind) I(round) I(rank) I(step) T(text) I(unix_ms)
 #define COLUMNS_NOTICE(T, I, B) \
     T(id) I(generation) I(rank) T(host) I(pid) B(by_operator) T(kind) T(source) T(state) \
-    B(cancellable) I(left_ms) T(text) I(round) I(received_unix_ms)
+    B(cancellable) I(left_ms) T(left_from) T(text) I(round) I(received_unix_ms)
 #define COLUMNS_GENERATION(T, I, B) \
     I(generation) T(state) I(world_size) T(layout) T(checkpoint_dir) I(nodes) I(step) \
     I(resume_checkpoint) I(resume_step) B(resume_ready) B(fallback) I(end_status) T(end_text) \

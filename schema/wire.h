@@ -155,6 +155,8 @@ enum wire_event_kind { /* fields that carry something are named; `round` etc. as
 #define EVENT_FLAG_ROUND_FOLLOWS 4u /* PEER_ERROR, NODE_LOST: serve a round first */
 #define NOTICE_FLAG_AT_ONCE 1u      /* the time left is a guess, or no more steps are wanted */
 #define NOTICE_FLAG_SAVE_NOW 2u     /* save now too, when the freeze is planned for later */
+#define NOTICE_FLAG_ASSUMED 4u /* left_ms was not told, or is over: what is usual, or the default */
+#define NOTICE_FLAG_GRACE_PERIOD 8u /* left_ms is the job's grace_period_ms */
 #define NOTICE_FLAG_TAKEN_BACK 256u /* in the broker's rows only: a tool withdrew it */
 #define MEMBER_FLAG_WRITER 1u
 

@@ -2,6 +2,8 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
+#include "schema/limits.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -127,22 +129,26 @@ static void print_open_round(struct tool *tool, const struct muster_job_row *job
     fputc('\n', tool->out);
 }
 
+static const char *left_from(const char *from)
+{
+    if (strcmp(from, "assumed") == 0)
+        return ", which is assumed";
+    return strcmp(from, "told") == 0 ? "" : ", by grace_period_ms";
+}
+
 static void print_notices(struct tool *tool, const muster_rows_t *rows)
 {
     const struct muster_notice_row *notice = muster_rows_notices(rows);
 
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
-        struct shown left = {"an unknown time"};
+        int64_t grace_ms = notice[i].left_ms < 0 ? GRACE_DEFAULT_MS : notice[i].left_ms;
+        int64_t left_ms = notice[i].received_unix_ms + grace_ms - tool->now_unix_ms;
 
         if (strcmp(notice[i].state, "active") != 0)
             continue;
-        if (notice[i].left_ms >= 0) {
-            int64_t left_ms = notice[i].received_unix_ms + notice[i].left_ms - tool->now_unix_ms;
-
-            left = render_duration(left_ms < 0 ? 0 : left_ms);
-        }
-        fprintf(tool->out, "  notice        %s: rank %" PRId64 " will be ended, %s left (%s)\n",
-                notice[i].id, notice[i].rank, left.text, notice[i].source);
+        fprintf(tool->out, "  notice        %s: rank %" PRId64 " will be ended, %s left%s (%s)\n",
+                notice[i].id, notice[i].rank, render_duration(left_ms < 0 ? 0 : left_ms).text,
+                left_from(notice[i].left_from), notice[i].source);
     }
 }
 

@@ -1,6 +1,8 @@
 /* story - the frame of a story: what asked for it, what befell meanwhile, what it costs. */
 #include "tools/story_internal.h"
 
+#include "schema/limits.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,16 +151,23 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
     const struct muster_event_row *event = find_incident(story, "notice cancelled", notice->id);
     char when[sizeof(struct shown) + 8] = "";
 
-    if (notice->left_ms >= 0)
+    struct shown left = render_duration(notice->left_ms < 0 ? GRACE_DEFAULT_MS : notice->left_ms);
+
+    if (strcmp(notice->left_from, "grace_period_ms") == 0)
+        story_say(story,
+                  "At %s %s was told by %s that it will be ended; the job's grace_period_ms gives "
+                  "it %s (notice %s, %s).",
+                  time.text, who.text, source, left.text, notice->id, notice->kind);
+    else if (strcmp(notice->left_from, "told") == 0)
         story_say(story,
                   "At %s %s was told by %s that it will be ended, with %s left (notice %s, %s).",
-                  time.text, who.text, source, render_duration(notice->left_ms).text, notice->id,
-                  notice->kind);
+                  time.text, who.text, source, left.text, notice->id, notice->kind);
     else
         story_say(
             story,
-            "At %s %s was told by %s that it will be ended, without saying when (notice %s, %s).",
-            time.text, who.text, source, notice->id, notice->kind);
+            "At %s %s was told by %s that it will be ended, without saying when; %s are assumed "
+            "(notice %s, %s).",
+            time.text, who.text, source, left.text, notice->id, notice->kind);
     if (notice->text[0] != '\0')
         story_say_text(story, notice->text, "The notice says: ");
     if (withdrawn && event != NULL)

@@ -92,14 +92,18 @@ void grace_forget(struct job *job)
 #define SECONDS(ms) (long long)((ms) / 1000), (long long)((ms) % 1000 / 100)
 
 static void describe(struct grace *grace, const struct plan *plan, const struct plan_facts *facts,
-                     const char *id)
+                     const struct notice *notice)
 {
+    bool told = notice->left_ms >= 0 && (notice->flags & NOTICE_FLAG_ASSUMED) == 0;
+    const char *id = notice->id;
     char *text = grace->text;
     size_t size = sizeof grace->text;
 
     switch (plan->why) {
     case PLAN_ASKED:
-        snprintf(text, size, "at once: the time left is not known, or notice %s asks for it", id);
+        snprintf(text, size, "at once: notice %s %s", id,
+                 told ? "asks for it (grace_period_ms is 0)"
+                      : "does not say how much time is left");
         break;
     case PLAN_UNMEASURED:
         snprintf(text, size, "at once: no %s of this job was measured yet",
@@ -127,9 +131,10 @@ static void describe(struct grace *grace, const struct plan *plan, const struct 
 
 /* Shown is what was planned last; what it moves by with each measured step is not worth a row. */
 static void show(const struct core *core, struct job *job, const struct plan *plan,
-                 const struct plan_facts *facts, const char *id)
+                 const struct plan_facts *facts, const struct notice *notice)
 {
     struct grace *grace = &job->plan;
+    const char *id = notice->id;
     int64_t moved = plan->freeze_boot_ms - grace->freeze_boot_ms;
     bool same = strcmp(grace->id, id) == 0;
 
@@ -137,7 +142,7 @@ static void show(const struct core *core, struct job *job, const struct plan *pl
         moved > -SHOWN_MS)
         return;
     if (same && plan->why == PLAN_DUE && grace->why == PLAN_MEASURED && moved < 2 * SHOWN_MS) {
-        describe(grace, plan, facts, id); /* it may have moved by less since, as by a save */
+        describe(grace, plan, facts, notice); /* it may have moved by less since, as by a save */
         grace->why = PLAN_DUE;
         grace->freeze_unix_ms = 0;
         return;
@@ -145,7 +150,7 @@ static void show(const struct core *core, struct job *job, const struct plan *pl
     if (same && plan->why == grace->why && plan->why != PLAN_MEASURED)
         return;
     snprintf(grace->id, sizeof grace->id, "%s", id);
-    describe(grace, plan, facts, id);
+    describe(grace, plan, facts, notice);
     grace->why = plan->why;
     grace->freeze_boot_ms = plan->freeze_boot_ms;
     grace->freeze_unix_ms =
@@ -193,7 +198,7 @@ bool grace_is_due(const struct core *core, struct job *job)
         grace_forget(job);
         return false;
     }
-    show(core, job, &best, &of_best, earliest->id);
+    show(core, job, &best, &of_best, earliest);
     int64_t last =
         of_best.deadline_boot_ms - 2 * MARGIN_MS; /* then a round names who had finished */
     if (best.why == PLAN_DUE && core->now < last && finishes(job)) {

@@ -71,25 +71,39 @@ static void notice_fill(struct member *m, struct own_notice *notice, const struc
     notice->deadline_boot_ms = deadline;
 }
 
+/* The time left that counts, and where it comes from. *told_ms: what the source says, if that can be true. */
+static int64_t notice_left(const struct member *m, const struct member_input *in, int64_t *told_ms,
+                           uint64_t *flags)
+{
+    int64_t grace = m->options.grace_period_ms;
+    int64_t told = in->left_ms >= LEAST_LEAD_MS ? in->left_ms : -1, left = told;
+
+    *flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
+    if (grace > 0 && (left < 0 || left > grace)) {
+        left = grace;
+        *flags |= NOTICE_FLAG_GRACE_PERIOD;
+    }
+    bool usual = grace < 0 && in->notice_kind == NOTICE_SIGNAL;
+    if (left < 0 || usual)
+        *flags |= NOTICE_FLAG_ASSUMED;
+    /* nobody trains on towards a deadline that is a guess */
+    if (left < 0 || usual || told != in->left_ms || grace == 0)
+        *flags |= NOTICE_FLAG_AT_ONCE;
+    *told_ms = told;
+    if (left < 0)
+        return GRACE_DEFAULT_MS;
+    return left > INT32_MAX ? INT32_MAX : left; /* 24 days: as good as for ever */
+}
+
 /* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
  * earlier now, or if it ends this process now and did not before. */
 void notice_put(struct member *m, const struct member_input *in)
 {
     struct own_notice *notice = notice_find(m, in->id);
     bool ends = wire_notice_ends(in->notice_kind);
-    int64_t told = in->left_ms >= LEAST_LEAD_MS ? in->left_ms : -1, left = told;
-    uint64_t flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
-
-    if (m->options.grace_period_ms > 0 && (left < 0 || left > m->options.grace_period_ms))
-        left = m->options.grace_period_ms;
-    bool guess = left < 0 || told != in->left_ms ||
-                 (m->options.grace_period_ms < 0 && in->notice_kind == NOTICE_SIGNAL);
-    if (guess || m->options.grace_period_ms == 0)
-        flags |= NOTICE_FLAG_AT_ONCE; /* nobody trains on towards a deadline that is a guess */
-    if (left < 0)
-        left = GRACE_DEFAULT_MS;
-    if (left > INT32_MAX) /* 24 days: as good as for ever */
-        left = INT32_MAX;
+    int64_t told;
+    uint64_t flags;
+    int64_t left = notice_left(m, in, &told, &flags);
     int64_t deadline = m->now + left;
     bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
     if (notice != NULL && !again && notice->termination == ends &&

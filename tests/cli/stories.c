@@ -295,11 +295,34 @@ static void make_planned_committed(struct db_fixture *db)
     db_sql(db, "UPDATE round SET plan = '" PLAN "' WHERE round = 4");
 }
 
-static void make_at_once(struct db_fixture *db)
+static void make_at_once_of(struct db_fixture *db, const char *plan)
 {
     make_committed(db);
-    db_sql(db, "UPDATE round SET plan = 'at once: no save of this job was measured yet'"
-               " WHERE round = 4");
+    db_sql(db, "UPDATE round SET plan = '%s' WHERE round = 4", plan);
+}
+
+static void make_at_once(struct db_fixture *db)
+{
+    make_at_once_of(db, "at once: no save of this job was measured yet");
+}
+
+static void make_assumed(struct db_fixture *db)
+{
+    make_at_once_of(db, "at once: notice signal-1 does not say how much time is left");
+    db_sql(db, "UPDATE notice SET flags = 5, text = 'SIGTERM from process 1; docker gives 10 s',"
+               " left_ms = 10000");
+}
+
+static void make_assumed_waiting(struct db_fixture *db)
+{
+    make_waiting(db);
+    db_sql(db, "UPDATE notice SET flags = 5, left_ms = 30000");
+}
+
+static void make_grace_period(struct db_fixture *db)
+{
+    make_waiting(db);
+    db_sql(db, "UPDATE notice SET flags = 8");
 }
 
 static void make_operator(struct db_fixture *db)
@@ -394,6 +417,9 @@ const struct cli_story cli_stories[] = {
     {"planned", make_planned},
     {"planned_committed", make_planned_committed},
     {"at_once", make_at_once},
+    {"assumed", make_assumed},
+    {"assumed_waiting", make_assumed_waiting},
+    {"grace_period", make_grace_period},
     {"operator", make_operator},
     {"killed", make_killed},
     {"killed_later", make_killed_later},

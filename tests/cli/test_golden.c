@@ -28,6 +28,8 @@ static const struct golden goldens[] = {
     {"status_open", "status --job words --db open.db"},
     {"status_open_json", "status --job words --db open.db --json"},
     {"status_waiting", "status words --db waiting.db"},
+    {"status_assumed", "status words --db assumed_waiting.db"},
+    {"status_grace_period", "status words --db grace_period.db"},
     {"status_planned", "status words --db planned.db"},
     {"status_resumed", "status words --db resumed.db"},
     {"status_retried", "status words --db retried.db"},

@@ -103,7 +103,12 @@ static void a_guess_a_wish_and_a_short_grace_are_frozen_at_once(void **state)
     notice_with(f, 1, "n1", 60000, NOTICE_FLAG_AT_ONCE);
     assert_events(f, "termination rank 1; freeze r2 termination m0,1,2");
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
-                        "at once: the time left is not known, or notice n1 asks for it");
+                        "at once: notice n1 asks for it (grace_period_ms is 0)");
+    close_core(state);
+    measured(state);
+    notice_with(f, 1, "n1", 60000, NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_ASSUMED);
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: notice n1 does not say how much time is left");
     close_core(state);
     measured(state);
     core_notice(f, 1, "n1", -1);

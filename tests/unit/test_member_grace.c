@@ -67,6 +67,9 @@ static void step_p95_is_one_of_steps_and_not_of_looks(void **state)
     assert_int_equal(link_step_p95(f->m), 2000); /* 2 of 22 */
 }
 
+#define GUESS (NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_ASSUMED)
+#define OPTION NOTICE_FLAG_GRACE_PERIOD
+
 struct grace_case {
     int64_t period_ms, told_ms, left_ms;
     uint64_t flags;
@@ -77,17 +80,16 @@ static void the_grace_period_bounds_what_a_notice_tells(void **state)
     struct member_fixture *f = *state;
     static const struct grace_case table[] = {
         {-1, 90000, 90000, 0},
-        {-1, -1, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE}, /* a guess is nothing to plan with */
-        {60000, -1, 60000, 0},
-        {60000, 90000, 60000, 0},
+        {-1, -1, GRACE_DEFAULT_MS, GUESS}, /* a guess is nothing to plan with */
+        {60000, -1, 60000, OPTION},
+        {60000, 90000, 60000, OPTION},
         {60000, 20000, 20000, 0}, /* the platform knows better when it ends */
         {0, 90000, 90000, NOTICE_FLAG_AT_ONCE},
-        {0, -1, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE},
+        {0, -1, GRACE_DEFAULT_MS, GUESS},
         {-1, LEAST_LEAD_MS, LEAST_LEAD_MS, 0},
-        {-1, LEAST_LEAD_MS - 1, GRACE_DEFAULT_MS,
-         NOTICE_FLAG_AT_ONCE}, /* who told so still lives */
-        {-1, 0, GRACE_DEFAULT_MS, NOTICE_FLAG_AT_ONCE},
-        {60000, 0, 60000, NOTICE_FLAG_AT_ONCE},
+        {-1, LEAST_LEAD_MS - 1, GRACE_DEFAULT_MS, GUESS}, /* who told so still lives */
+        {-1, 0, GRACE_DEFAULT_MS, GUESS},
+        {60000, 0, 60000, OPTION | NOTICE_FLAG_AT_ONCE},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -104,6 +106,21 @@ static void the_grace_period_bounds_what_a_notice_tells(void **state)
         member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = id});
         member_ack_all(f); /* there is room for eight */
     }
+}
+
+/* What is usual for a signal's sender is no more than that, and people are told so. */
+static void what_is_usual_for_a_signal_is_told_as_assumed(void **state)
+{
+    struct member_fixture *f = *state;
+    struct member_input in = {.kind = MEMBER_NOTICE,
+                              .id = "n1",
+                              .notice_kind = NOTICE_SIGNAL,
+                              .left_ms = 10000,
+                              .text = "SIGTERM; docker gives 10 s"};
+
+    member_feed(f, in);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, 10000);
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.flags, GUESS);
 }
 
 /* The broker was away while it came and went: what it never took it must not hear now. */
@@ -141,6 +158,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(step_p95_is_one_of_steps_and_not_of_looks, running,
                                         close_member),
         cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, running,
+                                        close_member),
+        cmocka_unit_test_setup_teardown(what_is_usual_for_a_signal_is_told_as_assumed, running,
                                         close_member),
         cmocka_unit_test_setup_teardown(a_notice_that_was_withdrawn_unheard_is_not_told_late,
                                         running, close_member),

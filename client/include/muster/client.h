@@ -214,7 +214,9 @@ struct muster_notice_row {
     const char *source;
     const char *state; /* active, cancelled, served */
     bool cancellable;
-    int64_t left_ms; /* as told */
+    int64_t left_ms; /* when it was told; -1 not known, and 30 s are assumed */
+    const char *
+        left_from; /* told, assumed (by its source's usual grace, or 30 s), grace_period_ms (the option) */
     const char *text;
     int64_t round; /* the last one that it caused or joined; 0 = none */
     int64_t received_unix_ms;
