@@ -137,7 +137,7 @@ static void describe(struct local_plan *plan, const struct plan_facts *facts)
     switch (plan->plan.why) {
     case PLAN_ASKED:
         snprintf(text, LOCAL_PLAN_TEXT, "notice (%s): saves at once: %s", notice,
-                 plan->chosen.assumed ? "it does not say how much time is left"
+                 plan->chosen.assumed ? "it tells no time left to plan with"
                                       : "grace_period_ms is 0");
         break;
     case PLAN_UNMEASURED:

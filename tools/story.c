@@ -165,7 +165,8 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
     else
         story_say(
             story,
-            "At %s %s was told by %s that it will be ended, without saying when; %s are assumed "
+            "At %s %s was told by %s that it will be ended, at a time that is not known: %s are "
+            "assumed "
             "(notice %s, %s).",
             time.text, who.text, source, left.text, notice->id, notice->kind);
     if (notice->text[0] != '\0')

@@ -102,8 +102,7 @@ static void describe(struct grace *grace, const struct plan *plan, const struct 
     switch (plan->why) {
     case PLAN_ASKED:
         snprintf(text, size, "at once: notice %s %s", id,
-                 told ? "asks for it (grace_period_ms is 0)"
-                      : "does not say how much time is left");
+                 told ? "asks for it (grace_period_ms is 0)" : "tells no time left to plan with");
         break;
     case PLAN_UNMEASURED:
         snprintf(text, size, "at once: no %s of this job was measured yet",

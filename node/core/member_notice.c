@@ -63,8 +63,11 @@ static void notice_fill(struct member *m, struct own_notice *notice, const struc
     memset(notice, 0, sizeof *notice);
     snprintf(notice->id, sizeof notice->id, "%s", in->id);
     snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
-    char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1);
-    snprintf(notice->text, sizeof notice->text, "%s", text ? text : "");
+    const char *note = in->left_ms >= 0 && in->left_ms < LEAST_LEAD_MS
+                           ? " (that is over, or too short to save in)"
+                           : "";
+    char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1 - strlen(note));
+    snprintf(notice->text, sizeof notice->text, "%s%s", text ? text : "", note);
     notice->kind = in->notice_kind;
     notice->cancellable = in->cancellable;
     notice->termination = wire_notice_ends(in->notice_kind);

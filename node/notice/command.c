@@ -59,11 +59,17 @@ static void start(struct command *command, int64_t now_boot_ms)
 static void say(struct command *command, const struct notice_now *now, const struct source_out *out)
 {
     struct notice_set *set = calloc(1, sizeof *set);
+    char word[LINE_WORD_MAX + 1];
     struct notice_item item;
+    enum line_sense sense;
 
     if (set == NULL)
         return;
-    line_parse(command->child.output.bytes, command->child.output.size, now, now->unix_ms, &item);
+    sense = line_parse(command->child.output.bytes, command->child.output.size, now, now->unix_ms,
+                       &item, word);
+    line_describe(sense, "it said", word, command->why);
+    if (sense >= LINE_NO_TIME)
+        command->state = SOURCE_DEGRADED;
     snprintf(item.key, sizeof item.key, "command");
     if (item.text[0] != '\0')
         notice_set_add(set, &item);

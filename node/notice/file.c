@@ -90,6 +90,7 @@ static void say_content(struct file *file, int fd, const struct stat *info,
     int64_t written_ms = (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
     char bytes[LINE_BYTES];
     ssize_t size = S_ISREG(info->st_mode) ? read(fd, bytes, sizeof bytes) : 0;
+    char word[LINE_WORD_MAX + 1];
     struct notice_item item;
 
     if (size < 0) {
@@ -98,7 +99,11 @@ static void say_content(struct file *file, int fd, const struct stat *info,
     }
     if (written_ms > now->unix_ms) /* another machine's clock */
         written_ms = now->unix_ms;
-    line_parse(bytes, (size_t)size, now, written_ms, &item);
+    enum line_sense sense = line_parse(bytes, (size_t)size, now, written_ms, &item, word);
+    if (file->state == SOURCE_HEALTHY)
+        line_describe(sense, file->path, word, file->text);
+    if (sense >= LINE_NO_TIME) /* whoever wrote it shall see that it was not understood */
+        file->state = SOURCE_DEGRADED;
     snprintf(item.key, sizeof item.key, "file");
     if (item.text[0] == '\0')
         snprintf(item.text, sizeof item.text, "%.200s is there", file->path);

@@ -308,7 +308,7 @@ static void make_at_once(struct db_fixture *db)
 
 static void make_assumed(struct db_fixture *db)
 {
-    make_at_once_of(db, "at once: notice signal-1 does not say how much time is left");
+    make_at_once_of(db, "at once: notice signal-1 tells no time left to plan with");
     db_sql(db, "UPDATE notice SET flags = 5, text = 'SIGTERM from process 1; docker gives 10 s',"
                " left_ms = 10000");
 }

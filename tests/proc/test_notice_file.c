@@ -104,6 +104,23 @@ static void it_may_say_how_long_and_then_a_shorter_time(void **state)
     assert_string_equal(record.item.text, "preempt +60 because of the weather");
 }
 
+static void what_is_not_understood_is_a_notice_all_the_same_and_is_said(void **state)
+{
+    struct notice_fixture *f = *state;
+
+    notice_fixture_watch(f, sources);
+    put("+5m\n");
+    assert_int_equal(notice_await(f, LIMIT_MS).item.deadline_boot_ms, -1);
+    notice_state(f, "file", SOURCE_DEGRADED, "\"+5m\" is no +SECONDS, Unix time or 2", LIMIT_MS);
+    put("host needs a new disk\n");
+    notice_state(f, "file", SOURCE_HEALTHY, "\"host needs a new disk\" names no kind and no time",
+                 LIMIT_MS);
+    put("\x01\xfe\n");
+    notice_state(f, "file", SOURCE_DEGRADED, "bytes that are no text", LIMIT_MS);
+    put("+30\n");
+    notice_state(f, "file", SOURCE_HEALTHY, "", LIMIT_MS);
+}
+
 static void taking_it_away_withdraws_it_and_it_may_come_again(void **state)
 {
     struct notice_fixture *f = *state;
@@ -202,6 +219,7 @@ int main(void)
         CASE(an_empty_file_is_a_notice_of_unknown_time),
         CASE(a_file_that_is_there_before_is_a_notice),
         CASE(it_may_say_how_long_and_then_a_shorter_time),
+        CASE(what_is_not_understood_is_a_notice_all_the_same_and_is_said),
         CASE(taking_it_away_withdraws_it_and_it_may_come_again),
         CASE(a_final_one_stands),
         CASE(a_directory_that_comes_later_is_watched_then),

@@ -51,7 +51,7 @@ static const char *const fault_names[FAULT_COUNT] = {
 };
 
 static const char *const plan_words[PLANNED_COUNT] = {
-    [PLANNED_ASKED] = "asks for it",
+    [PLANNED_ASKED] = "at once: notice",
     [PLANNED_UNMEASURED] = "was measured yet",
     [PLANNED_SHORT] = "less than three saves",
     [PLANNED_PASSED] = "that was now already",

@@ -108,7 +108,7 @@ static void a_guess_a_wish_and_a_short_grace_are_frozen_at_once(void **state)
     measured(state);
     notice_with(f, 1, "n1", 60000, NOTICE_FLAG_AT_ONCE | NOTICE_FLAG_ASSUMED);
     assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
-                        "at once: notice n1 does not say how much time is left");
+                        "at once: notice n1 tells no time left to plan with");
     close_core(state);
     measured(state);
     core_notice(f, 1, "n1", -1);

@@ -102,6 +102,7 @@ static void a_time_in_which_nothing_can_be_saved_is_taken_for_unknown(void **sta
     assert_int_equal(due_at(), NOW);
     assert_int_equal(p.plan.why, PLAN_ASKED);
     assert_int_equal(p.chosen.deadline_boot_ms, NOW + GRACE_DEFAULT_MS);
+    assert_non_null(strstr(p.text, "it tells no time left to plan with"));
     setup(NULL);
     p.grace_period_ms = 60000;
     tell(1, 0);
@@ -111,6 +112,11 @@ static void a_time_in_which_nothing_can_be_saved_is_taken_for_unknown(void **sta
     setup(NULL);
     tell(1, LEAST_LEAD_MS);
     assert_int_equal(p.notices[0].deadline_boot_ms, NOW + LEAST_LEAD_MS);
+    setup(NULL);
+    p.grace_period_ms = 0;
+    tell(1, 60000);
+    assert_int_equal(due_at(), NOW);
+    assert_non_null(strstr(p.text, "grace_period_ms is 0"));
 }
 
 static void grace_period_ms_overrides_a_later_time_and_a_guess(void **state)

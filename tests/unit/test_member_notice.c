@@ -84,6 +84,21 @@ static void a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot(voi
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+static void of_a_time_that_has_passed_people_are_told_so(void **state)
+{
+    struct member_fixture *f = *state;
+    struct member_input in = {.kind = MEMBER_NOTICE,
+                              .id = "n1",
+                              .notice_kind = NOTICE_TERMINATE,
+                              .left_ms = 0,
+                              .text = "+3"};
+
+    member_feed(f, in);
+    assert_string_equal(member_sent(f, WIRE_NOTICE)->u.notice.text,
+                        "+3 (that is over, or too short to save in)");
+    assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, GRACE_DEFAULT_MS);
+}
+
 static void a_known_notice_counts_again_when_its_deadline_is_earlier(void **state)
 {
     struct member_fixture *f = *state;
@@ -240,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, running),
         T(a_notice_that_somebody_else_cancelled_is_forgotten, running),
+        T(of_a_time_that_has_passed_people_are_told_so, running),
         T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, running),
         T(a_known_notice_counts_again_when_its_deadline_is_earlier, running),
         T(a_notice_that_ends_nothing_may_become_one_that_does, running),

@@ -104,7 +104,7 @@ static struct notice_item line(const char *text, int64_t written_ms_ago)
 {
     struct notice_item item;
 
-    line_parse(text, strlen(text), &now, UNIX - written_ms_ago, &item);
+    (void)line_parse(text, strlen(text), &now, UNIX - written_ms_ago, &item, NULL);
     return item;
 }
 
@@ -129,6 +129,51 @@ static void a_line_may_say_time_kind_and_that_it_stands(void **state)
     assert_int_equal(item.deadline_boot_ms, -1); /* 30 is a number of people's */
     assert_string_equal(item.text, "please stop in 30 minutes, ?"
                                    "?");
+}
+
+struct odd_line {
+    const char *text;
+    enum line_sense sense;
+    const char *word;
+};
+
+/* Who meant a time and is not understood is told so; a reason in plain words is none of that. */
+static void what_a_line_means_for_a_time_and_is_none_is_named(void **state)
+{
+    static const struct odd_line lines[] = {
+        {"", LINE_UNDERSTOOD, ""},
+        {"preempt", LINE_UNDERSTOOD, ""},
+        {"please stop in 30 minutes", LINE_UNDERSTOOD, ""},
+        {"final", LINE_UNDERSTOOD, ""},
+        {"+30\nabc +x", LINE_UNDERSTOOD, ""},
+        {"the host needs 2 new disks", LINE_WORDS_ONLY, "the host needs 2 new disks"},
+        {"asdf", LINE_WORDS_ONLY, "asdf"},
+        {"+5m", LINE_NO_TIME, "+5m"},
+        {"preempt + 30", LINE_NO_TIME, "+"},
+        {"stop +-3", LINE_NO_TIME, "+-3"},
+        {"30", LINE_NO_TIME, "30"}, /* alone: nothing else can be meant */
+        {"-5", LINE_NO_TIME, "-5"},
+        {"terminate 12:30", LINE_NO_TIME, "12:30"},
+        {"2026-11-21", LINE_NO_TIME, "2026-11-21"},
+        {"2026-11-21T12:00:00 preempt", LINE_NO_TIME, "2026-11-21T12:00:00"},
+        {"1587748334567x", LINE_NO_TIME, "1587748334567x"},
+        {"\x7f"
+         "ELF\x02\x01\x01",
+         LINE_NO_TEXT, ""},
+        {"+30 \xff", LINE_NO_TEXT, ""},
+    };
+    struct notice_item item;
+    char word[LINE_WORD_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        enum line_sense sense =
+            line_parse(lines[i].text, strlen(lines[i].text), &now, UNIX, &item, word);
+        if (sense != lines[i].sense)
+            fail_msg("%s: %d", lines[i].text, sense);
+        assert_string_equal(word, lines[i].word);
+    }
+    assert_int_equal(item.deadline_boot_ms, BOOT + 30000); /* what is understood counts */
 }
 
 static void platforms_are_known_by_their_dmi(void **state)
@@ -163,6 +208,7 @@ int main(void)
         cmocka_unit_test(dates_are_read_in_each_form),
         cmocka_unit_test(what_is_no_date_is_none),
         cmocka_unit_test(a_line_may_say_time_kind_and_that_it_stands),
+        cmocka_unit_test(what_a_line_means_for_a_time_and_is_none_is_named),
         cmocka_unit_test(platforms_are_known_by_their_dmi),
     };
 
