@@ -108,6 +108,7 @@
 #define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
 #define ABORT_TIMEOUT_MS 60000   /* a step that does not return after on_error */
 #define LEAVE_MS 1000            /* how long LEAVE waits for its answer */
+#define LEAVE_LAST_MS 250        /* ... of a process that is to be gone a margin later */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define RESEND_MAX_MS 1000       /* ... to this */

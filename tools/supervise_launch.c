@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define CODE_NO_PROCESS 71 /* EX_OSERR: the system would not start the rank */
+#define WAIT_SAY_MS 5000   /* ranks that still run so long after SIGTERM are named */
 #define SWEEP_LIMIT_MS 2000
 #define SWEEP_NAP_MS 5
 #define DRAIN_LIMIT_MS 1000
@@ -78,6 +80,8 @@ bool run_signals_read(struct run *run)
         }
         output_say(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
                    strsignal(signo), sent, run_plural(sent));
+        if (signo == SIGTERM && sent > 0)
+            run->wait_say_boot_ms = run_clock_boot_ms() + WAIT_SAY_MS;
     }
     return child;
 }
@@ -229,10 +233,41 @@ static nfds_t polls_fill(struct run *run)
     return count;
 }
 
+/* A rank that should leave and does not is mostly in a long step, or its broker is away. */
+static void wait_say(struct run *run)
+{
+    char ranks[128] = "";
+    size_t used = 0;
+
+    if (run->wait_say_boot_ms == 0 || run_clock_boot_ms() < run->wait_say_boot_ms)
+        return;
+    run->wait_say_boot_ms = 0; /* once */
+    for (int i = 0; i < run->rank_count && used < sizeof ranks; i++)
+        if (run->ranks[i].pid > 0 && !run->ranks[i].ended)
+            used += (size_t)snprintf(ranks + used, sizeof ranks - used, " %d", run->ranks[i].rank);
+    output_say(
+        &run->output,
+        "muster run: %d s after SIGTERM these ranks still run:%s%s. They leave once a save is "
+        "committed; `muster nodes --job %s` shows what they wait for. If no broker answers, "
+        "they leave 1 s before their time is over, which is 30 s after the signal unless they "
+        "know better",
+        WAIT_SAY_MS / 1000, ranks, used < sizeof ranks ? "" : " ...", run->job);
+}
+
+static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
+{
+    int64_t left_ms = run->wait_say_boot_ms - run_clock_boot_ms();
+
+    if (run->wait_say_boot_ms == 0 || (wait_ms >= 0 && wait_ms < left_ms))
+        return wait_ms;
+    return left_ms > 0 ? left_ms : 0;
+}
+
 static void launch_watch(struct run *run)
 {
     while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
-        int64_t wait_ms = heirs_wait_ms(run, supervise_wait_ms(&run->sup, run_clock_boot_ms()));
+        int64_t wait_ms =
+            wait_say_ms(run, heirs_wait_ms(run, supervise_wait_ms(&run->sup, run_clock_boot_ms())));
         nfds_t count = polls_fill(run);
 
         poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
@@ -240,6 +275,7 @@ static void launch_watch(struct run *run)
             exits_read(run);
         order_obey(run);
         heirs_end(run);
+        wait_say(run);
         for (nfds_t i = 0; i < count; i++) {
             if (run->streams[i] != NULL && run->polls[i].revents != 0)
                 output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);
@@ -247,6 +283,7 @@ static void launch_watch(struct run *run)
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
     }
+    run->wait_say_boot_ms = 0;
 }
 
 /* Nothing that the launch started may live on: the next one needs its memory, files and devices. */

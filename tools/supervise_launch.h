@@ -26,6 +26,7 @@ struct run {
     int rank_count;
     int restarts_before; /* that the launcher knows of */
     int signal_fd;
+    int64_t wait_say_boot_ms; /* when to say whom it waits for, after SIGTERM; 0 = not */
     char job[IDENTITY_JOB_MAX];
     struct pollfd *polls;
     struct output_stream **streams; /* beside polls; NULL = not a stream */

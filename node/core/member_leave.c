@@ -91,6 +91,18 @@ static bool something_keeps_it(const struct member *m)
     return manifest || (m->error.status != MUSTER_OK && m->error_until != NEVER);
 }
 
+/* How long LEAVE waits for its answer. Near the end of this process's own time it is killed meanwhile, and who was
+ * not heard for long will not answer now. */
+static int64_t leave_wait_ms(const struct member *m)
+{
+    int64_t end = member_give_up_boot_ms(m);
+    int64_t last = m->now - m->heard_at < LOST_MS ? LEAVE_LAST_MS : 0;
+
+    if (end == NEVER || m->now + LEAVE_MS < end)
+        return LEAVE_MS;
+    return m->now < end ? end - m->now + last : last;
+}
+
 void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)
@@ -109,7 +121,7 @@ void member_leave(struct member *m)
         m->leave_request =
             request_put(m, &message); /* 0: too many wait; tried again, not for ever */
         if (m->leave_request > 0 || m->left_until == NEVER)
-            m->left_until = m->now + LEAVE_MS;
+            m->left_until = m->now + leave_wait_ms(m);
     }
     if (m->link == LINK_JOINED && m->leave_request == 0 && !may_leave)
         m->left_until = NEVER; /* it came back in time: LEAVE can be said */
@@ -117,7 +129,8 @@ void member_leave(struct member *m)
                        (m->view.mode == VIEW_END || m->part == PART_NONE ||
                         m->part == PART_THAWED || !something_keeps_it(m));
     if (unreachable)
-        m->left_until = m->now + LEAVE_MS; /* the broker is away: it will find out by silence */
+        m->left_until =
+            m->now + leave_wait_ms(m); /* the broker is away: it will find out by silence */
     bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
     bool never_in = !m->view.joined && m->link == LINK_HELLO && !m->hello_open;
     if (m->link == LINK_OVER || never_in || answered ||

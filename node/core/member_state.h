@@ -89,6 +89,7 @@ struct member {
     bool hello_open; /* one is on its way, or its answer */
     uint64_t start_id;
     int64_t heard_at; /* the broker, last */
+    bool silence_said;
     uint64_t broker_epoch;
     uint64_t generation;
     uint64_t applied_seq;
@@ -228,6 +229,7 @@ void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
+void notice_tick(struct member *m);
 bool notice_is_being_told(struct member *m, const char *id); /* it has no answer yet */
 int64_t notice_own_deadline(const struct member *m);         /* earliest, NEVER = none */
 

@@ -16,8 +16,11 @@ done
 broker_kill
 kill -TERM "${pids[0]}" # of the job that is done before its margin, and closes during it
 recall apart
+told_ms=$(now_ms)
 kill -TERM "${pids[1]}"
 ranks_end 42 1
+took_ms=$(($(now_ms) - told_ms))
+[ "$took_ms" -lt 2000 ] || fail "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
 says "$(error_of 1)" MUSTER_PREEMPTED 'no checkpoint was committed'
 ranks_end 0 0 2
 each_has done 400 0 2

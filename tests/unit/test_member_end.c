@@ -369,6 +369,33 @@ static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
     }
 }
 
+/* The process must be gone before its deadline, so LEAVE gets no second of its own then. */
+static void at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker(void **state)
+{
+    struct member_fixture *f = *state;
+    const struct {
+        int64_t left_ms, silent_ms, gone_after_ms;
+    } table[] = {
+        {3000, 0, 2000 + LEAVE_LAST_MS},
+        {3000, 3000, 2000 + LEAVE_LAST_MS}, /* killed just before the signal came */
+        {10000, 10000, 9000},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        anew(f);
+        member_notice(f, "n1", table[i].left_ms);
+        member_ack_all(f);
+        int64_t began = f->now;
+        member_pass(f, table[i].left_ms - MARGIN_MS, table[i].silent_ms == 0);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        member_close(f, LEAVE_PREEMPTED);
+        member_pass(f, began + table[i].gone_after_ms - 1 - f->now, false);
+        assert_int_equal(f->m->view.left, table[i].silent_ms > LOST_MS);
+        member_pass(f, 1, false);
+        assert_true(f->m->view.left);
+    }
+}
+
 static void at_the_margin_a_running_step_is_not_waited_for(void **state)
 {
     struct member_fixture *f = *state;
@@ -692,6 +719,7 @@ int main(void)
         T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, running),
         T(who_cannot_come_to_the_save_step_any_more_says_so, running),
         T(at_its_own_margin_a_node_leaves_with_the_restart_code, running),
+        T(at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker, running),
         T(at_the_margin_a_running_step_is_not_waited_for, running),
         T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
         T(a_notice_of_another_rank_is_none_of_this_nodes_clock, running),
