@@ -196,8 +196,10 @@ void round_arrived(struct member *m)
     request_put(m, &message);
     if (m->writer) {
         m->part = PART_CAPTURING;
-        /* the thread is busy, and its wait begins when it comes back; or it waits for the save before */
-        m->give_up_at = m->written_behind == 0 ? NEVER : m->now + GIVE_UP_MS;
+        m->give_up_at = NEVER; /* the thread is busy; its wait begins when it comes back */
+        if (m->written_behind != 0)
+            m->give_up_at =
+                m->now + GIVE_UP_MS; /* or it waits for the save before, see way_over_at */
         view_set(m, VIEW_CAPTURE);
         return;
     }
@@ -363,6 +365,19 @@ static void end_preempted(struct member *m)
                "the job is being terminated; its checkpoint is committed");
 }
 
+/* When this node gives up its way to S, or at S its wait for the save before, which the broker bounds as long as
+ * there is one. */
+static int64_t way_over_at(const struct member *m)
+{
+    int64_t unheard = m->heard_at + LOST_MS;
+
+    if (m->part == PART_TO_STEP)
+        return m->give_up_at;
+    if (m->part != PART_CAPTURING)
+        return NEVER;
+    return m->give_up_at > unheard ? m->give_up_at : unheard;
+}
+
 void part_tick(struct member *m)
 {
     if (m->exit_at != NEVER &&
@@ -391,7 +406,7 @@ void part_tick(struct member *m)
     }
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
         m->give_up_at = m->now + way_ms(m);
-    if ((m->part == PART_TO_STEP || m->part == PART_CAPTURING) && m->now >= m->give_up_at) {
+    if (m->now >= way_over_at(m)) {
         round_over_for_me(m);
         if (m->view.mode != VIEW_END)
             m->part = PART_THAWED; /* the broker may wait longer: it is told when S is passed */
@@ -419,10 +434,8 @@ int64_t round_wakeup(const struct member *m)
                        m->part == PART_COMMITTED ? m->manifest_until : NEVER,
                        m->view.mode != VIEW_END ? m->join_until : NEVER,
                        m->part == PART_FROZEN ? m->thaw_at : NEVER,
-                       m->part == PART_TO_STEP || m->part == PART_CAPTURING ||
-                               m->part == PART_CAPTURED
-                           ? m->give_up_at
-                           : NEVER,
+                       way_over_at(m),
+                       m->part == PART_CAPTURED ? m->give_up_at : NEVER,
                        m->policy_wait ? m->policy_until : NEVER,
                        m->error_until};
     int64_t at = NEVER;

@@ -120,7 +120,10 @@ static void who_waits_for_a_write_that_does_not_end_trains_on_without_a_broker(v
 
     for (int aborted = 0; aborted < 2; aborted++) {
         wait_for_the_one_before(f, aborted);
-        member_pass(f, 200, false);
+        member_alive(f);
+        member_pass(f, 60000, true); /* a broker that is there decides how long a save may take */
+        assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+        member_pass(f, LOST_MS + 100, false);
         assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
         captured(f, 2); /* it began just then: too late */
         assert_int_equal(f->m->behind_round, aborted ? 0 : 1);
