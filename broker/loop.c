@@ -246,14 +246,10 @@ static void send_rows(struct loop *loop, const struct action *action)
 
 static void send_tasks(struct loop *loop, const struct action *action)
 {
-    const struct wire_tasks_get *asked = &action->message.u.tasks_get;
-    struct wire_msg message = answer_to(loop, action->job, WIRE_TASKS_PAGE);
-    struct wire_tasks_page *page = &message.u.tasks_page;
+    struct wire_msg message = action->message;
     struct muster_error err;
 
-    *page = (struct wire_tasks_page){
-        .queue = asked->queue, .nonce = asked->nonce, .from = asked->from, .ended = action->number};
-    if (store_task_page(loop->store, asked, action->count, page, &err) == MUSTER_OK)
+    if (store_task_page(loop->store, &message.u.tasks_page, &err) == MUSTER_OK)
         send_message(loop, action->route, &message);
     else /* the coordinator asks again */
         broker_log(LOG_LEVEL_WARNING, "no page of tasks of job %s: %s", action->job, err.text);

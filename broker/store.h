@@ -87,10 +87,9 @@ enum muster_status store_manifest(struct store *store, const char *job, uint64_t
                                   uint64_t offset, struct store_manifest *ret_manifest,
                                   struct muster_error *err);
 
-/* What TASKS_GET asks for, of a queue with `taken` tasks: more, next, tasks. Lists are borrowed until the
- * next call. */
-enum muster_status store_task_page(struct store *store, const struct wire_tasks_get *asked,
-                                   uint64_t taken, struct wire_tasks_page *ret_page,
+/* Puts the tasks of page->queue from `from` to `next` that have ended into the page, as many as fit, and sets
+ * more and next. Lists are borrowed until the next call. */
+enum muster_status store_task_page(struct store *store, struct wire_tasks_page *page,
                                    struct muster_error *err);
 /* What RESULT_GET asks for: total, bytes. The same. MUSTER_E_NOT_FOUND: no such result. */
 enum muster_status store_task_result(struct store *store, const struct wire_result_get *asked,

@@ -483,10 +483,10 @@ static bool add_ended(struct store *store, sqlite3_stmt *s, struct wire_ended_en
     return entry->text != NULL;
 }
 
-enum muster_status store_task_page(struct store *store, const struct wire_tasks_get *asked,
-                                   uint64_t taken, struct wire_tasks_page *ret_page,
+enum muster_status store_task_page(struct store *store, struct wire_tasks_page *page,
                                    struct muster_error *err)
 {
+    uint64_t last = page->next;
     sqlite3_stmt *s = store->tasks[STORE_TASK_PAGE];
     struct wire_ended_entry *items;
     size_t count = 0, bytes = 0;
@@ -495,17 +495,17 @@ enum muster_status store_task_page(struct store *store, const struct wire_tasks_
 
     arena_reset(&store->arena);
     items = arena_alloc(&store->arena, TASKS_FRAME_MAX * sizeof *items);
-    ret_page->more = false;
-    ret_page->next = taken + 1;
-    sqlite3_bind_int64(s, 1, id_of(asked->queue, asked->from));
-    sqlite3_bind_int64(s, 2, id_of(asked->queue, taken));
+    page->more = false;
+    page->next = last < TASK_NUMBER_MAX ? last + 1 : last;
+    sqlite3_bind_int64(s, 1, id_of(page->queue, page->from));
+    sqlite3_bind_int64(s, 2, id_of(page->queue, last));
     sqlite3_bind_int64(s, 3, TASKS_FRAME_MAX + 1);
     while (items != NULL && (result = sqlite3_step(s)) == SQLITE_ROW) {
         bytes += TASK_ENTRY_BYTES + (size_t)sqlite3_column_bytes(s, 5) +
                  (size_t)sqlite3_column_bytes(s, 7);
         if (count == TASKS_FRAME_MAX || (count > 0 && bytes > TASK_FRAME_BYTES)) {
-            ret_page->more = true;
-            ret_page->next = number_of(s, 0) & TASK_NUMBER_MAX;
+            page->more = true;
+            page->next = number_of(s, 0) & TASK_NUMBER_MAX;
             result = SQLITE_DONE;
             break;
         }
@@ -519,8 +519,8 @@ enum muster_status store_task_page(struct store *store, const struct wire_tasks_
         status = store_failed(store, result, "read a page of tasks", err);
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
-    ret_page->tasks.items = items;
-    ret_page->tasks.count = count;
+    page->tasks.items = items;
+    page->tasks.count = count;
     return status;
 }
 

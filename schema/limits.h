@@ -70,6 +70,7 @@
 #define TASK_WORKERS_MAX 4096  /* over all jobs */
 #define TASK_RECENT 8192       /* ends that a repeated WORK_DONE is known by, of one queue */
 #define TASK_BEAT_MS 1000
+#define TASK_BROKER_TIMEOUT_MS 60000 /* a coordinator that hears no broker for so long says so */
 #define TASK_BACK_MS 10000 /* after a broker start: for workers to come back with what they hold */
 #define TASK_TAKEOVER_MS 2000 /* silence of a worker whose index a new process asks for */
 #define TASK_BACKOFF_MS 500   /* from the second loss on, doubling */

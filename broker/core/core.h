@@ -55,8 +55,8 @@ enum action_kind {
     ACTION_HINT,        /* message (HINT) on topic `job`, at once */
     ACTION_SEND_EVENTS, /* journal of `job`, from number, at most count events, as EVENTs to route */
     ACTION_SEND_MANIFEST, /* manifest of (job, number), from offset `count`: MANIFEST_CHUNK to route */
-    ACTION_SEND_TASKS, /* the page that `message` (TASKS_GET) asks for: of a queue with `count` tasks,
-                             `number` of them ended; to route as TASKS_PAGE */
+    ACTION_SEND_TASKS, /* `message` (TASKS_PAGE) to route, once the tasks from `from` to `next` that
+                          have ended are put in */
     ACTION_SEND_TASK_RESULT, /* the part that `message` (RESULT_GET) asks for, as RESULT_CHUNK */
     ACTION_SEND_ROWS,        /* the query in `message` (QUERY), answered to route as ROWS */
 };

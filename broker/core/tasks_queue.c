@@ -317,14 +317,32 @@ static void take_raise(struct core *core, struct task_queue *queue, uint64_t rai
 
 static void take_get(struct core *core, const struct input *in, const struct task_queue *queue)
 {
-    const bool result = in->message->type == WIRE_RESULT_GET;
-    struct action *action = action_add(core, result ? ACTION_SEND_TASK_RESULT : ACTION_SEND_TASKS);
+    struct action *action = action_add(core, ACTION_SEND_TASKS);
+    const struct wire_tasks_get *m = &in->message->u.tasks_get;
+
+    action->route = in->route;
+    action->job = out_text(core, queue->job);
+    action->message.type = WIRE_TASKS_PAGE;
+    core_fill_down(core, queue->job, &action->message.down);
+    action->message.down.job = action->job;
+    action->message.u.tasks_page =
+        (struct wire_tasks_page){.queue = queue->queue,
+                                 .nonce = m->nonce,
+                                 .from = m->from,
+                                 .next = queue->taken,
+                                 .ended = queue->ended,
+                                 .error_number = queue->error_pending ? queue->error_number : 0};
+}
+
+static void take_result_get(struct core *core, const struct input *in,
+                            const struct task_queue *queue)
+{
+    struct action *action = action_add(core, ACTION_SEND_TASK_RESULT);
 
     action->route = in->route;
     action->job = out_text(core, queue->job);
     MUST(wire_copy(&action->message, in->message, &core->out->arena));
-    action->number = result ? in->message->u.result_get.number : queue->ended;
-    action->count = queue->taken;
+    action->number = in->message->u.result_get.number;
 }
 
 static void take_beat(struct core *core, const struct input *in, struct task_queue *queue)
@@ -375,8 +393,10 @@ void tasks_queue_message(struct core *core, const struct input *in)
         take_resource(core, in, queue);
         break;
     case WIRE_TASKS_GET:
-    case WIRE_RESULT_GET:
         take_get(core, in, queue);
+        break;
+    case WIRE_RESULT_GET:
+        take_result_get(core, in, queue);
         break;
     case WIRE_RAISE:
         take_raise(core, queue, in->message->u.raise.raise);

@@ -146,13 +146,12 @@ static void put_for_worker(struct tasks_fixture *f, const struct wire_msg *m, ui
 
 static void put_page(struct tasks_fixture *f, const struct action *action)
 {
-    struct wire_tasks_page page = {0};
+    struct wire_tasks_page page = action->message.u.tasks_page;
     struct muster_error err;
 
-    assert_int_equal(
-        store_task_page(f->store, &action->message.u.tasks_get, action->count, &page, &err),
-        MUSTER_OK);
-    put(f, "page %llu-%llu", NUMBER(action->message.u.tasks_get.from), NUMBER(page.next));
+    put(f, "page %llu", NUMBER(page.from));
+    assert_int_equal(store_task_page(f->store, &page, &err), MUSTER_OK);
+    put(f, "-%llu", NUMBER(page.next));
     put_ends(f, page.tasks.items, page.tasks.count);
     if (page.more)
         put(f, " ...");

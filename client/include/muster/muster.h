@@ -4,11 +4,13 @@
 
 #include <muster/checkpoint.h>
 #include <muster/client.h>
+#include <muster/coordinator.h>
 #include <muster/manager.h>
 #include <muster/node.h>
 #include <muster/policy.h>
 #include <muster/status.h>
 #include <muster/training.h>
 #include <muster/types.h>
+#include <muster/worker.h>
 
 #endif

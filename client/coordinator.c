@@ -1,0 +1,482 @@
+/* coordinator - the public handle of a coordinator: options, schedule, join, done, per-worker values. */
+#include "client/coordinator_private.h"
+
+#include "node/thread.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLOSE_MS 1000
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
+int64_t coordinator_until(int64_t timeout_ms)
+{
+    return timeout_ms < 0 ? 0 : task_now_ms() + timeout_ms + 1;
+}
+
+static enum muster_status is_over(const struct muster_coordinator *c, struct muster_error *err)
+{
+    if (c->stale)
+        return error_set(err, MUSTER_E_STALE,
+                         "another coordinator holds queue %s of job %s now, or it was begun anew: "
+                         "this one can do no more; close it",
+                         c->name, c->job);
+    if (task_now_ms() - c->heard_ms >= c->broker_timeout_ms)
+        return error_set(err, MUSTER_E_BROKER,
+                         "no broker was heard at %s for %.1f s; nothing is lost: start it again, "
+                         "and call again",
+                         c->broker, (double)(task_now_ms() - c->heard_ms) / 1000.0);
+    return MUSTER_OK;
+}
+
+enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
+                                    const char *what, struct muster_error *err)
+{
+    int64_t now_ms = task_now_ms();
+    int64_t wait_ms = c->heard_ms + c->broker_timeout_ms - now_ms;
+    struct timespec until;
+    enum muster_status status = is_over(c, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (until_ms > 0 && now_ms >= until_ms)
+        return error_set(err, MUSTER_E_TIMEOUT,
+                         "%s in time: %llu of %llu tasks have ended, %llu are at %llu workers; "
+                         "`muster tasks` shows them",
+                         what, (unsigned long long)c->ended, (unsigned long long)c->scheduled,
+                         (unsigned long long)c->leased, (unsigned long long)c->workers);
+    if (until_ms > 0 && until_ms - now_ms < wait_ms)
+        wait_ms = until_ms - now_ms;
+    until = thread_time_after(wait_ms > 0 ? wait_ms : 0);
+    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    return MUSTER_OK;
+}
+
+/* --- errors of tasks ---------------------------------------------------------------------------- */
+
+/* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this return. */
+static enum muster_status raise_error(struct muster_coordinator *c, int64_t until_ms,
+                                      struct muster_error *err)
+{
+    enum muster_status status = is_over(c, err);
+
+    while (status == MUSTER_OK && !c->unsaid && (c->error_number != 0 || c->raising)) {
+        if (!c->raising) {
+            c->raising = true;
+            task_again_reset(&c->raise_again);
+            task_link_wake(c->link);
+        }
+        status = coordinator_wait(c, until_ms,
+                                  "a task failed, and what was running then did not end", err);
+    }
+    if (status == MUSTER_OK && c->unsaid) {
+        c->unsaid = false;
+        if (err != NULL)
+            *err = c->raised_error;
+        return c->raised_error.status;
+    }
+    if (status == MUSTER_OK && c->unavailable[0] != '\0')
+        return error_set(err, MUSTER_E_UNAVAILABLE, "%s", c->unavailable);
+    return status;
+}
+
+/* --- schedule ----------------------------------------------------------------------------------- */
+
+static enum muster_status check_name(const char *function, struct muster_error *err)
+{
+    if (function == NULL || function[0] == '\0' || strlen(function) > NAME_MAX_BYTES)
+        return error_set(err, MUSTER_E_ARGUMENT, "a call names a function, with at most %d bytes",
+                         NAME_MAX_BYTES);
+    return MUSTER_OK;
+}
+
+static enum muster_status check_call(const struct muster_call *call, struct muster_error *err)
+{
+    enum muster_status status = check_name(call->function, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (call->struct_size != sizeof *call)
+        return error_set(err, MUSTER_E_ARGUMENT, "the call was not begun with MUSTER_CALL_INIT");
+    if (call->args_size > TASK_ARGS_MAX || (call->args == NULL && call->args_size > 0))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the arguments of \"%s\" have %zu bytes, at most %d are allowed: let the "
+                         "task read the rest from a file or a per-worker value",
+                         call->function, call->args_size, TASK_ARGS_MAX);
+    if (call->timeout_ms < 0 || call->timeout_ms > INT32_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT, "timeout_ms of a call is from 0 to 2^31-1");
+    if (call->per_worker_count > TASK_USES_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT, "a call uses at most %d per-worker values",
+                         TASK_USES_MAX);
+    for (size_t i = 0; i < call->per_worker_count; i++)
+        if (call->per_worker[i] == NULL || call->per_worker[i]->magic != PER_WORKER_MAGIC)
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "argument %zu of \"%s\" is no per-worker value: a remote value cannot "
+                             "be an argument; fetch it and give its bytes",
+                             i, call->function);
+    return MUSTER_OK;
+}
+
+/* NULL: memory is out. */
+static struct task_call *copy_call(const struct muster_call *call)
+{
+    size_t uses_size = call->per_worker_count * 4;
+    struct task_call *copy = calloc(1, sizeof *copy + call->args_size + uses_size);
+    uint8_t *uses;
+
+    if (copy == NULL)
+        return NULL;
+    snprintf(copy->fn, sizeof copy->fn, "%s", call->function);
+    copy->timeout_ms = (uint64_t)call->timeout_ms;
+    copy->args_size = call->args_size;
+    copy->uses_size = uses_size;
+    if (call->args_size > 0)
+        memcpy(copy->bytes, call->args, call->args_size);
+    uses = copy->bytes + call->args_size;
+    for (size_t i = 0; i < call->per_worker_count; i++)
+        for (unsigned k = 0; k < 4; k++)
+            uses[i * 4 + k] = (uint8_t)(call->per_worker[i]->number >> (24 - 8 * k));
+    return copy;
+}
+
+/* With the mutex. */
+static enum muster_status wait_for_room(struct muster_coordinator *c, int64_t until_ms,
+                                        struct muster_error *err)
+{
+    enum muster_status status = raise_error(c, until_ms, err);
+
+    while (status == MUSTER_OK && c->scheduled - c->ended >= c->max_queued) {
+        status =
+            coordinator_wait(c, until_ms, "the queue stayed full and nothing was scheduled", err);
+        if (status == MUSTER_OK)
+            status = raise_error(c, until_ms, err);
+    }
+    return status;
+}
+
+enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
+                                               const struct muster_call *call, int64_t timeout_ms,
+                                               muster_remote_value_t **ret_value,
+                                               struct muster_error *ret_error)
+{
+    struct muster_remote_value *value = NULL;
+    struct task_call *copy;
+    enum muster_status status = check_call(call, ret_error);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (c->pid != getpid())
+        return error_set(ret_error, MUSTER_E_FORKED, "the coordinator is the parent process'");
+    copy = copy_call(call);
+    if (copy == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
+    pthread_mutex_lock(&c->mutex);
+    status = wait_for_room(c, coordinator_until(timeout_ms), ret_error);
+    if (status == MUSTER_OK && (value = values_add(c, c->scheduled + 1)) == NULL)
+        status =
+            error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
+    if (status == MUSTER_OK) {
+        bool idle = c->sent == c->scheduled;
+        c->scheduled++;
+        value->call = copy;
+        value->held = ret_value != NULL;
+        if (idle)
+            task_link_wake(c->link); /* else it is on its way there */
+    }
+    pthread_mutex_unlock(&c->mutex);
+    if (status != MUSTER_OK)
+        free(copy);
+    else if (ret_value != NULL)
+        *ret_value = value;
+    return status;
+}
+
+enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t timeout_ms,
+                                           struct muster_error *ret_error)
+{
+    int64_t until_ms = coordinator_until(timeout_ms);
+    enum muster_status status;
+
+    pthread_mutex_lock(&c->mutex);
+    status = raise_error(c, until_ms, ret_error);
+    while (status == MUSTER_OK && c->ended < c->scheduled) {
+        status = coordinator_wait(c, until_ms, "not all tasks have ended", ret_error);
+        if (status == MUSTER_OK)
+            status = raise_error(c, until_ms, ret_error);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_done,
+                                           struct muster_error *ret_error)
+{
+    enum muster_status status;
+
+    pthread_mutex_lock(&c->mutex);
+    status = raise_error(c, 0, ret_error);
+    if (status == MUSTER_OK)
+        *ret_done = c->ended >= c->scheduled;
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+/* --- per-worker values -------------------------------------------------------------------------- */
+
+static struct muster_per_worker *per_worker_new(const char *function, const void *args,
+                                                size_t args_size)
+{
+    struct muster_per_worker *value = calloc(1, sizeof *value);
+
+    if (value == NULL)
+        return NULL;
+    value->args = malloc(args_size + 1);
+    if (value->args == NULL) {
+        free(value);
+        return NULL;
+    }
+    if (args_size > 0)
+        memcpy(value->args, args, args_size);
+    value->magic = PER_WORKER_MAGIC;
+    value->args_size = args_size;
+    snprintf(value->fn, sizeof value->fn, "%s", function);
+    return value;
+}
+
+/* It stays in the list also when the wait ends: it may be on record. */
+static enum muster_status record(struct muster_coordinator *c, struct muster_per_worker *value,
+                                 struct muster_error *err)
+{
+    int64_t until_ms = coordinator_until(c->connect_timeout_ms);
+    enum muster_status status = MUSTER_OK;
+
+    value->number = ++c->per_worker_count;
+    value->next = c->per_worker;
+    c->per_worker = value;
+    task_again_reset(&c->resource_again);
+    task_link_wake(c->link);
+    while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
+        status = coordinator_wait(c, until_ms, "the per-worker value was not put on record", err);
+    if (status == MUSTER_OK && value->refused != MUSTER_OK)
+        status = error_set(err, (enum muster_status)value->refused,
+                           "queue %s takes no more per-worker values: at most %d", c->name,
+                           TASK_RESOURCES_MAX);
+    return status;
+}
+
+enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
+                                                        const char *function, const void *args,
+                                                        size_t args_size,
+                                                        muster_per_worker_t **ret_value,
+                                                        struct muster_error *ret_error)
+{
+    enum muster_status status = check_name(function, ret_error);
+    struct muster_per_worker *value;
+
+    if (status != MUSTER_OK)
+        return status;
+    if (args_size > TASK_ARGS_MAX || (args == NULL && args_size > 0))
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "the arguments of \"%s\" have %zu bytes, at "
+                         "most %d are allowed",
+                         function, args_size, TASK_ARGS_MAX);
+    value = per_worker_new(function, args, args_size);
+    if (value == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a per-worker value");
+    pthread_mutex_lock(&c->mutex);
+    status = record(c, value, ret_error);
+    pthread_mutex_unlock(&c->mutex);
+    if (status == MUSTER_OK)
+        *ret_value = value;
+    return status;
+}
+
+/* --- after an attach ---------------------------------------------------------------------------- */
+
+uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
+{
+    struct muster_coordinator *c = (struct muster_coordinator *)coordinator;
+    uint64_t scheduled;
+
+    pthread_mutex_lock(&c->mutex);
+    scheduled = c->scheduled;
+    pthread_mutex_unlock(&c->mutex);
+    return scheduled;
+}
+
+enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id,
+                                            muster_remote_value_t **ret_value,
+                                            struct muster_error *ret_error)
+{
+    struct muster_remote_value *value;
+    enum muster_status status = MUSTER_OK;
+
+    pthread_mutex_lock(&c->mutex);
+    value = values_find(c, id);
+    if (id == 0 || id > c->scheduled || id <= c->released) {
+        status = error_set(ret_error, MUSTER_E_NOT_FOUND,
+                           "queue %s has tasks %llu to %llu, and not %llu", c->name,
+                           (unsigned long long)c->released + 1, (unsigned long long)c->scheduled,
+                           (unsigned long long)id);
+    } else if (value != NULL && value->held) {
+        status = error_set(ret_error, MUSTER_E_EXISTS, "the value of task %llu is held already",
+                           (unsigned long long)id);
+    } else if (value == NULL) {
+        value = values_add(c, id);
+        if (value == NULL)
+            status = error_set(ret_error, MUSTER_E_NOMEM, "no memory for a remote value");
+        else
+            c->ask_values = true;
+    }
+    if (status == MUSTER_OK) {
+        value->held = true;
+        *ret_value = value;
+        task_link_wake(c->link);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+void muster_coordinator_release(muster_coordinator_t *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->keep_from = 0;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* --- open and close ----------------------------------------------------------------------------- */
+
+static enum muster_status configure(struct muster_coordinator *c,
+                                    const struct muster_coordinator_options *options,
+                                    struct muster_error *err)
+{
+    const char *name = options->name != NULL ? options->name : "main";
+
+    if (options->struct_size != sizeof *options)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "options were not begun with MUSTER_COORDINATOR_OPTIONS_INIT");
+    if (!wire_job_name_ok(name))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "option name is \"%s\": letters, digits, '.', '_' and '-', at most %d",
+                         name, JOB_NAME_MAX);
+    if (options->max_queued < 0 || options->max_attempts < 0 || options->max_attempts > UINT8_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "option max_queued is 0 or more, max_attempts from 0 to 255");
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->fresh = options->fresh;
+    c->max_queued =
+        options->max_queued > 0 ? (uint64_t)options->max_queued : (uint64_t)TASK_QUEUED_DEFAULT;
+    c->max_attempts = (uint64_t)options->max_attempts;
+    c->connect_timeout_ms =
+        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    c->broker_timeout_ms =
+        options->broker_timeout_ms > 0 ? options->broker_timeout_ms : TASK_BROKER_TIMEOUT_MS;
+    c->incarnation = task_incarnation();
+    c->pid = getpid();
+    return task_identity(options->broker, options->job, c->broker, c->job, err);
+}
+
+static enum muster_status wait_until_opened(struct muster_coordinator *c, struct muster_error *err)
+{
+    struct timespec until = thread_time_after(c->connect_timeout_ms);
+    enum muster_status status = MUSTER_OK;
+    int code = 0;
+
+    pthread_mutex_lock(&c->mutex);
+    while (!c->ever_opened && c->refused == MUSTER_OK && code == 0)
+        code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    if (!c->ever_opened && c->refused != MUSTER_OK)
+        status = error_set(err, (enum muster_status)c->refused, "%s", c->refused_text);
+    else if (!c->ever_opened)
+        status = error_set(err, MUSTER_E_BROKER,
+                           "no broker answered at %s within %.1f s: start one with `musterd`, or "
+                           "correct the address (option broker, MUSTER_BROKER)",
+                           c->broker, (double)c->connect_timeout_ms / 1000.0);
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+static enum muster_status connect_it(struct muster_coordinator *c, struct muster_error *err)
+{
+    const struct task_link_owner owner = {.arg = c,
+                                          .take = coordinator_take,
+                                          .turn = coordinator_turn,
+                                          .job = c->job,
+                                          .role = ROLE_TOOL,
+                                          .incarnation = c->incarnation};
+    enum muster_status status = task_link_open(c->broker, &owner, &c->link, err);
+
+    c->heard_ms = task_now_ms();
+    if (status == MUSTER_OK)
+        status = task_link_start(c->link, err);
+    return status == MUSTER_OK ? wait_until_opened(c, err) : status;
+}
+
+enum muster_status muster_coordinator_open(const struct muster_coordinator_options *options,
+                                           muster_coordinator_t **ret_coordinator,
+                                           struct muster_error *ret_error)
+{
+    struct muster_coordinator *c = calloc(1, sizeof *c);
+    enum muster_status status;
+    pthread_condattr_t attributes;
+
+    if (c == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a coordinator; free some");
+    status = configure(c, options, ret_error);
+    if (status != MUSTER_OK) {
+        free(c);
+        return status;
+    }
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    status = connect_it(c, ret_error);
+    if (status == MUSTER_OK)
+        *ret_coordinator = c;
+    else
+        muster_coordinator_close(&c);
+    return status;
+}
+
+static void hand_over(struct muster_coordinator *c)
+{
+    struct timespec until = thread_time_after(CLOSE_MS);
+    int code = 0;
+
+    pthread_mutex_lock(&c->mutex);
+    while (c->taken < c->scheduled && !c->stale && code == 0)
+        code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void muster_coordinator_close(muster_coordinator_t **coordinator)
+{
+    struct muster_coordinator *c = coordinator != NULL ? *coordinator : NULL;
+
+    if (c == NULL)
+        return;
+    *coordinator = NULL;
+    if (c->pid != getpid())
+        return; /* a child closes nothing of its parent's */
+    if (c->ever_opened)
+        hand_over(c);
+    task_link_close(&c->link);
+    while (c->first != NULL)
+        values_forget(c, c->first);
+    while (c->per_worker != NULL) {
+        struct muster_per_worker *value = c->per_worker;
+        c->per_worker = value->next;
+        free(value->args);
+        free(value);
+    }
+    pthread_mutex_destroy(&c->mutex);
+    pthread_cond_destroy(&c->changed);
+    free(c);
+}

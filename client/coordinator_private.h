@@ -1,0 +1,125 @@
+/* coordinator_private - a coordinator behind the public handle. client/coordinator*.c only.
+ * coordinator.c the calls, coordinator_values.c results, coordinator_wire.c what is said to the broker. */
+#ifndef CLIENT_COORDINATOR_PRIVATE_H
+#define CLIENT_COORDINATOR_PRIVATE_H
+
+#include <muster/coordinator.h>
+
+#include "client/task_link.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#define PER_WORKER_MAGIC UINT32_C(0x7065725f) /* a remote value has another one there */
+#define REMOTE_VALUE_MAGIC UINT32_C(0x72656d6f)
+#define VALUES_HASH 4096
+#define ADD_FRAMES_AHEAD 4 /* TASKS_ADD without an answer */
+
+struct muster_per_worker {
+    uint32_t magic;
+    uint64_t number;
+    char fn[NAME_MAX_BYTES + 1];
+    uint8_t *args;
+    size_t args_size;
+    bool taken;
+    unsigned refused;
+    struct muster_per_worker *next;
+};
+
+/* A task as this coordinator knows it: as long as the user holds its value, or it has not ended. */
+struct muster_remote_value {
+    uint32_t magic;
+    muster_coordinator_t *coordinator; /* NULL: it is closed */
+    uint64_t number;
+    bool held;                  /* by the user */
+    enum wire_task_state state; /* TASK_QUEUED: not ended, as far as is known */
+    unsigned status;
+    int64_t code;
+    char *text;
+    uint64_t bytes;  /* of the result */
+    uint8_t *result; /* what has come of it */
+    uint64_t have;
+    bool wanted; /* a long result is being fetched */
+    bool cancel;
+    struct task_again again;                 /* of RESULT_GET or TASK_CANCEL */
+    struct task_call *call;                  /* until the broker has it */
+    struct muster_remote_value *prev, *next; /* by number */
+    struct muster_remote_value *next_hash;
+};
+
+struct task_call { /* what is to be sent */
+    uint64_t timeout_ms;
+    size_t args_size, uses_size;
+    char fn[NAME_MAX_BYTES + 1];
+    uint8_t bytes[];
+};
+
+struct muster_coordinator {
+    char broker[ENDPOINT_MAX + 1];
+    char job[JOB_NAME_MAX + 1];
+    char name[JOB_NAME_MAX + 1];
+    uint64_t incarnation;
+    bool fresh;
+    uint64_t max_queued, max_attempts;
+    int64_t connect_timeout_ms, broker_timeout_ms;
+    pid_t pid;
+    struct task_link *link;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool opened; /* on this connection of this broker start */
+    bool ever_opened;
+    bool stale;
+    unsigned refused; /* QUEUE_OPENED's code */
+    char refused_text[TEXT_MAX + 1];
+    uint64_t start_id, nonce, queue;
+    int64_t heard_ms;
+
+    uint64_t scheduled; /* highest number given */
+    uint64_t sent, taken;
+    uint64_t ended; /* how many, told without a gap */
+    uint64_t released,
+        keep_from; /* what former coordinators left: up to here nothing is released */
+    struct task_again add, open, get, raise_again, resource_again;
+    bool full; /* the broker said so */
+    struct muster_remote_value *first, *last;
+    struct muster_remote_value *hash[VALUES_HASH];
+
+    bool asking;     /* pages, from `ask_from` on */
+    bool ask_values; /* the user holds one that nothing is known of */
+    bool look;       /* a value wants something said */
+    bool ask_again;
+    uint64_t ask_from, ask_nonce;
+
+    uint64_t error_number; /* a pending error, as far as is known */
+    uint64_t raised;       /* how often one was */
+    bool raising;          /* the answer is awaited */
+    bool unsaid;           /* it came, and no call returned it yet */
+    struct muster_error raised_error;
+    char unavailable[TEXT_MAX + 1];
+    uint64_t leased, workers;
+
+    struct muster_per_worker *per_worker; /* newest first */
+    uint64_t per_worker_count;
+    int64_t beat_ms;
+};
+
+/* coordinator_values.c; all with the mutex */
+struct muster_remote_value *values_find(const struct muster_coordinator *c, uint64_t number);
+struct muster_remote_value *values_add(struct muster_coordinator *c, uint64_t number);
+void values_forget(struct muster_coordinator *c, struct muster_remote_value *value);
+void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry);
+void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value);
+uint64_t values_released(const struct muster_coordinator *c);
+
+/* coordinator.c */
+/* Waits for a change, at most until then (0: no bound but the broker's). MUSTER_OK: look again. */
+enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
+                                    const char *what, struct muster_error *err);
+int64_t coordinator_until(int64_t timeout_ms);
+
+/* coordinator_wire.c: the link's owner */
+void coordinator_take(void *coordinator, const struct wire_msg *message, int64_t now_ms);
+int64_t coordinator_turn(void *coordinator, int64_t now_ms);
+
+#endif

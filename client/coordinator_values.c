@@ -1,0 +1,249 @@
+/* coordinator_values - what is known of tasks, and their results. */
+#include "client/coordinator_private.h"
+
+#include "schema/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct muster_remote_value **slot_of(struct muster_coordinator *c, uint64_t number)
+{
+    return &c->hash[number % VALUES_HASH];
+}
+
+struct muster_remote_value *values_find(const struct muster_coordinator *c, uint64_t number)
+{
+    struct muster_remote_value *value = c->hash[number % VALUES_HASH];
+
+    while (value != NULL && value->number != number)
+        value = value->next_hash;
+    return value;
+}
+
+/* NULL: memory is out. */
+struct muster_remote_value *values_add(struct muster_coordinator *c, uint64_t number)
+{
+    struct muster_remote_value *value = calloc(1, sizeof *value);
+    struct muster_remote_value **slot = slot_of(c, number);
+
+    if (value == NULL)
+        return NULL;
+    value->magic = REMOTE_VALUE_MAGIC;
+    value->coordinator = c;
+    value->number = number;
+    value->state = TASK_QUEUED;
+    value->next_hash = *slot;
+    *slot = value;
+    value->prev = c->last; /* most often the highest number */
+    while (value->prev != NULL && value->prev->number > number)
+        value->prev = value->prev->prev;
+    value->next = value->prev != NULL ? value->prev->next : c->first;
+    *(value->prev != NULL ? &value->prev->next : &c->first) = value;
+    *(value->next != NULL ? &value->next->prev : &c->last) = value;
+    return value;
+}
+
+static void destroy(struct muster_remote_value *value)
+{
+    free(value->text);
+    free(value->result);
+    free(value->call);
+    value->magic = 0;
+    free(value);
+}
+
+static void unlink_value(struct muster_coordinator *c, struct muster_remote_value *value)
+{
+    struct muster_remote_value **slot = slot_of(c, value->number);
+
+    while (*slot != value)
+        slot = &(*slot)->next_hash;
+    *slot = value->next_hash;
+    *(value->prev != NULL ? &value->prev->next : &c->first) = value->next;
+    *(value->next != NULL ? &value->next->prev : &c->last) = value->prev;
+    value->coordinator = NULL;
+}
+
+void values_forget(struct muster_coordinator *c, struct muster_remote_value *value)
+{
+    bool held = value->held;
+
+    unlink_value(c, value);
+    if (!held)
+        destroy(value);
+}
+
+void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value)
+{
+    if (!value->held && value->state != TASK_QUEUED)
+        values_forget(c, value);
+}
+
+/* Everything below the first task that is held or has not ended. */
+uint64_t values_released(const struct muster_coordinator *c)
+{
+    uint64_t to = c->first != NULL ? c->first->number - 1 : c->taken;
+
+    if (to > c->taken)
+        to = c->taken;
+    if (c->keep_from > 0) /* what was there before is kept */
+        return c->released;
+    return to > c->released ? to : c->released;
+}
+
+static void take_result(struct muster_remote_value *value, const struct wire_ended_entry *entry)
+{
+    value->bytes = entry->bytes;
+    if (!value->held || entry->result.size != entry->bytes || entry->bytes == 0)
+        return;
+    value->result = malloc(entry->result.size);
+    if (value->result == NULL)
+        return; /* it is asked for when it is wanted */
+    memcpy(value->result, entry->result.data, entry->result.size);
+    value->have = entry->result.size;
+}
+
+void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry)
+{
+    struct muster_remote_value *value = values_find(c, entry->number);
+
+    if (value == NULL || value->state != TASK_QUEUED)
+        return;
+    value->state = (enum wire_task_state)entry->state;
+    value->status = entry->state == TASK_CANCELLED ? MUSTER_E_CANCELLED : (unsigned)entry->status;
+    value->code = entry->code;
+    value->text = entry->text[0] != '\0' ? strdup(entry->text) : NULL;
+    free(value->call);
+    value->call = NULL;
+    take_result(value, entry);
+    values_drop_unused(c, value);
+}
+
+/* --- the user's calls --------------------------------------------------------------------------- */
+
+uint64_t muster_remote_value_id(const muster_remote_value_t *value)
+{
+    return value->number;
+}
+
+void muster_remote_value_free(muster_remote_value_t **value)
+{
+    struct muster_remote_value *v = value != NULL ? *value : NULL;
+    struct muster_coordinator *c = v != NULL ? v->coordinator : NULL;
+
+    if (v == NULL)
+        return;
+    *value = NULL;
+    if (c == NULL) {
+        destroy(v);
+        return;
+    }
+    pthread_mutex_lock(&c->mutex);
+    v->held = false;
+    values_drop_unused(c, v);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
+                                              struct muster_error *ret_error)
+{
+    struct muster_coordinator *c = value->coordinator;
+
+    if (c == NULL)
+        return error_set(ret_error, MUSTER_E_CLOSED, "the coordinator of task %llu is closed",
+                         (unsigned long long)value->number);
+    pthread_mutex_lock(&c->mutex);
+    if (value->state == TASK_QUEUED) {
+        value->cancel = c->look = true;
+        task_again_reset(&value->again);
+        task_link_wake(c->link);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return MUSTER_OK;
+}
+
+static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
+{
+    return error_set_code(err, (enum muster_status)value->status, (int)value->code, "%s",
+                          value->text != NULL
+                              ? value->text
+                              : muster_status_sentence((enum muster_status)value->status));
+}
+
+static enum muster_status result_of(struct muster_remote_value *value, const void **ret_data,
+                                    size_t *ret_size, struct muster_error *err)
+{
+    if (value->state != TASK_DONE)
+        return failure(value, err);
+    *ret_data = value->result;
+    *ret_size = (size_t)value->bytes;
+    return MUSTER_OK;
+}
+
+/* With the mutex. */
+static enum muster_status fetch(struct muster_coordinator *c, struct muster_remote_value *value,
+                                int64_t until_ms, const void **ret_data, size_t *ret_size,
+                                struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    while (status == MUSTER_OK) {
+        bool ended = value->state != TASK_QUEUED;
+
+        if (ended && (value->state != TASK_DONE || value->have == value->bytes))
+            return result_of(value, ret_data, ret_size, err);
+        if (ended && !value->wanted) {
+            value->wanted = c->look = true;
+            task_again_reset(&value->again);
+            task_link_wake(c->link);
+        }
+        status = coordinator_wait(c, until_ms, "the task's result did not come", err);
+    }
+    return status;
+}
+
+enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64_t timeout_ms,
+                                             const void **ret_data, size_t *ret_size,
+                                             struct muster_error *ret_error)
+{
+    struct muster_coordinator *c = value->coordinator;
+    enum muster_status status;
+
+    if (value->magic != REMOTE_VALUE_MAGIC)
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "this is no remote value");
+    if (c == NULL && value->state != TASK_QUEUED && value->have == value->bytes)
+        return result_of(value, ret_data, ret_size, ret_error);
+    if (c == NULL)
+        return error_set(ret_error, MUSTER_E_CLOSED,
+                         "the coordinator of task %llu was closed before its result was fetched",
+                         (unsigned long long)value->number);
+    pthread_mutex_lock(&c->mutex);
+    status = fetch(c, value, coordinator_until(timeout_ms), ret_data, ret_size, ret_error);
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+static enum muster_status fetch_place(struct muster_place *place, int64_t until_ms, int depth,
+                                      struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+    int64_t left_ms = until_ms == 0 ? -1 : until_ms - task_now_ms();
+
+    if (depth > 64)
+        return error_set(err, MUSTER_E_ARGUMENT, "places are nested more than 64 deep");
+    if (place->kind == MUSTER_PLACE_VALUE)
+        return muster_remote_value_fetch(place->value, until_ms != 0 && left_ms < 0 ? 0 : left_ms,
+                                         &place->data, &place->size, err);
+    for (size_t i = 0; place->kind == MUSTER_PLACE_LIST && i < place->count && status == MUSTER_OK;
+         i++)
+        status = fetch_place(&place->items[i], until_ms, depth + 1, err);
+    return status;
+}
+
+enum muster_status muster_coordinator_fetch(muster_coordinator_t *coordinator,
+                                            struct muster_place *place, int64_t timeout_ms,
+                                            struct muster_error *ret_error)
+{
+    (void)coordinator;
+    return fetch_place(place, coordinator_until(timeout_ms), 1, ret_error);
+}

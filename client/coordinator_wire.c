@@ -1,0 +1,378 @@
+/* coordinator_wire - what a coordinator says to the broker and hears from it; all on the link's thread.
+ * Everything is repeated until it was answered; ends that are pushed are counted, and pages are asked for when
+ * some did not come. */
+#include "client/coordinator_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- hearing ------------------------------------------------------------------------------------ */
+
+static void ask_pages(struct muster_coordinator *c)
+{
+    const struct muster_remote_value *value = c->first;
+
+    if (c->asking) { /* and once more, behind this */
+        c->ask_again = true;
+        return;
+    }
+    while (value != NULL && value->state != TASK_QUEUED)
+        value = value->next;
+    c->asking = true;
+    c->ask_again = false;
+    c->ask_from = value != NULL ? value->number : c->taken + 1;
+    c->ask_nonce = ++c->nonce;
+    task_again_reset(&c->get);
+}
+
+static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
+{
+    if (c->opened || m->nonce != c->nonce)
+        return;
+    c->refused = (unsigned)m->code;
+    snprintf(c->refused_text, sizeof c->refused_text, "%s", m->text);
+    if (m->code != MUSTER_OK)
+        return;
+    if (!c->ever_opened) {
+        c->scheduled = m->taken;
+        c->keep_from = m->taken;
+        c->released = m->released;
+        c->raised = m->raised;
+    }
+    if (c->ever_opened && (m->queue != c->queue || m->taken < c->taken)) {
+        c->stale = true; /* it was begun anew, or put back to an older copy */
+        return;
+    }
+    c->opened = c->ever_opened = true;
+    c->fresh = false; /* from now on it is attached to again */
+    c->queue = m->queue;
+    c->sent = c->taken = m->taken;
+    c->ended = m->ended;
+    c->full = false;
+    if (m->error_number > 0)
+        c->error_number = m->error_number;
+    c->beat_ms = 0;
+    task_again_reset(&c->add);
+    task_again_reset(&c->raise_again);
+    task_again_reset(&c->resource_again);
+    c->asking = false;
+    ask_pages(c);
+}
+
+static void take_taken(struct muster_coordinator *c, const struct wire_tasks_taken *m)
+{
+    struct muster_remote_value *value;
+
+    c->full = m->code == MUSTER_E_BUSY;
+    if (c->full)
+        c->sent = m->taken; /* the rest when there is room */
+    if (m->taken <= c->taken)
+        return;
+    for (uint64_t number = c->taken + 1; number <= m->taken; number++) {
+        value = values_find(c, number);
+        if (value != NULL) {
+            free(value->call);
+            value->call = NULL;
+        }
+    }
+    c->taken = m->taken;
+    if (c->sent < c->taken)
+        c->sent = c->taken;
+    c->add = (struct task_again){.at_ms = task_now_ms() + RESEND_MIN_MS, .every_ms = RESEND_MIN_MS};
+}
+
+static void take_ended(struct muster_coordinator *c, const struct wire_tasks_ended *m)
+{
+    for (size_t i = 0; i < m->tasks.count; i++) {
+        if (m->tasks.items[i].state == TASK_FAILED && c->error_number == 0)
+            c->error_number = m->tasks.items[i].number;
+        values_end(c, &m->tasks.items[i]);
+    }
+    if (m->before <= c->ended && m->before + m->tasks.count > c->ended)
+        c->ended = m->before + m->tasks.count;
+    else if (m->before > c->ended)
+        ask_pages(c);
+    if (c->full) {
+        task_again_reset(&c->add);
+        c->full = false;
+    }
+}
+
+static void take_page(struct muster_coordinator *c, const struct wire_tasks_page *m)
+{
+    if (!c->asking || m->nonce != c->ask_nonce)
+        return;
+    for (size_t i = 0; i < m->tasks.count; i++)
+        values_end(c, &m->tasks.items[i]);
+    if (m->error_number > 0 && !c->raising)
+        c->error_number = m->error_number;
+    if (m->ended > c->ended)
+        c->ended = m->ended;
+    c->ask_from = m->next;
+    c->ask_nonce = ++c->nonce;
+    task_again_reset(&c->get);
+    c->asking = m->more;
+    if (!c->asking && c->ask_again)
+        ask_pages(c);
+}
+
+/* What was cancelled by it is seen in pages: they know what ended without being told, too. */
+static void take_raised(struct muster_coordinator *c, const struct wire_raised *m)
+{
+    if (m->raise != c->raised + 1)
+        return;
+    memset(&c->raised_error, 0, sizeof c->raised_error);
+    c->raised_error.status = (enum muster_status)m->status;
+    c->raised_error.rank = -1;
+    c->raised_error.code = (int)m->code;
+    c->raised_error.step = -1;
+    snprintf(c->raised_error.text, sizeof c->raised_error.text, "%s", m->text);
+    c->error_number = 0;
+    c->raising = false;
+    if (m->number == 0)
+        return;
+    c->raised++;
+    c->unsaid = true;
+    c->ended = m->ended > c->ended ? m->ended : c->ended;
+    ask_pages(c);
+}
+
+static void take_chunk(struct muster_coordinator *c, const struct wire_result_chunk *m)
+{
+    struct muster_remote_value *value = values_find(c, m->number);
+
+    if (value == NULL || !value->wanted || m->offset != value->have)
+        return;
+    if (m->code != MUSTER_OK || m->total != value->bytes ||
+        m->bytes.size > value->bytes - value->have) {
+        if (m->code == MUSTER_E_NOT_FOUND) {
+            value->state = TASK_FAILED;
+            value->status = MUSTER_E_NOT_FOUND;
+            value->wanted = false;
+        }
+        return; /* else it is asked for again */
+    }
+    if (value->result == NULL)
+        value->result = malloc((size_t)value->bytes);
+    if (value->result == NULL)
+        return;
+    memcpy(value->result + value->have, m->bytes.data, m->bytes.size);
+    value->have += m->bytes.size;
+    value->wanted = value->have < value->bytes;
+    task_again_reset(&value->again);
+}
+
+static void take_alive(struct muster_coordinator *c, const struct wire_queue_alive *m)
+{
+    if (m->code == MUSTER_E_STALE && m->queue == c->queue)
+        c->stale = true;
+    if (m->code == MUSTER_E_HELLO && c->opened) {
+        c->opened = false;
+        task_again_reset(&c->open);
+    }
+    if (m->code != MUSTER_OK || m->queue != c->queue)
+        return;
+    snprintf(c->unavailable, sizeof c->unavailable, "%s", m->unavailable);
+    c->leased = m->leased;
+    c->workers = m->workers;
+    if (m->error_number > 0 && m->error_number != c->error_number && !c->raising)
+        c->error_number = m->error_number;
+    if (m->ended > c->ended)
+        ask_pages(c);
+}
+
+static void take_resource(struct muster_coordinator *c, const struct wire_resource_taken *m)
+{
+    for (struct muster_per_worker *value = c->per_worker; value != NULL; value = value->next)
+        if (value->number == m->number) {
+            value->taken = m->code == MUSTER_OK;
+            value->refused = (unsigned)m->code;
+        }
+}
+
+void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
+{
+    struct muster_coordinator *c = arg;
+
+    pthread_mutex_lock(&c->mutex);
+    c->heard_ms = now_ms;
+    if (m->down.start_id != c->start_id) {
+        c->start_id = m->down.start_id;
+        if (c->opened)
+            task_again_reset(&c->open);
+        c->opened = false;
+    }
+    if (m->type == WIRE_QUEUE_OPENED)
+        take_opened(c, &m->u.queue_opened);
+    else if (m->type == WIRE_QUEUE_ALIVE)
+        take_alive(c, &m->u.queue_alive);
+    else if (c->opened && m->type == WIRE_TASKS_TAKEN)
+        take_taken(c, &m->u.tasks_taken);
+    else if (c->opened && m->type == WIRE_TASKS_ENDED)
+        take_ended(c, &m->u.tasks_ended);
+    else if (c->opened && m->type == WIRE_TASKS_PAGE)
+        take_page(c, &m->u.tasks_page);
+    else if (c->opened && m->type == WIRE_RAISED)
+        take_raised(c, &m->u.raised);
+    else if (m->type == WIRE_RESULT_CHUNK)
+        take_chunk(c, &m->u.result_chunk);
+    else if (m->type == WIRE_RESOURCE_TAKEN)
+        take_resource(c, &m->u.resource_taken);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* --- saying ------------------------------------------------------------------------------------- */
+
+static void say_open(struct muster_coordinator *c)
+{
+    struct wire_msg message = {.type = WIRE_QUEUE_OPEN};
+
+    message.u.queue_open = (struct wire_queue_open){.nonce = ++c->nonce,
+                                                    .name = c->name,
+                                                    .fresh = c->fresh,
+                                                    .max_queued = c->max_queued,
+                                                    .max_attempts = c->max_attempts};
+    task_link_send(c->link, &message);
+}
+
+/* One frame of what was not sent. */
+static void say_add(struct muster_coordinator *c)
+{
+    static _Thread_local struct wire_task_entry items[TASKS_FRAME_MAX];
+    struct wire_msg message = {.type = WIRE_TASKS_ADD};
+    size_t count = 0, bytes = 0;
+
+    while (c->sent < c->scheduled && count < TASKS_FRAME_MAX) {
+        const struct muster_remote_value *value = values_find(c, c->sent + 1);
+        const struct task_call *call = value != NULL ? value->call : NULL;
+
+        if (call == NULL)
+            break;
+        bytes += TASK_ENTRY_BYTES + strlen(call->fn) + call->args_size + call->uses_size;
+        if (count > 0 && bytes > TASK_FRAME_BYTES)
+            break;
+        items[count++] =
+            (struct wire_task_entry){.number = ++c->sent,
+                                     .timeout_ms = call->timeout_ms,
+                                     .fn = call->fn,
+                                     .args = {call->bytes, call->args_size},
+                                     .uses = {call->bytes + call->args_size, call->uses_size}};
+    }
+    if (count == 0)
+        return;
+    message.u.tasks_add.queue = c->queue;
+    message.u.tasks_add.tasks.items = items;
+    message.u.tasks_add.tasks.count = count;
+    task_link_send(c->link, &message);
+}
+
+static void say_adds(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+{
+    uint64_t ahead = (uint64_t)ADD_FRAMES_AHEAD * 256;
+
+    if (c->scheduled == c->taken)
+        return;
+    if (c->taken < c->sent || c->full) { /* no answer yet, or no room */
+        if (task_again_due(&c->add, now_ms, wait_ms))
+            c->sent = c->taken;
+        else if (c->full)
+            return;
+    } else {
+        task_again_reset(&c->add);
+        task_again_due(&c->add, now_ms, wait_ms);
+    }
+    c->full = false;
+    for (int frames = 0;
+         frames < ADD_FRAMES_AHEAD && c->sent < c->scheduled && c->sent - c->taken < ahead;
+         frames++)
+        say_add(c);
+}
+
+static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint64_t number)
+{
+    struct wire_msg message = {.type = type};
+
+    if (type == WIRE_RAISE)
+        message.u.raise = (struct wire_raise){c->queue, number};
+    else if (type == WIRE_TASK_CANCEL)
+        message.u.task_cancel = (struct wire_task_cancel){c->queue, number};
+    else if (type == WIRE_QUEUE_BEAT)
+        message.u.queue_beat = (struct wire_queue_beat){c->queue, number};
+    else
+        message.u.tasks_get = (struct wire_tasks_get){c->queue, c->ask_nonce, number};
+    task_link_send(c->link, &message);
+}
+
+static void say_of_values(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+{
+    bool look = false;
+
+    for (struct muster_remote_value *value = c->first; c->look && value != NULL;
+         value = value->next) {
+        look |= value->wanted || (value->cancel && value->state == TASK_QUEUED);
+        if (value->wanted && task_again_due(&value->again, now_ms, wait_ms)) {
+            struct wire_msg message = {.type = WIRE_RESULT_GET};
+            message.u.result_get = (struct wire_result_get){c->queue, value->number, value->have};
+            task_link_send(c->link, &message);
+        }
+        if (value->cancel && value->state == TASK_QUEUED && value->number <= c->taken &&
+            task_again_due(&value->again, now_ms, wait_ms))
+            say_numbered(c, WIRE_TASK_CANCEL, value->number);
+    }
+    c->look = look;
+}
+
+static void say_resources(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+{
+    struct muster_per_worker *next = NULL;
+
+    for (struct muster_per_worker *value = c->per_worker; value != NULL; value = value->next)
+        if (!value->taken && value->refused == MUSTER_OK)
+            next = value; /* the lowest number first */
+    if (next != NULL && task_again_due(&c->resource_again, now_ms, wait_ms)) {
+        struct wire_msg message = {.type = WIRE_RESOURCE_ADD};
+        message.u.resource_add =
+            (struct wire_resource_add){.queue = c->queue, .number = next->number, .fn = next->fn};
+        message.u.resource_add.args.data = next->args;
+        message.u.resource_add.args.size = next->args_size;
+        task_link_send(c->link, &message);
+    }
+}
+
+static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
+{
+    if (c->ask_values) {
+        c->ask_values = false;
+        ask_pages(c);
+    }
+    say_resources(c, now_ms, wait_ms);
+    say_adds(c, now_ms, wait_ms);
+    if (c->asking && task_again_due(&c->get, now_ms, wait_ms))
+        say_numbered(c, WIRE_TASKS_GET, c->ask_from);
+    if (c->raising && c->taken == c->scheduled && task_again_due(&c->raise_again, now_ms, wait_ms))
+        say_numbered(c, WIRE_RAISE, c->raised + 1);
+    say_of_values(c, now_ms, wait_ms);
+    if (now_ms >= c->beat_ms) {
+        c->released = values_released(c);
+        say_numbered(c, WIRE_QUEUE_BEAT, c->released);
+        c->beat_ms = now_ms + TASK_BEAT_MS;
+    }
+    if (c->beat_ms - now_ms < *wait_ms)
+        *wait_ms = c->beat_ms - now_ms;
+}
+
+int64_t coordinator_turn(void *arg, int64_t now_ms)
+{
+    struct muster_coordinator *c = arg;
+    int64_t wait_ms = TASK_BEAT_MS;
+
+    pthread_mutex_lock(&c->mutex);
+    if (!c->opened && !c->stale && task_again_due(&c->open, now_ms, &wait_ms))
+        say_open(c);
+    if (c->opened && !c->stale)
+        say_all(c, now_ms, &wait_ms);
+    pthread_mutex_unlock(&c->mutex);
+    return wait_ms;
+}

@@ -1,0 +1,288 @@
+/* worker - the public handle of a worker: options, functions, begin and end. */
+#include "client/worker_private.h"
+
+#include "client/node_private.h"
+#include "node/thread.h"
+#include "schema/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TELL_ENDS_MS 5000
+
+bool worker_is_forked(const struct muster_worker *worker)
+{
+    return worker->pid != getpid();
+}
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+/* -1: it is not a number of that range. */
+static int index_of(const struct muster_worker_options *options)
+{
+    const char *text = getenv("MUSTER_RANK");
+    char *end = NULL;
+    long number;
+
+    if (options->index >= 0)
+        return options->index;
+    if (options->node != NULL)
+        return options->node->rank;
+    if (text == NULL)
+        return -1;
+    number = strtol(text, &end, 10);
+    return *text != '\0' && *end == '\0' && number >= 0 && number <= INT32_MAX ? (int)number : -1;
+}
+
+static enum muster_status configure(struct muster_worker *worker,
+                                    const struct muster_worker_options *options,
+                                    struct muster_error *err)
+{
+    const struct muster_node *node = options->node;
+    int slots = options->slots == 0 ? 1 : options->slots;
+    int index = index_of(options);
+    enum muster_status status;
+
+    if (options->struct_size != sizeof *options)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "options were not begun with MUSTER_WORKER_OPTIONS_INIT");
+    if (index < 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "option index is unset: give the worker's number in its job, or set "
+                         "MUSTER_RANK");
+    if (slots < 1 || options->prefetch < 0 || slots > TASK_CREDIT_MAX ||
+        options->prefetch > TASK_CREDIT_MAX - slots)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "options slots (%d) and prefetch (%d) must be at least 1 and 0, together "
+                         "at most %d",
+                         options->slots, options->prefetch, TASK_CREDIT_MAX);
+    status = task_identity(options->broker != NULL ? options->broker
+                           : node != NULL          ? node->broker
+                                                   : NULL,
+                           options->job != NULL ? options->job
+                           : node != NULL       ? node->job
+                                                : NULL,
+                           worker->broker, worker->job, err);
+    if (status != MUSTER_OK)
+        return status;
+    worker->index = (uint64_t)index;
+    worker->slots = (uint64_t)slots;
+    worker->takes = worker->slots + (uint64_t)options->prefetch;
+    worker->node = node != NULL ? node->incarnation : 0;
+    worker->incarnation = task_incarnation();
+    worker->pid = getpid();
+    worker->connect_timeout_ms =
+        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    if (gethostname(worker->host, sizeof worker->host - 1) != 0)
+        snprintf(worker->host, sizeof worker->host, "unknown");
+    return MUSTER_OK;
+}
+
+enum muster_status muster_worker_open(const struct muster_worker_options *options,
+                                      muster_worker_t **ret_worker, struct muster_error *ret_error)
+{
+    struct muster_worker *worker = calloc(1, sizeof *worker);
+    enum muster_status status;
+    pthread_condattr_t attributes;
+
+    if (worker == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a worker; free some");
+    status = configure(worker, options, ret_error);
+    if (status != MUSTER_OK) {
+        free(worker);
+        return status;
+    }
+    pthread_mutex_init(&worker->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *ret_worker = worker;
+    return MUSTER_OK;
+}
+
+enum muster_status muster_worker_register(muster_worker_t *worker, const char *name,
+                                          muster_task_fn *fn, void *arg,
+                                          struct muster_error *ret_error)
+{
+    struct worker_function *function;
+
+    if (name == NULL || fn == NULL || name[0] == '\0' || strlen(name) > NAME_MAX_BYTES)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "a function needs a name of 1 to %d bytes, and code", NAME_MAX_BYTES);
+    if (worker->started)
+        return error_set(ret_error, MUSTER_E_BUSY,
+                         "worker %llu serves already: register \"%s\" before",
+                         (unsigned long long)worker->index, name);
+    for (function = worker->functions; function != NULL; function = function->next)
+        if (strcmp(function->name, name) == 0)
+            return error_set(ret_error, MUSTER_E_EXISTS, "function \"%s\" is registered already",
+                             name);
+    function = calloc(1, sizeof *function);
+    if (function == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory to register \"%s\"", name);
+    snprintf(function->name, sizeof function->name, "%s", name);
+    function->fn = fn;
+    function->arg = arg;
+    function->next = worker->functions;
+    worker->functions = function;
+    return MUSTER_OK;
+}
+
+/* --- begin -------------------------------------------------------------------------------------- */
+
+/* With the mutex. */
+static enum muster_status wait_for_welcome(struct muster_worker *worker, struct muster_error *err)
+{
+    struct timespec until = thread_time_after(worker->connect_timeout_ms);
+    int code = 0;
+
+    while (!worker->ever_welcomed && !worker->refused_for_good && !worker->stopping && code == 0)
+        code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
+    if (worker->ever_welcomed || worker->stopping)
+        return MUSTER_OK;
+    if (worker->refused != MUSTER_OK)
+        return error_set(err, (enum muster_status)worker->refused, "%s", worker->refused_text);
+    return error_set(err, MUSTER_E_BROKER,
+                     "no broker answered at %s within %.1f s: start one with `musterd`, or correct "
+                     "the address (option broker, MUSTER_BROKER)",
+                     worker->broker, (double)worker->connect_timeout_ms / 1000.0);
+}
+
+static enum muster_status begin_threads(struct muster_worker *worker, size_t count,
+                                        struct muster_error *err)
+{
+    worker->threads = calloc(count + 1, sizeof *worker->threads);
+    if (worker->threads == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for %zu threads", count);
+    while (worker->threads_count < count) {
+        int code = thread_start(&worker->threads[worker->threads_count], worker_thread, worker);
+
+        if (code != 0)
+            return error_set_code(err, MUSTER_E_NOMEM, code, "cannot start a thread: %s",
+                                  strerror(code));
+        worker->threads_count++;
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_status begin(struct muster_worker *worker, size_t threads,
+                                struct muster_error *err)
+{
+    const struct task_link_owner owner = {.arg = worker,
+                                          .take = worker_take,
+                                          .turn = worker_turn,
+                                          .job = worker->job,
+                                          .role = ROLE_WORKER,
+                                          .index = worker->index,
+                                          .incarnation = worker->incarnation};
+    enum muster_status status;
+
+    if (worker_is_forked(worker))
+        return error_set(err, MUSTER_E_FORKED, "the worker was opened by the parent process");
+    if (worker->started)
+        return error_set(err, MUSTER_E_BUSY, "worker %llu serves already",
+                         (unsigned long long)worker->index);
+    worker->started = true;
+    status = task_link_open(worker->broker, &owner, &worker->link, err);
+    if (status == MUSTER_OK)
+        status = task_link_start(worker->link, err);
+    if (status != MUSTER_OK)
+        return status;
+    pthread_mutex_lock(&worker->mutex);
+    status = wait_for_welcome(worker, err);
+    pthread_mutex_unlock(&worker->mutex);
+    return status == MUSTER_OK ? begin_threads(worker, threads, err) : status;
+}
+
+enum muster_status muster_worker_start(muster_worker_t *worker, struct muster_error *ret_error)
+{
+    return begin(worker, (size_t)worker->slots, ret_error);
+}
+
+/* --- end ---------------------------------------------------------------------------------------- */
+
+void muster_worker_stop(muster_worker_t *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    worker->stopping = true;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+static void end(struct muster_worker *worker)
+{
+    struct timespec until;
+    int code = 0;
+
+    muster_worker_stop(worker);
+    for (size_t i = 0; i < worker->threads_count; i++)
+        pthread_join(worker->threads[i], NULL);
+    worker->threads_count = 0;
+    if (worker->link == NULL)
+        return;
+    task_link_wake(worker->link);
+    until = thread_time_after(TELL_ENDS_MS);
+    pthread_mutex_lock(&worker->mutex);
+    while (worker->ever_welcomed && !worker->left && worker->unsent > 0 && code == 0)
+        code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
+    until = thread_time_after(LEAVE_MS);
+    task_link_wake(worker->link);
+    code = 0;
+    while (worker->ever_welcomed && !worker->left && code == 0)
+        code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
+    pthread_mutex_unlock(&worker->mutex);
+    task_link_close(&worker->link);
+}
+
+enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_error *ret_error)
+{
+    enum muster_status status = begin(worker, (size_t)worker->slots - 1, ret_error);
+
+    if (status != MUSTER_OK)
+        return status;
+    worker_thread(worker);
+    end(worker);
+    return MUSTER_OK;
+}
+
+static void free_all(struct muster_worker *worker)
+{
+    while (worker->first != NULL) {
+        struct muster_task *task = worker->first;
+        worker->first = task->next;
+        worker_task_free(task);
+    }
+    while (worker->values != NULL) {
+        struct worker_value *value = worker->values;
+        worker->values = value->next;
+        if (value->value_free != NULL)
+            value->value_free(value->value);
+        free(value->text);
+        free(value);
+    }
+    while (worker->functions != NULL) {
+        struct worker_function *function = worker->functions;
+        worker->functions = function->next;
+        free(function);
+    }
+}
+
+void muster_worker_close(muster_worker_t **worker)
+{
+    struct muster_worker *w = worker != NULL ? *worker : NULL;
+
+    if (w == NULL)
+        return;
+    *worker = NULL;
+    if (worker_is_forked(w))
+        return; /* a child closes nothing of its parent's */
+    end(w);
+    free_all(w);
+    free(w->threads);
+    pthread_mutex_destroy(&w->mutex);
+    pthread_cond_destroy(&w->changed);
+    free(w);
+}

@@ -1,0 +1,98 @@
+/* worker_private - a worker behind the public handle. client/worker*.c only.
+ * worker.c the calls, worker_run.c the functions' threads, worker_wire.c what is said to the broker. */
+#ifndef CLIENT_WORKER_PRIVATE_H
+#define CLIENT_WORKER_PRIVATE_H
+
+#include <muster/worker.h>
+
+#include "client/task_link.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum attempt_state { ATTEMPT_WAITING, ATTEMPT_RUNNING, ATTEMPT_ENDED };
+
+/* One attempt of a task: from the broker's word that this worker has it to its word that the end was taken. */
+struct muster_task {
+    muster_worker_t *worker;
+    uint64_t queue, number, attempt;
+    enum wire_task_kind kind;
+    enum attempt_state state; /* under the worker's mutex, as all below but where it is said */
+    atomic_bool cancelled;
+    atomic_bool renewed;
+    char fn[NAME_MAX_BYTES + 1];
+    size_t args_size, uses_size;
+
+    /* the function's thread alone while it runs, the link's once it has ended */
+    uint8_t *result;
+    size_t result_size;
+    unsigned status; /* MUSTER_OK: done */
+    bool given_back; /* it was never begun */
+    int64_t code;
+    char *text;
+    void *value; /* of a resource */
+    void (*value_free)(void *value);
+
+    uint64_t parts_have;
+    struct task_again again; /* WORK_DONE or WORK_PART */
+    struct muster_task *next;
+    uint8_t bytes[]; /* args, uses */
+};
+
+struct worker_function {
+    char name[NAME_MAX_BYTES + 1];
+    muster_task_fn *fn;
+    void *arg;
+    struct worker_function *next;
+};
+
+struct worker_value { /* a resource that was made, or could not be */
+    uint64_t queue, number;
+    void *value;
+    void (*value_free)(void *value);
+    bool failed;
+    char *text;
+    struct worker_value *next;
+};
+
+struct muster_worker {
+    char broker[ENDPOINT_MAX + 1];
+    char job[JOB_NAME_MAX + 1];
+    char host[HOST_MAX + 1];
+    uint64_t index, incarnation, node;
+    uint64_t slots, takes;
+    int64_t connect_timeout_ms;
+    pid_t pid;
+    struct worker_function *functions;
+    struct task_link *link;
+    pthread_t *threads;
+    size_t threads_count;
+    bool started;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* an attempt waits, the welcome came, the end is near */
+    bool stopping;
+    bool welcomed; /* by this connection of this broker start */
+    bool ever_welcomed;
+    bool left;
+    unsigned refused; /* a status; MUSTER_OK: not */
+    bool refused_for_good;
+    char refused_text[TEXT_MAX + 1];
+    uint64_t start_id, nonce, received;
+    size_t running, unsent;           /* attempts that run; that ended and were not taken */
+    struct muster_task *first, *last; /* in the order in which they came */
+    struct worker_value *values;
+    struct task_again hello, leave;
+    int64_t beat_ms; /* when the next is due */
+};
+
+/* worker_run.c */
+void *worker_thread(void *worker); /* runs attempts until it is stopped and none is left */
+/* worker_wire.c: the link's owner */
+void worker_take(void *worker, const struct wire_msg *message, int64_t now_ms);
+int64_t worker_turn(void *worker, int64_t now_ms);
+void worker_task_free(struct muster_task *task);
+bool worker_is_forked(const struct muster_worker *worker);
+
+#endif

@@ -1,0 +1,252 @@
+/* worker_run - the threads that run functions, and what a function may ask. */
+#include "client/worker_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- one attempt -------------------------------------------------------------------------------- */
+
+static const struct worker_function *function_of(const struct muster_worker *worker,
+                                                 const char *name)
+{
+    const struct worker_function *function = worker->functions;
+
+    while (function != NULL && strcmp(function->name, name) != 0)
+        function = function->next;
+    return function;
+}
+
+static void set_text(struct muster_task *task, const char *text)
+{
+    free(task->text);
+    task->text = text != NULL ? strdup(text) : NULL;
+}
+
+static uint64_t use_of(const struct muster_task *task, size_t n)
+{
+    const uint8_t *bytes = task->bytes + task->args_size + n * 4;
+
+    return (uint64_t)bytes[0] << 24 | (uint64_t)bytes[1] << 16 | (uint64_t)bytes[2] << 8 | bytes[3];
+}
+
+static const struct worker_value *value_of(const struct muster_worker *worker, uint64_t queue,
+                                           uint64_t number)
+{
+    const struct worker_value *value = worker->values;
+
+    while (value != NULL && (value->queue != queue || value->number != number))
+        value = value->next;
+    return value;
+}
+
+/* False: the task uses a value that could not be made, which is its failure. */
+static bool values_are_there(struct muster_task *task)
+{
+    for (size_t i = 0; i < task->uses_size / 4; i++) {
+        uint64_t number = use_of(task, i);
+        const struct worker_value *value = value_of(task->worker, task->queue, number);
+        char text[TASK_TEXT_MAX + 1];
+
+        if (value != NULL && !value->failed)
+            continue;
+        snprintf(text, sizeof text, "per-worker value %llu could not be made at worker %llu: %s",
+                 (unsigned long long)number, (unsigned long long)task->worker->index,
+                 value == NULL         ? "it was never asked for"
+                 : value->text != NULL ? value->text
+                                       : "its function gave no reason");
+        task->status = MUSTER_E_INPUT;
+        set_text(task, text);
+        return false;
+    }
+    return true;
+}
+
+/* Without the mutex. */
+static void call(struct muster_task *task)
+{
+    const struct worker_function *function = function_of(task->worker, task->fn);
+    char text[TASK_TEXT_MAX + 1];
+    int code;
+
+    if (function == NULL) {
+        snprintf(text, sizeof text,
+                 "worker %llu has no function \"%s\"; register it before the worker serves",
+                 (unsigned long long)task->worker->index, task->fn);
+        task->status = MUSTER_E_NOT_FOUND;
+        set_text(task, text);
+        return;
+    }
+    code = function->fn(task, function->arg);
+    if (code == 0)
+        return;
+    task->code = code;
+    task->status = atomic_load(&task->cancelled) ? MUSTER_E_CANCELLED : MUSTER_E_TASK;
+}
+
+/* --- the threads -------------------------------------------------------------------------------- */
+
+static void keep_value(struct muster_worker *worker, struct muster_task *task)
+{
+    struct worker_value *value = calloc(1, sizeof *value);
+
+    if (value == NULL) { /* tasks that use it say so */
+        if (task->value_free != NULL)
+            task->value_free(task->value);
+        return;
+    }
+    value->queue = task->queue;
+    value->number = task->number;
+    value->value = task->value;
+    value->value_free = task->value_free;
+    value->failed = task->status != MUSTER_OK;
+    value->text = task->text != NULL ? strdup(task->text) : NULL;
+    value->next = worker->values;
+    worker->values = value;
+}
+
+static struct muster_task *waiting_of(struct muster_worker *worker)
+{
+    struct muster_task *task = worker->first;
+
+    while (task != NULL && task->state != ATTEMPT_WAITING)
+        task = task->next;
+    return task;
+}
+
+static void end(struct muster_worker *worker, struct muster_task *task)
+{
+    if (task->kind == TASK_KIND_RESOURCE)
+        keep_value(worker, task);
+    if (task->status != MUSTER_OK) { /* a failed one has no result */
+        free(task->result);
+        task->result = NULL;
+        task->result_size = 0;
+    }
+    task->state = ATTEMPT_ENDED;
+    worker->unsent++;
+    pthread_cond_broadcast(&worker->changed);
+    task_link_wake(worker->link);
+}
+
+/* With the mutex; what is left when it stops was never begun. */
+static void give_back(struct muster_worker *worker)
+{
+    struct muster_task *task;
+
+    while ((task = waiting_of(worker)) != NULL) {
+        task->given_back = true;
+        task->state = ATTEMPT_ENDED;
+        worker->unsent++;
+    }
+    task_link_wake(worker->link);
+}
+
+void *worker_thread(void *arg)
+{
+    struct muster_worker *worker = arg;
+
+    pthread_mutex_lock(&worker->mutex);
+    while (!worker->stopping) {
+        struct muster_task *task = waiting_of(worker);
+
+        if (task == NULL) {
+            pthread_cond_wait(&worker->changed, &worker->mutex);
+            continue;
+        }
+        task->state = ATTEMPT_RUNNING;
+        worker->running++;
+        if (atomic_load(&task->cancelled)) {
+            task->status = MUSTER_E_CANCELLED;
+        } else if (values_are_there(task)) {
+            pthread_mutex_unlock(&worker->mutex);
+            call(task);
+            pthread_mutex_lock(&worker->mutex);
+        }
+        worker->running--;
+        end(worker, task);
+    }
+    give_back(worker);
+    pthread_mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+/* --- inside a function -------------------------------------------------------------------------- */
+
+uint64_t muster_task_id(const muster_task_t *task)
+{
+    return task->number;
+}
+
+int muster_task_attempt(const muster_task_t *task)
+{
+    return (int)task->attempt;
+}
+
+int muster_task_worker_index(const muster_task_t *task)
+{
+    return (int)task->worker->index;
+}
+
+const void *muster_task_args(const muster_task_t *task, size_t *ret_size)
+{
+    *ret_size = task->args_size;
+    return task->bytes;
+}
+
+void *muster_task_value(const muster_task_t *task, size_t n)
+{
+    const struct worker_value *value = NULL;
+    void *made;
+
+    if (n >= task->uses_size / 4)
+        return NULL;
+    pthread_mutex_lock(&task->worker->mutex);
+    value = value_of(task->worker, task->queue, use_of(task, n));
+    made = value != NULL ? value->value : NULL;
+    pthread_mutex_unlock(&task->worker->mutex);
+    return made;
+}
+
+bool muster_task_cancelled(const muster_task_t *task)
+{
+    return atomic_load(&task->cancelled);
+}
+
+void muster_task_renew(muster_task_t *task)
+{
+    if (!atomic_exchange(&task->renewed, true))
+        task_link_wake(task->worker->link);
+}
+
+enum muster_status muster_task_set_result(muster_task_t *task, const void *data, size_t size)
+{
+    uint8_t *copy;
+
+    if (size > TASK_RESULT_MAX || (data == NULL && size > 0))
+        return MUSTER_E_ARGUMENT;
+    copy = size > 0 ? malloc(size) : NULL;
+    if (size > 0 && copy == NULL)
+        return MUSTER_E_NOMEM;
+    if (size > 0)
+        memcpy(copy, data, size);
+    free(task->result);
+    task->result = copy;
+    task->result_size = size;
+    return MUSTER_OK;
+}
+
+int muster_task_fail(muster_task_t *task, int code, const char *text)
+{
+    set_text(task, text);
+    return code;
+}
+
+void muster_task_set_value(muster_task_t *task, void *value, void (*free_fn)(void *value))
+{
+    if (task->value != NULL && task->value_free != NULL)
+        task->value_free(task->value);
+    task->value = value;
+    task->value_free = free_fn;
+}

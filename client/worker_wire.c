@@ -1,0 +1,372 @@
+/* worker_wire - what a worker says to the broker and hears from it; all on the link's thread.
+ * Everything is repeated until it was answered. What comes down before the welcome of this connection is of
+ * another life and dropped. */
+#include "client/worker_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A WORK is acknowledged so soon that the broker does not repeat it (RESEND_MIN_MS). */
+#define BEAT_SOON_MS 50
+
+/* --- hearing ------------------------------------------------------------------------------------ */
+
+static struct muster_task *find(const struct muster_worker *worker, uint64_t queue, uint64_t number,
+                                uint64_t attempt, uint64_t kind)
+{
+    struct muster_task *task = worker->first;
+
+    while (task != NULL && (task->number != number || task->queue != queue ||
+                            task->attempt != attempt || (uint64_t)task->kind != kind))
+        task = task->next;
+    return task;
+}
+
+static void add(struct muster_worker *worker, const struct wire_task_entry *entry)
+{
+    struct muster_task *task = calloc(1, sizeof *task + entry->args.size + entry->uses.size);
+
+    if (task == NULL)
+        return; /* not received: it comes again */
+    task->worker = worker;
+    task->queue = entry->queue;
+    task->number = entry->number;
+    task->attempt = entry->attempt;
+    task->kind = entry->kind == TASK_KIND_RESOURCE ? TASK_KIND_RESOURCE : TASK_KIND_TASK;
+    task->args_size = entry->args.size;
+    task->uses_size = entry->uses.size;
+    if (entry->args.size > 0)
+        memcpy(task->bytes, entry->args.data, entry->args.size);
+    if (entry->uses.size > 0)
+        memcpy(task->bytes + entry->args.size, entry->uses.data, entry->uses.size);
+    snprintf(task->fn, sizeof task->fn, "%s", entry->fn);
+    *(worker->last != NULL ? &worker->last->next : &worker->first) = task;
+    worker->last = task;
+    worker->received = entry->serial;
+}
+
+/* With its mutex. */
+static void take_work(struct muster_worker *worker, const struct wire_work *m, int64_t now_ms)
+{
+    if (!worker->welcomed)
+        return;
+    for (size_t i = 0; i < m->tasks.count; i++) {
+        const struct wire_task_entry *entry = &m->tasks.items[i];
+
+        if (entry->serial != worker->received + 1)
+            continue; /* here already, or behind one that was lost */
+        if (find(worker, entry->queue, entry->number, entry->attempt, entry->kind) == NULL)
+            add(worker, entry);
+        else
+            worker->received = entry->serial;
+    }
+    if (worker->beat_ms > now_ms + BEAT_SOON_MS)
+        worker->beat_ms = now_ms + BEAT_SOON_MS;
+    if (worker->stopping) /* nobody begins it any more */
+        for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+            if (task->state == ATTEMPT_WAITING) {
+                task->given_back = true;
+                task->state = ATTEMPT_ENDED;
+                worker->unsent++;
+            }
+    pthread_cond_broadcast(&worker->changed);
+}
+
+void worker_task_free(struct muster_task *task)
+{
+    free(task->result);
+    free(task->text);
+    free(task);
+}
+
+static void forget(struct muster_worker *worker, struct muster_task *gone)
+{
+    struct muster_task **slot = &worker->first;
+    struct muster_task *before = NULL;
+
+    while (*slot != gone) {
+        before = *slot;
+        slot = &(*slot)->next;
+    }
+    *slot = gone->next;
+    if (worker->last == gone)
+        worker->last = before;
+    worker->unsent--;
+    worker_task_free(gone);
+}
+
+static void take_taken(struct muster_worker *worker, const struct wire_work_taken *m)
+{
+    for (size_t i = 0; i < m->tasks.count; i++) {
+        const struct wire_lease_entry *entry = &m->tasks.items[i];
+        struct muster_task *task =
+            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+
+        if (task == NULL || task->state != ATTEMPT_ENDED)
+            continue;
+        if (entry->code == MUSTER_E_NOT_FOUND) { /* its parts are gone: from the beginning */
+            task->parts_have = 0;
+            task_again_reset(&task->again);
+            continue;
+        }
+        forget(worker, task);
+    }
+    pthread_cond_broadcast(&worker->changed);
+}
+
+static void take_part_taken(struct muster_worker *worker, const struct wire_part_taken *m)
+{
+    struct muster_task *task = find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
+
+    if (task == NULL || task->state != ATTEMPT_ENDED)
+        return;
+    if (m->code == MUSTER_OK && m->have <= task->result_size)
+        task->parts_have = m->have;
+    else
+        task->parts_have = task->result_size; /* it no longer counts: WORK_DONE hears the same */
+    task_again_reset(&task->again);
+}
+
+static void take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
+{
+    if (m->code == MUSTER_E_HELLO) {
+        if (worker->welcomed || worker->hello.at_ms == 0)
+            task_again_reset(&worker->hello);
+        worker->welcomed = false;
+        return;
+    }
+    for (size_t i = 0; i < m->cancelled.count; i++) {
+        const struct wire_lease_entry *entry = &m->cancelled.items[i];
+        struct muster_task *task =
+            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+
+        if (task != NULL)
+            atomic_store(&task->cancelled, true);
+    }
+}
+
+static void take_welcome(struct muster_worker *worker, const struct wire_work_welcome *m,
+                         int64_t now_ms)
+{
+    if (m->nonce != worker->nonce || worker->welcomed)
+        return;
+    worker->refused = (unsigned)m->code;
+    worker->refused_for_good = m->code != MUSTER_OK && !m->retry;
+    snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
+    if (m->code == MUSTER_OK) {
+        worker->welcomed = worker->ever_welcomed = true;
+        worker->received = 0;
+        worker->beat_ms = now_ms;
+        for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+            task_again_reset(&task->again);
+    }
+    pthread_cond_broadcast(&worker->changed);
+}
+
+void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
+{
+    struct muster_worker *worker = arg;
+
+    pthread_mutex_lock(&worker->mutex);
+    if (m->down.start_id != worker->start_id) {
+        worker->start_id = m->down.start_id;
+        if (worker->welcomed)
+            task_again_reset(&worker->hello);
+        worker->welcomed = false;
+    }
+    if (m->type == WIRE_WORK_WELCOME)
+        take_welcome(worker, &m->u.work_welcome, now_ms);
+    else if (m->type == WIRE_WORK)
+        take_work(worker, &m->u.work, now_ms);
+    else if (m->type == WIRE_WORK_TAKEN)
+        take_taken(worker, &m->u.work_taken);
+    else if (m->type == WIRE_PART_TAKEN)
+        take_part_taken(worker, &m->u.part_taken);
+    else if (m->type == WIRE_WORK_ALIVE)
+        take_alive(worker, &m->u.work_alive);
+    else if (m->type == WIRE_WORK_LEFT && m->u.work_left.nonce == worker->nonce)
+        worker->left = true, pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+/* --- saying ------------------------------------------------------------------------------------- */
+
+static struct wire_lease_entry lease_of(const struct muster_task *task)
+{
+    return (struct wire_lease_entry){.queue = task->queue,
+                                     .number = task->number,
+                                     .attempt = task->attempt,
+                                     .kind = (uint64_t)task->kind,
+                                     .code = task->state == ATTEMPT_ENDED};
+}
+
+static void say_hello(struct muster_worker *worker)
+{
+    static const size_t max = TASKS_FRAME_MAX;
+    struct wire_lease_entry held[TASKS_FRAME_MAX];
+    struct wire_msg message = {.type = WIRE_WORK_HELLO};
+    size_t count = 0;
+
+    for (const struct muster_task *task = worker->first; task != NULL && count < max;
+         task = task->next)
+        held[count++] = lease_of(task);
+    for (const struct worker_value *value = worker->values; value != NULL && count < max;
+         value = value->next)
+        held[count++] =
+            (struct wire_lease_entry){value->queue, value->number, 0, TASK_KIND_RESOURCE, 1};
+    worker->nonce++;
+    message.u.work_hello = (struct wire_work_hello){.nonce = worker->nonce,
+                                                    .node = worker->node,
+                                                    .host = worker->host,
+                                                    .pid = (uint64_t)worker->pid,
+                                                    .slots = worker->slots,
+                                                    .takes = worker->takes};
+    message.u.work_hello.held.items = held;
+    message.u.work_hello.held.count = count;
+    task_link_send(worker->link, &message);
+}
+
+static void say_beat(struct muster_worker *worker, bool renew)
+{
+    struct wire_lease_entry renewed[TASKS_FRAME_MAX];
+    struct wire_msg message = {.type = WIRE_WORK_BEAT};
+    size_t count = 0;
+
+    for (struct muster_task *task = worker->first; renew && task != NULL; task = task->next)
+        if (count < TASKS_FRAME_MAX && atomic_exchange(&task->renewed, false))
+            renewed[count++] = lease_of(task);
+    message.u.work_beat.received = worker->received;
+    message.u.work_beat.renewed.items = renewed;
+    message.u.work_beat.renewed.count = count;
+    task_link_send(worker->link, &message);
+}
+
+static bool any_renewed(const struct muster_worker *worker)
+{
+    for (const struct muster_task *task = worker->first; task != NULL; task = task->next)
+        if (atomic_load(&task->renewed))
+            return true;
+    return false;
+}
+
+static void say_part(struct muster_worker *worker, const struct muster_task *task)
+{
+    size_t left = task->result_size - (size_t)task->parts_have;
+    struct wire_msg message = {.type = WIRE_WORK_PART};
+
+    message.u.work_part = (struct wire_work_part){.queue = task->queue,
+                                                  .number = task->number,
+                                                  .attempt = task->attempt,
+                                                  .offset = task->parts_have,
+                                                  .total = task->result_size};
+    message.u.work_part.bytes.data = task->result + task->parts_have;
+    message.u.work_part.bytes.size = left < TASK_PART_MAX ? left : TASK_PART_MAX;
+    task_link_send(worker->link, &message);
+}
+
+static bool in_parts(const struct muster_task *task)
+{
+    return task->result_size > TASK_INLINE_MAX;
+}
+
+static struct wire_ended_entry end_of(struct muster_task *task, struct arena *arena)
+{
+    struct wire_ended_entry entry = {.queue = task->queue,
+                                     .number = task->number,
+                                     .attempt = task->attempt,
+                                     .kind = (uint64_t)task->kind,
+                                     .state = task->given_back            ? TASK_QUEUED
+                                              : task->status == MUSTER_OK ? TASK_DONE
+                                                                          : TASK_FAILED,
+                                     .status = task->status,
+                                     .code = task->code,
+                                     .bytes = task->result_size};
+
+    entry.text = wire_text_fit(arena, task->text, TASK_TEXT_MAX);
+    if (!in_parts(task)) {
+        entry.result.data = task->result;
+        entry.result.size = task->result_size;
+    }
+    return entry;
+}
+
+struct batch {
+    struct wire_ended_entry items[TASKS_FRAME_MAX];
+    size_t count, bytes;
+    struct arena arena;
+};
+
+static void send_batch(struct muster_worker *worker, struct batch *batch)
+{
+    struct wire_msg message = {.type = WIRE_WORK_DONE};
+
+    if (batch->count == 0)
+        return;
+    message.u.work_done.tasks.items = batch->items;
+    message.u.work_done.tasks.count = batch->count;
+    task_link_send(worker->link, &message);
+    batch->count = batch->bytes = 0;
+    arena_reset(&batch->arena);
+}
+
+static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
+{
+    struct batch batch = {.count = 0};
+
+    arena_init(&batch.arena, 0);
+    for (struct muster_task *task = worker->first; task != NULL; task = task->next) {
+        struct wire_ended_entry entry;
+        size_t bytes;
+
+        if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
+            continue;
+        if (in_parts(task) && task->parts_have < task->result_size) {
+            say_part(worker, task);
+            continue;
+        }
+        entry = end_of(task, &batch.arena);
+        bytes = TASK_ENTRY_BYTES + entry.result.size + TASK_TEXT_MAX;
+        if (batch.count == TASKS_FRAME_MAX || batch.bytes + bytes > TASK_FRAME_BYTES) {
+            send_batch(worker, &batch);
+            entry = end_of(task, &batch.arena);
+        }
+        batch.items[batch.count++] = entry;
+        batch.bytes +=
+            TASK_ENTRY_BYTES + entry.result.size + (entry.text != NULL ? strlen(entry.text) : 0);
+    }
+    send_batch(worker, &batch);
+    arena_free(&batch.arena);
+}
+
+static bool may_leave(const struct muster_worker *worker)
+{
+    return worker->stopping && worker->running == 0 && worker->unsent == 0 && worker->first == NULL;
+}
+
+int64_t worker_turn(void *arg, int64_t now_ms)
+{
+    struct muster_worker *worker = arg;
+    int64_t wait_ms = TASK_BEAT_MS;
+
+    pthread_mutex_lock(&worker->mutex);
+    if (!worker->welcomed && !worker->left && !worker->refused_for_good) {
+        if (task_again_due(&worker->hello, now_ms, &wait_ms))
+            say_hello(worker);
+    } else if (worker->welcomed && !worker->left) {
+        say_ends(worker, now_ms, &wait_ms);
+        if (now_ms >= worker->beat_ms || any_renewed(worker)) {
+            worker->beat_ms = now_ms + TASK_BEAT_MS;
+            say_beat(worker, true);
+        }
+        if (worker->beat_ms - now_ms < wait_ms)
+            wait_ms = worker->beat_ms - now_ms;
+        if (may_leave(worker) && task_again_due(&worker->leave, now_ms, &wait_ms)) {
+            struct wire_msg message = {.type = WIRE_WORK_LEAVE};
+            message.u.work_leave.nonce = worker->nonce;
+            task_link_send(worker->link, &message);
+        }
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    return wait_ms;
+}
