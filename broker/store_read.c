@@ -134,8 +134,9 @@ static enum muster_status read_checkpoint(struct store *store, const char *job, 
         store,
         "SELECT generation, step, layout, world_size, epoch, step_in_epoch, data_position, "
         "committed_unix_ms, cause, metrics, COALESCE((SELECT custom FROM checkpoint_custom u "
-        "WHERE u.job = ?1 AND u.round = ?2), '') FROM checkpoint "
-        "WHERE job = ?1 AND round = ?2 AND state IN ('committed', 'superseded')",
+        "WHERE u.job = ?1 AND u.round = ?2), ''), (SELECT resume_step FROM generation g "
+        "WHERE g.job = ?1 AND g.generation = checkpoint.generation AND g.opened_unix_ms > 0) "
+        "FROM checkpoint WHERE job = ?1 AND round = ?2 AND state IN ('committed', 'superseded')",
         job, round, &statement, err);
     int result;
 
@@ -157,6 +158,9 @@ static enum muster_status read_checkpoint(struct store *store, const char *job, 
         ret_manifest->cause = arena_strdup(&store->arena, text_of(statement, 8));
         ret_manifest->metrics = arena_strdup(&store->arena, text_of(statement, 9));
         ret_manifest->custom = arena_strdup(&store->arena, text_of(statement, 10));
+        ret_manifest->resumed_step = sqlite3_column_int64(statement, 11);
+        ret_manifest->resumed_known = sqlite3_column_type(statement, 11) == SQLITE_INTEGER &&
+                                      ret_manifest->resumed_step <= ret_manifest->step;
         ret_manifest->job = job;
         ret_manifest->round = round;
     } else if (result == SQLITE_DONE) {

@@ -326,6 +326,9 @@ static void write_sql(const struct table *table, char *sql)
         append(sql, " = excluded.");
         append(sql, table->columns[i].name);
     }
+    if (table ==
+        &tables[RECORD_GENERATION]) /* one that was found on disk knows less than what is here */
+        append(sql, " WHERE excluded.opened_unix_ms > 0 OR generation.opened_unix_ms = 0");
 }
 
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err)

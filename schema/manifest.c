@@ -97,6 +97,8 @@ static const char *problem_of(const struct manifest *m)
         return "has a generation or round below 1";
     if (m->step < 0 || m->total_run_calls < 0 || m->created_unix_ms < 0)
         return "has a negative step, number of calls or time";
+    if (m->resumed_known && (m->resumed_step < 0 || m->resumed_step > m->step))
+        return "has a resumed step that is negative or beyond its own";
     if (m->epoch < -1 || m->step_in_epoch < -1 || m->data_position < -1)
         return "has an epoch, step in epoch or data position below -1";
     if (m->layout != LAYOUT_REPLICATED && m->layout != LAYOUT_SHARDED)
@@ -260,7 +262,9 @@ static json_t *manifest_json(const struct manifest *m, const struct manifest_sha
                      (json_int_t)m->step_in_epoch, "data_position", (json_int_t)m->data_position,
                      "total_run_calls", (json_int_t)m->total_run_calls, "created_unix_ms",
                      (json_int_t)m->created_unix_ms, "cause", m->cause, "shards", list);
-    if (!add_object(root, "metrics", m->metrics) || !add_object(root, "custom", m->custom)) {
+    if (!add_object(root, "metrics", m->metrics) || !add_object(root, "custom", m->custom) ||
+        (m->resumed_known &&
+         json_object_set_new(root, "resumed_step", json_integer(m->resumed_step)) != 0)) {
         json_decref(root);
         return NULL;
     }
@@ -368,6 +372,16 @@ static const char *parse_shard(const json_t *object, struct wire_file *files,
     return NULL;
 }
 
+/* Older ones have none. */
+static const char *parse_resumed(const json_t *root, struct manifest *m)
+{
+    if (json_object_get(root, "resumed_step") == NULL)
+        return NULL;
+    m->resumed_known = true;
+    return get_int(root, "resumed_step", &m->resumed_step) ? NULL
+                                                           : "has a resumed_step that is no number";
+}
+
 static const char *parse_head(const json_t *root, struct manifest *m)
 {
     const char *layout;
@@ -384,7 +398,7 @@ static const char *parse_head(const json_t *root, struct manifest *m)
     m->layout = strcmp(layout, wire_layout_name(LAYOUT_REPLICATED)) == 0 ? LAYOUT_REPLICATED
                 : strcmp(layout, wire_layout_name(LAYOUT_SHARDED)) == 0  ? LAYOUT_SHARDED
                                                                          : LAYOUT_NONE;
-    return NULL;
+    return parse_resumed(root, m);
 }
 
 /* A missing object is none. */

@@ -10,9 +10,10 @@
  *  "shards": [{"rank": 0, "incarnation": "00112233445566ff",
  *              "files": [{"path": "shard-00000-00112233445566ff.safetensors", "bytes": 4096,
  *                         "checksum": "xxh3-128:…32 digits…"}]}, …],
- *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}}
+ *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800}
  *
- * The last two only where the save told them.
+ * metrics and custom only where the save told them; resumed_step, where its launch began, if a broker wrote it:
+ * what earlier launches saved beyond that counts no more.
  *
  * Paths are relative to the checkpoint's directory. Keys that a reader does not know are ignored;
  * a change that a reader must understand raises the number of "muster_manifest". */
@@ -54,6 +55,8 @@ struct manifest {
     const char *cause;   /* wire_cause_name() */
     const char *metrics; /* metrics.h; both as JSON text, NULL or "" = none */
     const char *custom;
+    bool resumed_known;
+    int64_t resumed_step;
     const struct manifest_shard *shards;
     size_t shard_count;
 };

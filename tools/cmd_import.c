@@ -18,6 +18,7 @@ struct list {
     struct found *items;
     size_t count;
     int unreadable;
+    int refused;                /* their numbers are others' in the broker's records */
     char job[JOB_NAME_MAX + 1]; /* whose they are */
 };
 
@@ -109,6 +110,24 @@ static int read_directory(const char *name, struct list *list, char *ret_root)
     return TOOL_DONE;
 }
 
+/* Given up by a later launch, and on record as that: the core, which holds only what counts, would not know it. */
+static bool is_on_record(struct tool *tool, const struct manifest *manifest)
+{
+    muster_rows_t *rows = NULL;
+    bool is = false;
+
+    if (muster_client_checkpoint(tool->client, manifest->job, (int64_t)manifest->round, &rows,
+                                 NULL) == MUSTER_OK &&
+        muster_rows_count(rows) == 1) {
+        const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
+
+        is = row->generation == (int64_t)manifest->generation && row->step == manifest->step &&
+             strcmp(row->state, "superseded") == 0;
+    }
+    muster_rows_destroy(&rows);
+    return is;
+}
+
 static enum muster_status send(struct tool *tool, const struct found *found, bool *ret_new,
                                struct muster_error *err)
 {
@@ -125,7 +144,8 @@ static enum muster_status send(struct tool *tool, const struct found *found, boo
 
 static int print_result(struct tool *tool, const char *root, const struct list *list, int64_t added)
 {
-    int64_t there = (int64_t)list->count - added;
+    int64_t there = (int64_t)list->count - added - list->refused;
+    int code = list->refused > 0 ? TOOL_REFUSED : list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
     json_t *document;
 
     if (!tool_json(tool)) {
@@ -134,16 +154,40 @@ static int print_result(struct tool *tool, const char *root, const struct list *
                 " checkpoints of job %s from %s are in the broker's records now, %" PRId64
                 " were there already. `muster verify --job %s` reads their shards.\n",
                 added, list->job, root, there, list->job);
-        return list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
+        return code;
     }
     document = render_document();
     json_object_set_new(document, "job", json_string(list->job));
     json_object_set_new(document, "imported", json_integer(added));
     json_object_set_new(document, "there", json_integer(there));
     json_object_set_new(document, "unreadable", json_integer(list->unreadable));
+    json_object_set_new(document, "refused", json_integer(list->refused));
     if (!render_json(document, tool->out, false))
         return tool_fail(TOOL_NO, "no memory for the answer");
-    return list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
+    return code;
+}
+
+/* One that is refused for its number does not keep the others out. */
+static enum muster_status send_all(struct tool *tool, struct list *list, int64_t *ret_added,
+                                   struct muster_error *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct found *found = &list->items[i];
+        bool is_new = false;
+        enum muster_status status;
+
+        if (is_on_record(tool, found->manifest))
+            continue;
+        status = send(tool, found, &is_new, err);
+        *ret_added += is_new;
+        if (status != MUSTER_OK && status != MUSTER_E_EXISTS)
+            return status;
+        if (status == MUSTER_E_EXISTS) {
+            list->refused++;
+            tool_fail(TOOL_REFUSED, "%s is left out: %s", found->path, err->text);
+        }
+    }
+    return MUSTER_OK;
 }
 
 int cmd_import(struct tool *tool)
@@ -157,15 +201,11 @@ int cmd_import(struct tool *tool)
 
     if (code == TOOL_DONE)
         code = read_directory(tool->args[0], &list, root);
-    for (size_t i = 0; code == TOOL_DONE && i < list.count; i++) {
-        bool is_new = false;
-        status = send(tool, &list.items[i], &is_new, &err);
-        added += is_new;
-        if (status != MUSTER_OK)
-            code = tool_fail_status(status, &err);
+    if (code == TOOL_DONE) {
+        status = send_all(tool, &list, &added, &err);
+        code = status != MUSTER_OK ? tool_fail_status(status, &err)
+                                   : print_result(tool, root, &list, added);
     }
-    if (code == TOOL_DONE)
-        code = print_result(tool, root, &list, added);
     list_free(&list);
     return status != MUSTER_OK && code != TOOL_UNREACHABLE ? TOOL_REFUSED : code;
 }

@@ -83,7 +83,9 @@ static void add_generation(struct core *core, struct job *job, const struct mani
 
     parent_of(path, dir, sizeof dir);
     row.checkpoint_dir = out_text(core, dir);
-    if (m->generation < job->gen.generation) {
+    if (m->generation == job->gen.generation)
+        return;                                /* its row is here, and knows more */
+    if (m->generation < job->gen.generation) { /* overwrites none that knows when it was opened */
         persist(core, RECORD_GENERATION)->u.generation = row;
         return;
     }
@@ -157,15 +159,43 @@ static void add_shards(struct core *core, const struct job *job, const struct ma
     }
 }
 
-static void add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
+/* A later launch that began before a checkpoint gave it up, for good; where it began is in its manifests, or
+ * else it saved that step or an earlier one anew. */
+static void supersede_older(struct core *core, struct job *job, const struct manifest *m)
+{
+    int64_t beyond = m->resumed_known ? m->resumed_step : m->step - 1;
+
+    for (size_t i = job->checkpoints_count; i-- > 0;) {
+        struct checkpoint *checkpoint = &job->checkpoints[i];
+
+        if (checkpoint->row.generation >= m->generation || checkpoint->row.step <= beyond)
+            continue;
+        checkpoint->row.state = CHECKPOINT_SUPERSEDED;
+        persist_checkpoint(core, &checkpoint->row);
+        registry_drop(job, checkpoint->row.round);
+    }
+}
+
+static bool is_superseded(const struct job *job, const struct manifest *m)
+{
+    for (size_t i = 0; i < job->checkpoints_count; i++)
+        if (job->checkpoints[i].row.generation > m->generation &&
+            job->checkpoints[i].row.step <= m->step)
+            return true;
+    return false;
+}
+
+/* False: it is superseded. */
+static bool add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
                            const char *path)
 {
+    const bool counts = !is_superseded(job, m);
     const bool measured = m->metrics != NULL && metrics_ok(m->metrics);
     struct record_checkpoint row = {.job = job->name,
                                     .round = m->round,
                                     .generation = m->generation,
                                     .step = m->step,
-                                    .state = CHECKPOINT_COMMITTED,
+                                    .state = counts ? CHECKPOINT_COMMITTED : CHECKPOINT_SUPERSEDED,
                                     .cause = cause_of(m->cause),
                                     .layout = m->layout,
                                     .world_size = m->world_size,
@@ -186,7 +216,10 @@ static void add_checkpoint(struct core *core, struct job *job, const struct mani
         persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
     add_shards(core, job, m);
-    registry_add(job, &row);
+    supersede_older(core, job, m);
+    if (counts)
+        registry_add(job, &row);
+    return counts;
 }
 
 /* --- a whole manifest --------------------------------------------------------------------------- */
@@ -203,8 +236,10 @@ static struct answer add(struct core *core, const struct manifest *m, const char
         return refuse(MUSTER_E_BUSY,
                       "the job is running; end it, then import what was there before");
     const struct checkpoint *known = registry_find(job, m->round);
-    if (known != NULL && known->row.generation == m->generation && known->row.step == m->step)
-        return (struct answer){MUSTER_OK, "", 0}; /* it is here */
+    if (known != NULL && known->row.generation == m->generation && known->row.step == m->step) {
+        supersede_older(core, job, m); /* those that were found after it */
+        return (struct answer){MUSTER_OK, "", 0};
+    }
     if (known != NULL || (job->seq > 0 && m->round <= job->round))
         return refuse(MUSTER_E_EXISTS,
                       out_printf(core,
@@ -218,8 +253,7 @@ static struct answer add(struct core *core, const struct manifest *m, const char
     persist_job(core, job);
     add_generation(core, job, m, path);
     add_round(core, job, m);
-    add_checkpoint(core, job, m, path);
-    return (struct answer){MUSTER_OK, "", 1};
+    return (struct answer){MUSTER_OK, "", add_checkpoint(core, job, m, path)};
 }
 
 struct answer import_take(struct core *core, const struct wire_import *m)

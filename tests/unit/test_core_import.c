@@ -38,6 +38,8 @@ static int close_core(void **state)
     return 0;
 }
 
+static int64_t resumed_step = -1; /* that the next manifests tell */
+
 static char *manifest_of(uint64_t generation, uint64_t round, int64_t step, size_t *ret_size)
 {
     static const struct wire_file files[2] = {
@@ -58,6 +60,8 @@ static char *manifest_of(uint64_t generation, uint64_t round, int64_t step, size
                                       .cause = "termination",
                                       .metrics = "{\"loss\": 0.5}",
                                       .custom = "{\"who\": \"me\"}",
+                                      .resumed_known = resumed_step >= 0,
+                                      .resumed_step = resumed_step,
                                       .shards = shards,
                                       .shard_count = 2};
     struct muster_error err;
@@ -175,6 +179,86 @@ static void a_running_job_and_numbers_of_its_own_refuse(void **state)
     assert_int_equal(value, 0);
 }
 
+/* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step `step`. */
+static void import_two_launches(struct core_fixture *f, int64_t from, int64_t step, bool told)
+{
+    uint64_t value = 0;
+
+    resumed_step = told ? 0 : -1;
+    for (uint64_t round = 1; round <= 5; round++)
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+    resumed_step = told ? from : -1;
+    assert_int_equal(import(f, 2, 6, step, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    resumed_step = -1;
+}
+
+static void assert_counted(struct core_fixture *f, const char *rounds)
+{
+    char text[64] = "";
+
+    for (uint64_t round = 1; round <= 6; round++)
+        if (core_checkpoint(f, round)->state == CHECKPOINT_COMMITTED)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %d", (int)round);
+    assert_string_equal(text, rounds);
+}
+
+/* They came back as committed: the next launch resumed from a step that a launch before it had given up. */
+static void what_a_later_launch_gave_up_stays_given_up(void **state)
+{
+    struct core_fixture *f = *state;
+
+    import_two_launches(f, 2, 4,
+                        false); /* step 4 was saved anew: nobody could have resumed from it */
+    assert_counted(f, " 1 2 3 6");
+    core_restart(f, false);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 6);
+}
+
+static void where_a_launch_began_is_in_its_manifests(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    import_two_launches(f, 2, 9, true);
+    assert_counted(f, " 1 2 6");
+    resumed_step = 2;
+    assert_int_equal(import(f, 2, 6, 9, &value), MUSTER_OK); /* again */
+    assert_int_equal(value, 0);
+    resumed_step = -1;
+    assert_counted(f, " 1 2 6");
+}
+
+static void an_older_one_that_comes_late_is_given_up_too(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 1;
+
+    assert_int_equal(import(f, 2, 6, 4, &value), MUSTER_OK);
+    assert_int_equal(import(f, 1, 5, 5, &value), MUSTER_OK);
+    assert_int_equal(value, 0);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_SUPERSEDED);
+    assert_int_equal(registry_newest(core_job(f))->row.round, 6);
+}
+
+/* Its row was overwritten with the little that a manifest knows of it. */
+static void the_row_of_a_launch_that_is_here_stays(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(import(f, 1, 7, 9, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    for (size_t i = 0; i < f->out.count; i++)
+        assert_false(f->out.items[i].kind == ACTION_PERSIST &&
+                     f->out.items[i].record.kind == RECORD_GENERATION);
+    assert_string_not_equal(core_job(f)->gen.end_text, "found on disk");
+}
+
 int main(void)
 {
 #define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
@@ -182,6 +266,10 @@ int main(void)
         TEST(a_lost_database_is_rebuilt, no_job),
         TEST(parts_come_in_order_and_may_be_repeated, no_job),
         TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),
+        TEST(what_a_later_launch_gave_up_stays_given_up, no_job),
+        TEST(where_a_launch_began_is_in_its_manifests, no_job),
+        TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
+        TEST(the_row_of_a_launch_that_is_here_stays, two_running),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,27 @@ static void parse_gives_back_what_render_took(void **state)
     manifest_destroy(&out);
 }
 
+static void where_its_launch_began_is_told_if_it_is_known(void **state)
+{
+    struct manifest in = sample();
+    struct manifest *out = NULL;
+    char *text = rendered(&in);
+
+    (void)state;
+    assert_null(strstr(text, "resumed_step"));
+    free(text);
+    in.resumed_known = true;
+    in.resumed_step = 800;
+    text = rendered(&in);
+    assert_int_equal(manifest_parse(text, strlen(text), &out, NULL), MUSTER_OK);
+    free(text);
+    assert_true(out->resumed_known);
+    assert_int_equal(out->resumed_step, 800);
+    manifest_destroy(&out);
+    in.resumed_step = 1201; /* beyond its own */
+    assert_int_equal(manifest_render(&in, &text, &(size_t){0}, NULL), MUSTER_E_ARGUMENT);
+}
+
 static void equal_content_gives_equal_bytes_in_any_order(void **state)
 {
     struct wire_file files_swapped[] = {files_0[1], files_0[0]};
@@ -299,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parse_gives_back_what_render_took),
+        cmocka_unit_test(where_its_launch_began_is_told_if_it_is_known),
         cmocka_unit_test(equal_content_gives_equal_bytes_in_any_order),
         cmocka_unit_test(same_checkpoint_is_told_by_job_round_and_shards),
         cmocka_unit_test(render_refuses_what_parse_would),

@@ -94,6 +94,25 @@ static void a_row_written_again_is_replaced_whole(void **state)
                      1);
 }
 
+/* What is found on disk knows nothing of a launch but its number and its world. */
+static void a_launch_that_was_found_on_disk_replaces_none_that_is_here(void **state)
+{
+    struct fixture *f = *state;
+    struct record row = *sample_of(RECORD_GENERATION);
+
+    fixture_write_samples(f);
+    row.u.generation.end_text = "found on disk";
+    row.u.generation.opened_unix_ms = 0;
+    fixture_write(f, &row);
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation WHERE opened_unix_ms = 204 "
+                                     "AND end_text <> 'found on disk'"),
+                     1);
+    row.u.generation.generation = 1;
+    fixture_write(f, &row);
+    fixture_write(f, &row); /* one that was found is found again */
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation"), 2);
+}
+
 static void only_what_a_start_needs_is_loaded(void **state)
 {
     struct fixture *f = *state;
@@ -619,6 +638,7 @@ int main(void)
         TEST(every_kind_comes_back_as_it_was_written),
         TEST(a_new_database_has_epoch_0_and_nothing_else),
         TEST(a_row_written_again_is_replaced_whole),
+        TEST(a_launch_that_was_found_on_disk_replaces_none_that_is_here),
         TEST(only_what_a_start_needs_is_loaded),
         TEST(superseding_takes_the_committed_ones_beyond_a_step),
         TEST(deadlines_of_another_boot_are_not_handed_out),
