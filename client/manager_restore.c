@@ -137,8 +137,8 @@ static enum muster_status read_one(struct muster_manager *m,
 {
     struct shard_restore request = {.checkpoint_path = info->path,
                                     .job = m->source.job,
-                                    .layout = LAYOUT_REPLICATED,
                                     .world_size = 1,
+                                    .wholes = true,
                                     .step = info->step + 1,
                                     .round = info->checkpoint,
                                     .state = m->state,
@@ -149,6 +149,7 @@ static enum muster_status read_one(struct muster_manager *m,
 
     if (status != MUSTER_OK)
         return status;
+    request.layout = manifest->layout;
     if (request.job == NULL)
         request.job = manifest->job;
     status = shard_restore(&request, NULL, err);

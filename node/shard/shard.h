@@ -64,8 +64,10 @@ struct shard_restore {
     enum wire_layout layout;
     uint64_t rank;
     uint64_t world_size;
-    int64_t step;                     /* the step that the checkpoint must have; -1 = any */
-    uint64_t round;                   /* the round that it must be of; 0 = any */
+    int64_t step;   /* the step that the checkpoint must have; -1 = any */
+    uint64_t round; /* the round that it must be of; 0 = any */
+    bool
+        wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers */
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
     void *arg;

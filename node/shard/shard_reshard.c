@@ -16,8 +16,9 @@
 
 /* One entry of the state, and what the shards gave for it so far. */
 struct wanted {
-    const struct state_item *item;
-    struct part { /* along the axis, clipped to what is wanted */
+    const struct state_item *item; /* the state's, or `whole` */
+    struct state_item whole;       /* the same, with the split that the file has */
+    struct part {                  /* along the axis, clipped to what is wanted */
         int64_t begin, end;
         uint64_t rank;
     } * parts;
@@ -234,6 +235,22 @@ static struct wanted *wanted_of(const struct reshard *r, const char *name)
     return item == NULL ? NULL : &r->wanted[item - state->items];
 }
 
+/* A reader has tensors as they are, not as some job's ranks split them. */
+static void take_whole(const struct reshard *r, struct wanted *wanted,
+                       const struct safetensors_tensor *tensor)
+{
+    const struct state_item *item = wanted->item;
+
+    if (!r->request->wholes || item->split.is || !tensor->split.is ||
+        tensor->split.axis >= item->dim_count ||
+        item->shape[tensor->split.axis] != tensor->split.global_count)
+        return;
+    wanted->whole = *item;
+    wanted->whole.split = tensor->split;
+    wanted->whole.split.begin = 0;
+    wanted->item = &wanted->whole;
+}
+
 static enum muster_status look_at(struct reshard *r, const struct safetensors_file *file,
                                   uint64_t rank, struct muster_error *err)
 {
@@ -248,6 +265,7 @@ static enum muster_status look_at(struct reshard *r, const struct safetensors_fi
         next += sums_of(file, tensor);
         if (wanted == NULL || wanted->item == NULL)
             continue;
+        take_whole(r, wanted, tensor);
         status = check_shape(file, wanted->item, tensor, err);
         if (status == MUSTER_OK)
             status = wanted->item->split.is ? note_part(wanted, file, tensor, rank, err)
@@ -435,26 +453,40 @@ static enum muster_status make_wanted(struct reshard *r, struct muster_error *er
     return MUSTER_OK;
 }
 
+static enum muster_status reshard(struct reshard *r, struct muster_error *err)
+{
+    enum muster_status status = make_wanted(r, err);
+
+    if (status == MUSTER_OK)
+        status = each_shard(r, false, err);
+    if (status == MUSTER_OK)
+        status = check_complete(r, err);
+    if (status != MUSTER_OK)
+        return status;
+    r->buffer = malloc((size_t)r->buffer_bytes + 1);
+    if (r->buffer == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s",
+                         r->request->checkpoint_path);
+    return each_shard(r, true, err);
+}
+
 enum muster_status shard_reshard(const struct shard_restore *request,
                                  const struct manifest *manifest, struct muster_error *err)
 {
     struct reshard r = {.request = request, .manifest = manifest};
-    enum muster_status status = make_wanted(&r, err);
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status = reshard(&r, &why);
 
-    if (status == MUSTER_OK)
-        status = each_shard(&r, false, err);
-    if (status == MUSTER_OK)
-        status = check_complete(&r, err);
-    if (status == MUSTER_OK) {
-        r.buffer = malloc((size_t)r.buffer_bytes + 1);
-        status = r.buffer != NULL ? each_shard(&r, true, err)
-                                  : error_set(err, MUSTER_E_NOMEM, "no memory to restore %.600s",
-                                              request->checkpoint_path);
-    }
     for (size_t i = 0; r.wanted != NULL && i < r.count; i++)
         free(r.wanted[i].parts);
     free(r.wanted);
     free(r.buffer);
+    if (status == MUSTER_E_RESTORE && manifest->world_size != request->world_size)
+        return error_set(err, status,
+                         "%.3500s (it was saved by %" PRIu64 " ranks, and is read by %" PRIu64 ")",
+                         why.text, manifest->world_size, request->world_size);
+    if (status != MUSTER_OK && err != NULL)
+        *err = why;
     return status;
 }
 

@@ -1,10 +1,12 @@
 /* prog_elastic - a sharded training whose weights are split among however many ranks there are.
  *   prog_elastic STEPS MS    a rank (identity from the environment): trains to STEPS, MS a step
  *   prog_elastic expect STEPS        the bits of all weights after so many steps
+ *   prog_elastic read                the bits of the newest checkpoint, by a reader that knows of no parts; with MUSTER_JOB
+ *                                    of the broker MUSTER_BROKER, else of the directory MUSTER_CHECKPOINT_DIR
  * Each element changes by a rule of its own place and step alone, in floating point, so that the bits of the
  * whole after n steps are the same however it was split on the way. At exit:
  *   trainer: rank= world= resumed= done= bits= status=      bits: the sum of the elements' bit patterns */
-#include <muster/node.h>
+#include <muster/manager.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,6 +122,38 @@ static int run(int64_t steps)
     return code;
 }
 
+static int read_newest(void)
+{
+    static const int64_t whole[1] = {LENGTH}, rows[2] = {ROWS, LENGTH};
+    struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
+    struct muster_restored restored = {.step = -1};
+    struct muster_error error = {.status = MUSTER_OK};
+    muster_manager_t *manager = NULL;
+    enum muster_status status = muster_state_create(&options.state, &error);
+
+    options.job = getenv("MUSTER_JOB");
+    if (options.job == NULL)
+        options.checkpoint_dir = getenv("MUSTER_CHECKPOINT_DIR");
+    part.count = LENGTH;
+    if (status == MUSTER_OK)
+        status =
+            muster_state_add_tensor(options.state, "w", MUSTER_DTYPE_F64, whole, 1, part.w, &error);
+    if (status == MUSTER_OK)
+        status =
+            muster_state_add_tensor(options.state, "m", MUSTER_DTYPE_F32, rows, 2, part.m, &error);
+    if (status == MUSTER_OK)
+        status = muster_manager_open(&options, &manager, &error);
+    if (status == MUSTER_OK)
+        status = muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, &error);
+    if (status == MUSTER_OK)
+        printf("%" PRId64 " %" PRId64 "\n", restored.step + 1, (int64_t)bits(&part));
+    else
+        printf("error: %s\n", error.text);
+    muster_manager_close(&manager, 0, NULL);
+    muster_state_destroy(&options.state);
+    return status == MUSTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -130,6 +164,8 @@ int main(int argc, char **argv)
         printf("%" PRId64 "\n", (int64_t)bits(&part));
         return EXIT_SUCCESS;
     }
+    if (argc == 2 && strcmp(argv[1], "read") == 0)
+        return read_newest();
     if (argc != 3)
         return 2;
     part.ms = strtoll(argv[2], NULL, 10);

@@ -20,11 +20,17 @@ preempted() { # all ranks left at one step, with the right weights; sets $saved
     committed_whole "$saved"
 }
 
+is_read() { # a reader that knows of no parts has all of them
+    same "what a reader gets of the $1" "$2" "$saved $("$trainer" expect "$saved")"
+}
+
 broker_start
 ranks_start 4 100000 2
 await "step 50" rank_said 0 'at step 50$'
 kill -TERM "${pids[2]}"
 preempted
+is_read broker "$(MUSTER_JOB=$job MUSTER_BROKER=$broker "$trainer" read)"
+is_read directory "$(MUSTER_CHECKPOINT_DIR=$dir/checkpoints-$job "$trainer" read)"
 for world in 2 8 3; do
     before=$saved
     ranks_start "$world" 100000 2
@@ -45,4 +51,5 @@ printf '\377\376\375' | dd of="$shard" bs=1 seek=$((size - 5 * 16 - 30)) conv=no
 ranks_start 2 100000 2
 ranks_end 1
 says "$(cat "$(log 0)" "$(log 1)")" 'shard-00001-.* is damaged in tensor "m"'
-finish "4 ranks' shards resumed by 2, 8 and 3 ranks: the weights bit for bit, damage named with its tensor"
+finish "4 ranks' shards resumed by 2, 8 and 3 ranks: the weights bit for bit, damage named with its tensor" \
+    "a reader of the broker's and of the directory gets the whole tensors"

@@ -229,6 +229,43 @@ static void every_part_comes_back_by_any_other_number_of_ranks(void **state)
     assert_int_equal(worlds, 3 * RANKS_MAX * RANKS_MAX);
 }
 
+/* Who only reads has the tensors as they are, however a job's ranks split them. */
+static void a_reader_gets_the_whole_of_what_was_split(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t axis = 0; axis < 3; axis++)
+        for (int n = 2; n <= RANKS_MAX; n++) {
+            struct world from = world_of(n, global_shape[axis], n % 2 == 0);
+            struct world to = world_of(1, global_shape[axis], false);
+            struct muster_error err = {0};
+            struct part_of_rank p;
+            char numbers[64];
+            struct shard_restore request = {.checkpoint_path = f->dir,
+                                            .job = JOB,
+                                            .layout = LAYOUT_SHARDED,
+                                            .world_size = 1,
+                                            .step = 12};
+
+            save_world(f, &from, STATE_DTYPE_F64, axis);
+            part_make(&p, &to, 0, STATE_DTYPE_F64, axis);
+            p.state->items[0].split.is = false;
+            request.state = p.state;
+            assert_int_equal(shard_reshard(&request, &f->manifest, &err), MUSTER_E_RESTORE);
+            assert_non_null(strstr(err.text, "split in the file and not in this program"));
+            snprintf(numbers, sizeof numbers, "by %d ranks, and is read by 1", n);
+            if (strstr(err.text, numbers) == NULL)
+                fail_msg("%s", err.text);
+            assert_true(p.data[0] == 0xee);
+            request.wholes = true;
+            assert_int_equal(shard_reshard(&request, &f->manifest, &err), MUSTER_OK);
+            assert_true(part_each(&p, false) && p.counter == 77);
+            part_drop(&p);
+            forget(f);
+            scratch_make(f->dir);
+        }
+}
+
 static void what_does_not_fit_is_named_and_reaches_no_memory(void **state)
 {
     struct fixture *f = *state;
@@ -348,6 +385,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
     const struct CMUnitTest tests[] = {
         T(every_part_comes_back_by_any_other_number_of_ranks),
+        T(a_reader_gets_the_whole_of_what_was_split),
         T(what_does_not_fit_is_named_and_reaches_no_memory),
         T(parts_that_overlap_and_wholes_that_differ_are_refused),
         T(damage_is_named_in_what_is_read_and_only_there),

@@ -97,8 +97,9 @@ struct muster_restored {
  * to its end the text says so.
  * Else as muster_node_open and muster_node_restore.
  *
- * Read-only: fills options.state or calls restore_fn; any time, any step, as often as wanted. The
- * checkpoint is pinned while it is read.
+ * Read-only: fills options.state or calls restore_fn; any time, any step, as often as wanted. Of a sharded
+ * checkpoint the state's tensors get the wholes of what its ranks split; restore_fn cannot. The
+ * checkpoint is pinned while it is read, however long that takes; a reader that dies holds it for a minute.
  * ret_restored may be NULL. */
 MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
                                                      struct muster_restored *ret_restored,
