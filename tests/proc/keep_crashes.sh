@@ -28,6 +28,12 @@ for turn in 1 2 3; do
     await "deletions after the broker's restart" deleted_at_least $(($(deleted) + 5))
 done
 chief_is_killed
+ranks_start 1 'latest 2' '' old 100000 0 # and while they are moved to a folder
+await "moves" deleted_at_least $(($(deleted) + 5))
+chief_is_killed
+for moved in "$dir/checkpoints-$job"/old/*; do
+    [ -f "$moved/manifest.json" ] && [ -n "$(ls "$moved"/shard-*)" ] || fail "$moved is not whole"
+done
 last=$(committed)
 ranks_start 1 'latest 2' '' '' 2 0
 ranks_end 0

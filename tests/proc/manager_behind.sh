@@ -30,6 +30,15 @@ for rank in 0 1 2; do
 done
 on_disk 0 2 6 8
 
+job=checked options=(--every 3 --behind 1 --save-ms 20 --fail-rank 0 --fail-step 3 --check 1) # told as soon as it is known
+ranks_start 2 --steps 7
+ranks_end 0
+listed '0 6'
+for rank in 0 1; do
+    same "failures told to rank $rank" "$(told "$rank")" 3
+    same "what rank $rank was told before its next save" "$(sed -n '/^saved 6/q; /was not saved/p' "$(log "$rank")" | wc -l)" 1
+done
+
 job=last options=(--every 4 --behind 1 --save-ms 50 --fail-rank 0 --fail-step 8) # told by the wait at the end
 ranks_start 2 --steps 9
 ranks_end 0

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib_manager.sh"
 
 reader() { MUSTER_JOB=$job MUSTER_BROKER=$broker "$TESTS_DIR/proc/prog_reader" "$@"; }
-is_on_disk() { [ "$(cd "$dir/checkpoints-$job" && ls -d [0-9]* | sort -n | xargs)" = "$*" ]; }
+is_on_disk() { [ "$(cd "$dir/checkpoints-$job" && ls -d [0-9]* 2>/dev/null | sort -n | xargs)" = "$*" ]; }
 
 # twice STEPS KEPT... - half of the steps in one life, the rest in another.
 twice() {
@@ -41,6 +41,15 @@ on_disk_is() { [ "$(cd "$dir/checkpoints-$job" && ls | xargs)" = "$*" ]; }
 await "what job trash keeps" on_disk_is old step_03
 same "what a reader lists of job $job" "$(reader list)" 3
 same "what was moved away" "$(cd "$dir/checkpoints-trash/old" && ls -d */manifest.json | xargs)" 'step_00.1-1/manifest.json step_01.1-2/manifest.json step_02.2-3/manifest.json'
+
+job=zero options=(--every 1 --keep-latest 0) # preempted: what it resumes from stays; finished: nothing does
+ranks_start 1 --steps 9 --signal-rank 0 --signal-step 2
+ranks_end 42
+await "what a preempted job keeps" is_on_disk "$(steps_saved 0 | sed 's/.* //')"
+ranks_start 1 --steps 5
+ranks_end 0
+await "a job that wants nothing to leave nothing" is_on_disk
+same "what a reader lists of job $job" "$(reader list)" ''
 
 job=bad options=(--every 2)
 ranks_start 2 --steps 6

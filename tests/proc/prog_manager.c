@@ -36,7 +36,7 @@ struct program {
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
-    int64_t continuous_ms, overhead_ppm, young_daly, skew_ms;
+    int64_t continuous_ms, overhead_ppm, young_daly, skew_ms, check;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
@@ -92,6 +92,7 @@ static const struct {
     {"--continuous-ms", &program.continuous_ms},
     {"--overhead-ppm", &program.overhead_ppm},
     {"--young-daly", &program.young_daly},
+    {"--check", &program.check},         /* check_for_errors, once nothing is being saved */
     {"--skew-ms", &program.skew_ms},     /* rank N comes N times as late to each save */
     {"--behind", &program.behind},       /* saves go on behind the training */
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
@@ -423,6 +424,14 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     if (status == MUSTER_PREEMPTED && !muster_manager_reached_preemption(p->manager, step))
         printf("WRONG: preemption was not reached\n");
     p->last = step;
+    if (p->check && status == MUSTER_OK) {
+        for (int64_t waited = 0; waited < INSIST_MS; waited += 5) {
+            if (!muster_manager_is_saving_in_progress(p->manager))
+                break;
+            pause_ms(5);
+        }
+        status = muster_manager_check_for_errors(p->manager, error);
+    }
     if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE ||
         status == MUSTER_E_TIMEOUT) { /* training goes on */
         complain(p, error);

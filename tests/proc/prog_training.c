@@ -24,6 +24,7 @@ static struct {
     muster_training_state_t *training;
     struct words_allreduce all;
     int64_t epochs, every, signal_rank, signal_at, kill_rank, kill_at, files, delete;
+    int64_t sharded, back_up_at;
 } t = {.epochs = 3, .signal_rank = -1, .kill_rank = -1};
 
 static const struct {
@@ -38,6 +39,8 @@ static const struct {
     {"--kill-at", &t.kill_at},
     {"--files", &t.files},   /* writes beside the back-ups */
     {"--delete", &t.delete}, /* the back-up, at the end */
+    {"--sharded", &t.sharded},
+    {"--back-up-at", &t.back_up_at}, /* behind its so many-th batch */
 };
 
 static bool take(const char *name, const char *value)
@@ -111,6 +114,8 @@ static enum muster_status train_epoch(int64_t epoch, int64_t first, struct muste
         status = muster_training_state_batch_end(t.training, epoch, batch, &saved, error);
         if (saved)
             printf("saved %" PRId64 ".%" PRId64 "\n", epoch, batch);
+        if (status == MUSTER_OK && t.value == t.back_up_at)
+            status = muster_training_state_back_up(t.training, epoch, batch, error);
     }
     if (status == MUSTER_OK)
         status = muster_training_state_epoch_end(t.training, epoch, &saved, error);
@@ -125,6 +130,7 @@ static enum muster_status begin(struct muster_error *error)
     enum muster_status status;
 
     node.state = t.state;
+    node.layout = t.sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
     node.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
     node.on_error = free_collective;
     options.node = &node;

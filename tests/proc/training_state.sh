@@ -59,7 +59,52 @@ ranks_start 2 --epochs 1
 ranks_end 0
 begin_at 0.0 -1 0
 
+job=last # preempted in the last batch of an epoch: the next one begins
+options=(--every -1)
+ranks_start 2 --signal-rank 0 --signal-at 8
+ranks_end 42
+each_has value 8
+ranks_start 2
+ranks_end 0
+begin_at 2.0 80 2
+each_has value 12
+
+# A back-up that the program asks for, and a kill two batches later; beside it every rank has its own part.
+explicit=(--every -1 --back-up-at 5)
+sharded=(--every 2 --sharded 1)
+job=explicit options=("${explicit[@]}")
+ranks_start 2 --kill-rank 1 --kill-at 7
+keep
+job=sharded options=("${sharded[@]}")
+ranks_start 3 --kill-rank 2 --kill-at 6
+rank_ends 2 137
+ranks_end 1 0 1
+ranks_start 3 --epochs 2
+keep
+recall explicit
+options=("${explicit[@]}")
+rank_ends 1 137
+ranks_end 1 0
+ranks_start 2
+ranks_end 0
+begin_at 1.1 50 1
+each_has value 12
+
+recall sharded # then the newest is damaged, which each of them is told
+options=("${sharded[@]}")
+ranks_end 0
+begin_at 1.0 40 1
+each_has value 8
+shard=$(echo "$dir/checkpoints-$job"/chief/7/shard-00001-*)
+printf Z | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+ranks_start 3
+ranks_end 1
+for rank in 0 1 2; do says "$(error_of "$rank")" MUSTER_E_RESTORE 'rank=?1|shard-00001' checksum; done
+same "steps committed: it is not thrown away" "$(committed)" 8
+
 finish "after a kill and after a preemption every rank goes on at the same epoch, batch and data" \
+    "preempted in the last batch of an epoch the next one begins; a back-up that is asked for; shards of all ranks" \
+    "a damaged back-up is named on every rank, and stays" \
     "frequencies epoch, N batches and never; the preemption saves with all of them" \
     "one back-up is kept, and none after delete_backup" \
     "directories of the other ranks are gone after each back-up"

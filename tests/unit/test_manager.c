@@ -266,6 +266,27 @@ static void a_reader_lists_and_restores_any_step(void **state)
     assert_non_null(strstr(managed.error.text, "read-only"));
 }
 
+static void reload_reads_anew_and_what_was_read_is_only_borrowed(void **state)
+{
+    muster_manager_t *writer;
+    int64_t latest = -1;
+
+    (void)state;
+    managed_begin();
+    managed_save(0);
+    writer = managed.manager;
+    managed_open_reader();
+    assert_string_equal(managed_steps(), "0");
+    for (int64_t step = 1; step < 3; step++)
+        assert_int_equal(muster_manager_save(writer, step, NULL, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_reload(managed.manager, &managed.error), MUSTER_OK);
+    assert_int_equal(muster_manager_latest_step(managed.manager, &latest, NULL), MUSTER_OK);
+    assert_int_equal(latest, 2);
+    assert_int_equal(muster_manager_close(&writer, 0, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_reload(NULL, NULL), MUSTER_E_ARGUMENT);
+    assert_int_equal(muster_manager_check_for_errors(managed.manager, NULL), MUSTER_OK);
+}
+
 static void damage(const char *name)
 {
     char *path = strdup(scratch_path(managed.directory, "%s", name));
@@ -504,6 +525,7 @@ int main(void)
         TEST(a_notice_saves_whatever_the_policies_say),
         TEST(a_save_that_fails_leaves_nothing_and_training_goes_on),
         TEST(a_reader_lists_and_restores_any_step),
+        TEST(reload_reads_anew_and_what_was_read_is_only_borrowed),
         TEST(falls_back_only_when_asked_and_says_so),
         TEST(leftovers_are_never_listed),
         TEST(an_existing_step_is_an_error_also_forced_and_leaves_nothing),
