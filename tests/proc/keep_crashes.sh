@@ -32,7 +32,11 @@ ranks_start 1 'latest 2' '' old 100000 0 # and while they are moved to a folder
 await "moves" deleted_at_least $(($(deleted) + 5))
 chief_is_killed
 for moved in "$dir/checkpoints-$job"/old/*; do
-    [ -f "$moved/manifest.json" ] && [ -n "$(ls "$moved"/shard-*)" ] || fail "$moved is not whole"
+    [ -n "$(ls "$moved"/shard-*)" ] || fail "$moved has lost its shard"
+    round=${moved##*-}
+    [ -f "$moved/manifest.json" ] || # unless its chief died before it had written it, so that it has no name
+        same "the name of checkpoint $round, which was moved without a manifest" \
+            "$(query "SELECT path FROM checkpoint WHERE job = '$job' AND round = $round")" ''
 done
 last=$(committed)
 ranks_start 1 'latest 2' '' '' 2 0

@@ -29,9 +29,9 @@ extern "C" {
 
 enum muster_keep_kind {
     MUSTER_KEEP_NONE,
-    MUSTER_KEEP_LATEST,           /* the newest `number`, 0 is legal */
-    MUSTER_KEEP_EVERY_STEPS,      /* steps that `number` divides */
-    MUSTER_KEEP_EVERY_STEPS_NEAR, /* each at least `number` steps after the last one so kept */
+    MUSTER_KEEP_LATEST,      /* the newest `number`, 0 is legal */
+    MUSTER_KEEP_EVERY_STEPS, /* steps that `number` divides */
+    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on, each at least `number` steps after the last one so kept */
     MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last one so kept */
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
@@ -88,7 +88,8 @@ struct muster_policies {
     size_t save_count;
     const char *trash; /* NULL = deleted at once; else the name of a folder inside the checkpoint
                           directory that deleted checkpoints are moved to, for the user to empty; each as
-                          "<its name>.<generation>-<round>" */
+                          "<its name>.<generation>-<round>", without a manifest if its launch died
+                          before it had one */
 };
 #define MUSTER_POLICIES_INIT                          \
     {                                                 \
