@@ -20,6 +20,7 @@ struct muster_training_state {
     int64_t epoch, batch; /* of the last call; batch -1: the epoch is over */
     int64_t step;         /* of the last boundary; -1 = none */
     bool batch_ended; /* the last call was batch_end: epoch_end and back_up are of the same state */
+    bool saved;       /* at the last boundary */
 };
 
 static enum muster_status refuse(const struct muster_training_state *ts, const char *call,
@@ -298,12 +299,13 @@ static enum muster_status check_position(const struct muster_training_state *ts,
     return MUSTER_OK;
 }
 
-/* A boundary, or with `same` a save of the state behind the boundary before. */
+/* One boundary, and so one step of the manager: all ranks come to it alike, whatever each of them was told before. To save
+ * the state of a boundary that was passed already would be refused where another rank had not asked yet. */
 static enum muster_status end(struct muster_training_state *ts, int64_t epoch, int64_t batch,
-                              bool same, bool want, bool *ret_saved, struct muster_error *err)
+                              bool want, bool *ret_saved, struct muster_error *err)
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
-    int64_t step = same ? ts->step : ts->step + 1;
+    int64_t step = ts->step + 1;
     struct muster_error why;
     enum muster_status status;
 
@@ -312,28 +314,31 @@ static enum muster_status end(struct muster_training_state *ts, int64_t epoch, i
     request.step_in_epoch = batch;
     request.data_position = ts->data_position;
     status = muster_manager_save(ts->manager, step, &request, ret_saved, &why);
-    if (same && status == MUSTER_E_EXISTS) { /* another save took this very state */
-        *ret_saved = true;
-        status = MUSTER_OK;
-    }
-    if (same && status == MUSTER_E_BUSY) /* a later one is being saved, which is as good */
-        status = MUSTER_OK;
     if (ts->manager->passed == step) {
         ts->step = step;
         ts->epoch = epoch;
         ts->batch = batch;
     }
+    ts->saved = *ret_saved;
     if (*ret_saved)
         clear_write_dir(ts);
     return error_pass(err, status, &why);
 }
 
-static bool batch_is_due(const struct muster_training_state *ts, int64_t batch)
+/* With the batch that ends here; without known batches a back_up counts as one. */
+static int64_t batches_done(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
+{
+    int64_t per_epoch = ts->options.batches_per_epoch;
+
+    return per_epoch > 0 ? epoch * per_epoch + batch + 1 : ts->step + 2;
+}
+
+static bool batch_is_due(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
 {
     const struct muster_training_state_options *o = &ts->options;
 
     if (o->save_freq == MUSTER_SAVE_FREQ_BATCHES)
-        return (ts->step + 2) % o->save_freq_batches == 0; /* of the step that ends here */
+        return batches_done(ts, epoch, batch) % o->save_freq_batches == 0;
     return o->save_freq == MUSTER_SAVE_FREQ_EPOCH && o->batches_per_epoch > 0 &&
            batch + 1 == o->batches_per_epoch;
 }
@@ -355,7 +360,7 @@ enum muster_status muster_training_state_batch_end(muster_training_state_t *stat
         status = check_position(state, call, epoch, batch, ret_error);
     if (status != MUSTER_OK)
         return status;
-    status = end(state, epoch, batch, false, batch_is_due(state, batch), &saved, ret_error);
+    status = end(state, epoch, batch, batch_is_due(state, epoch, batch), &saved, ret_error);
     state->batch_ended = true;
     if (ret_saved != NULL)
         *ret_saved = saved;
@@ -367,18 +372,21 @@ enum muster_status muster_training_state_epoch_end(muster_training_state_t *stat
 {
     static const char call[] = "muster_training_state_epoch_end";
     enum muster_status status = refuse(state, call, ret_error);
-    bool saved = false, same, want;
+    bool saved = false, same, want, last;
 
     if (status == MUSTER_OK)
         status = check_position(state, call, epoch, -1, ret_error);
     if (status != MUSTER_OK)
         return status;
     same = state->batch_ended && state->epoch == epoch;
+    last = same && state->batch + 1 == state->options.batches_per_epoch; /* stood for this */
     want = state->options.save_freq == MUSTER_SAVE_FREQ_EPOCH;
-    if (want || !same)
-        status = end(state, epoch, -1, same, want, &saved, ret_error);
-    else
+    if (!same || (want && !last)) {
+        status = end(state, epoch, -1, want, &saved, ret_error);
+    } else {
         state->batch = -1;
+        saved = want && state->saved;
+    }
     state->batch_ended = false;
     if (ret_saved != NULL)
         *ret_saved = saved;
@@ -398,7 +406,7 @@ enum muster_status muster_training_state_back_up(muster_training_state_t *state,
     if (!same || batch != state->batch)
         status = check_position(state, call, epoch, batch, ret_error);
     if (status == MUSTER_OK)
-        status = end(state, epoch, batch, same, true, &saved, ret_error);
+        status = end(state, epoch, batch, true, &saved, ret_error);
     if (batch == -1)
         state->batch_ended = false;
     return status;

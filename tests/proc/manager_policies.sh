@@ -44,9 +44,8 @@ recall both
 ranks_end 0
 agreed
 before=$said
-says " $said " ' 2 5 '
+says " $said " ' 2 ' ' 5 '
 listed "$said"
-same "saves at given steps" "$(saves policy)" 2
 holds "saves by time" "$(saves period)" -ge 1
 
 recall daly # one is saved, to learn what it costs

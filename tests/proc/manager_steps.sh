@@ -64,10 +64,13 @@ options=(--every 2 --skew-ms 60)
 ranks_start 3 --steps 5
 ranks_end 0
 all_have_saved '0 2 4'
-ranks_start 3 --steps 7 --ask 1 --force 5
+ranks_start 3 --steps 7 --force 5
 ranks_end 0
 all_have_saved '5 6'
-listed '0 2 4 5 6'
+ranks_start 3 --steps 9 --ask 1
+ranks_end 0
+all_have_saved 8
+listed '0 2 4 5 6 8'
 
 job=sharded
 options=(--every 3 --sharded 1)

@@ -24,7 +24,7 @@ static struct {
     muster_training_state_t *training;
     struct words_allreduce all;
     int64_t epochs, every, signal_rank, signal_at, kill_rank, kill_at, files, delete;
-    int64_t sharded, back_up_at;
+    int64_t sharded, back_up_at, unknown;
 } t = {.epochs = 3, .signal_rank = -1, .kill_rank = -1};
 
 static const struct {
@@ -40,6 +40,7 @@ static const struct {
     {"--files", &t.files},   /* writes beside the back-ups */
     {"--delete", &t.delete}, /* the back-up, at the end */
     {"--sharded", &t.sharded},
+    {"--unknown", &t.unknown},       /* nobody says how many batches an epoch has */
     {"--back-up-at", &t.back_up_at}, /* behind its so many-th batch */
 };
 
@@ -135,7 +136,7 @@ static enum muster_status begin(struct muster_error *error)
     node.on_error = free_collective;
     options.node = &node;
     options.backup_dir = getenv("MUSTER_CHECKPOINT_DIR");
-    options.batches_per_epoch = BATCHES;
+    options.batches_per_epoch = t.unknown ? 0 : BATCHES;
     options.save_freq = t.every == 0  ? MUSTER_SAVE_FREQ_EPOCH
                         : t.every > 0 ? MUSTER_SAVE_FREQ_BATCHES
                                       : MUSTER_SAVE_FREQ_NEVER;

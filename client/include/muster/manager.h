@@ -152,7 +152,8 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
 
 /* Will save(step) save? The answer is the same on every rank (but that one which does not hear its broker for
  * 4 s says no, as its save would) and binding: with false the step is over,
- * as if save had been called, and a later save(step) does nothing (unless it is forced). False for a
+ * as if save had been called, and a later save(step) does nothing. (A forced one is tried, but gives
+ * MUSTER_E_ABORTED where another rank is between these two calls: who forces a save does not ask.) False for a
  * step at or below the latest. Waits as a boundary does. Errors as save; MUSTER_PREEMPTED too. */
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,

@@ -28,7 +28,8 @@ typedef struct muster_training_state muster_training_state_t;
 
 enum muster_save_freq {
     MUSTER_SAVE_FREQ_EPOCH,   /* at the end of each epoch */
-    MUSTER_SAVE_FREQ_BATCHES, /* after each save_freq_batches batches; these count on over epochs */
+    MUSTER_SAVE_FREQ_BATCHES, /* after each save_freq_batches batches; these count on over epochs (and
+                                 without batches_per_epoch a back_up counts as one) */
     MUSTER_SAVE_FREQ_NEVER    /* only what back_up and preemptions save */
 };
 
@@ -98,12 +99,13 @@ MUSTER_API enum muster_status muster_training_state_batch_end(muster_training_st
                                                               int64_t epoch, int64_t batch,
                                                               bool *ret_saved,
                                                               struct muster_error *ret_error);
-/* Epoch `epoch` is over. Backs up with EPOCH (nothing is written twice if its last batch just was). */
+/* Epoch `epoch` is over. Backs up with EPOCH; where batches_per_epoch told batch_end that it was the last one, that has
+ * done it, and *ret_saved says how that went. */
 MUSTER_API enum muster_status muster_training_state_epoch_end(muster_training_state_t *state,
                                                               int64_t epoch, bool *ret_saved,
                                                               struct muster_error *ret_error);
 /* Backs up now, whatever the frequency (as WorkerTrainingState.back_up): after this batch, or with batch -1 at the
- * end of the epoch. It ends what was trained since the last call, or stands for the batch_end before. */
+ * end of the epoch. A boundary of its own, which ends what was trained since the last call, if anything was. */
 MUSTER_API enum muster_status muster_training_state_back_up(muster_training_state_t *state,
                                                             int64_t epoch, int64_t batch,
                                                             struct muster_error *ret_error);
