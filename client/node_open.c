@@ -155,8 +155,13 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
         return is_gone(node, path, err);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
-                              "checkpoint %.300s was not restored at rank %d (%s): %.500s", path,
-                              node->rank, muster_status_name(status), why.text);
+                              "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
+                              node->rank, muster_status_name(status), why.text,
+                              status == MUSTER_E_CORRUPT
+                                  ? "; `muster verify` names every damaged file: put them back "
+                                    "from a copy, or set option restore_fallback, which takes the "
+                                    "next older checkpoint"
+                                  : "");
     node->epoch = manifest->epoch;
     node->step_in_epoch = manifest->step_in_epoch;
     node->data_position = manifest->data_position;

@@ -36,6 +36,27 @@ const char *muster_status_advice(enum muster_status status)
     return (unsigned)status < MUSTER_STATUS_COUNT ? texts[status].advice : "unknown status";
 }
 
+int muster_status_exit_code(enum muster_status status)
+{
+    switch (status) {
+    case MUSTER_OK:
+        return 0;
+    case MUSTER_PREEMPTED:
+        return 42;
+    case MUSTER_E_ARGUMENT:
+    case MUSTER_E_VERSION:
+    case MUSTER_E_AUTH:
+    case MUSTER_E_WORLD_SIZE:
+    case MUSTER_E_RANK:
+    case MUSTER_E_LAYOUT:
+    case MUSTER_E_UNSUPPORTED:
+    case MUSTER_E_JOB:
+        return 93;
+    default:
+        return 1;
+    }
+}
+
 /* A text that was cut for its length may end inside a UTF-8 character, which no reader would take. */
 static void cut_character_drop(char *text)
 {

@@ -39,6 +39,11 @@ MUSTER_API const char *muster_status_name(enum muster_status status);     /* "MU
 MUSTER_API const char *muster_status_sentence(enum muster_status status); /* what it means */
 MUSTER_API const char *muster_status_advice(enum muster_status status);   /* what to do next */
 
+/* What a program that ends with this status returns to its supervisor: 0 · 93, do not restart, where starting it again as
+ * it is cannot help (a wrong option, rank, world size, layout or version, another job's directory) · 1, a failure that a
+ * restart may mend. Of MUSTER_PREEMPTED 42; if the restart code may be another, muster_node_restart_code() has it. */
+MUSTER_API int muster_status_exit_code(enum muster_status status);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 /* cmd_run - `muster run`: starts the local ranks, passes signals and output on, restarts them.
  * Owns: the command line, the signal mask of this process, what is said between launches and at the end.
- * Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step; does what
- * belongs to one launch (supervise_launch.h).
+ * Never: decides (supervise.h does); talks to the broker but for the newest checkpoint's step, and whether the
+ * job runs already; does what belongs to one launch (supervise_launch.h).
  * Works as pid 1: it reaps orphans, and its signals are blocked and read from a descriptor, so that
  * the kernel does not drop them as it drops those that pid 1 has no handler for.
  * Every wait has a bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
@@ -12,6 +12,7 @@
 #include "tools/tool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,6 +256,26 @@ static struct supervise_verdict launch_judge(struct run *run)
     return supervise_end(&run->sup, known ? &step : NULL, run_clock_boot_ms());
 }
 
+/* 0: it can be executed, as far as one can tell; else the exit code of a shell that could not. */
+static int program_look(const char *program)
+{
+    const char *path = getenv("PATH");
+    int code = 127;
+
+    if (strchr(program, '/') != NULL)
+        return access(program, X_OK) == 0 ? 0 : errno == ENOENT || errno == ENOTDIR ? 127 : 0;
+    while (path != NULL && code != 0) {
+        size_t length = strcspn(path, ":");
+        char file[PATH_MAX];
+
+        snprintf(file, sizeof file, "%.*s%s%s", (int)length, path, length > 0 ? "/" : "", program);
+        if (access(file, X_OK) == 0)
+            code = 0;
+        path = path[length] == ':' ? path + length + 1 : NULL;
+    }
+    return code;
+}
+
 static int run_loop(struct run *run)
 {
     struct supervise_verdict verdict;
@@ -262,6 +283,21 @@ static int run_loop(struct run *run)
     char why[384];
     bool told;
 
+    int missing = program_look(run->command.argv[0]);
+    if (missing != 0) {
+        output_say(&run->output,
+                   "muster run: cannot start %s: no such program; give its path behind --",
+                   run->command.argv[0]);
+        return missing;
+    }
+    /* whoever starts a job twice by mistake would wait without a word */
+    if (tool_running_job(run->command.broker, run->job, why, sizeof why))
+        output_say(
+            &run->output,
+            "muster run: job %s is running already (%s): the ranks started here wait until it "
+            "has ended. `muster nodes --job %s` shows its hosts and pids; another job needs a "
+            "--job of its own",
+            run->job, why, run->job);
     output_say(&run->output, "muster run: launch 1: starting %d rank%s of job %s", run->rank_count,
                run_plural(run->rank_count), run->job);
     for (;;) {

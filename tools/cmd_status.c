@@ -4,14 +4,21 @@
 
 #include "schema/limits.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The state; of a job that has ended, how. */
 static const char *outcome(const struct muster_job_row *job)
 {
     if (strcmp(job->state, "ended") != 0)
         return job->state;
+    if (strcmp(job->end_text, "found on disk") == 0)
+        return "imported"; /* nobody knows how it ended */
     if (job->end_status == 0)
         return "finished";
     return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
@@ -75,6 +82,48 @@ static void print_jobs(struct tool *tool, const muster_rows_t *rows)
         fprintf(tool->out, "(no job yet)\n");
 }
 
+/* A musterd writes its pid beside its database; a lock on that is not tried, for it would keep one from starting. */
+static bool broker_is_dead(const char *database)
+{
+    char path[PATH_MAX], text[32] = "";
+    FILE *file;
+    long pid;
+
+    if (snprintf(path, sizeof path, "%s.lock", database) >= (int)sizeof path)
+        return false;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    if (fgets(text, sizeof text, file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    pid = strtol(text, NULL, 10);
+    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static int64_t written_unix_ms(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0
+               ? (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000
+               : 0;
+}
+
+/* Of a dead broker's database: what stands there as running may have ended long ago. */
+static void print_as_of(struct tool *tool)
+{
+    char wal[PATH_MAX];
+    int64_t last_ms = written_unix_ms(tool->address), wal_ms;
+
+    if (!muster_client_is_database(tool->client) || !broker_is_dead(tool->address) ||
+        snprintf(wal, sizeof wal, "%s-wal", tool->address) >= (int)sizeof wal)
+        return;
+    wal_ms = written_unix_ms(wal);
+    fprintf(tool->out, "as of %s: no musterd runs on %s now, and what is running may have ended\n",
+            render_age(wal_ms > last_ms ? wal_ms : last_ms, tool->now_unix_ms).text, tool->address);
+}
+
 static int all_jobs(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
@@ -91,6 +140,7 @@ static int all_jobs(struct tool *tool)
         if (!render_json(document, tool->out, false))
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else {
+        print_as_of(tool);
         print_jobs(tool, rows);
     }
     muster_rows_destroy(&rows);
@@ -209,6 +259,12 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     fprintf(out, "job %s: %s%s %s\n", job->job, outcome(job),
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
+    if (strcmp(outcome(job), "imported") == 0) {
+        fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s\n", job->newest_step,
+                render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path);
+        fprintf(out, "  known         what `muster import` found on disk; nothing of how it ran\n");
+        return;
+    }
     fprintf(out,
             "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live\n",
             job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
@@ -226,8 +282,9 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (job->freeze_unix_ms != 0)
         print_plan(tool, job);
     if (job->newest_checkpoint != 0)
-        fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s\n", job->newest_step,
-                render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path);
+        fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n", job->newest_step,
+                render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
+                strstr(job->newest_path, "/.muster/") != NULL ? " (its final name follows)" : "");
     else
         fprintf(out, "  checkpoint    none committed yet\n");
     if (job->error_rank >= 0)
@@ -271,8 +328,10 @@ static int one_job(struct tool *tool, const char *name)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
         code = print_job_json(tool, rows, members, notices);
-    else
+    else {
+        print_as_of(tool);
         print_job(tool, job, members, notices, nodes);
+    }
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);

@@ -19,6 +19,17 @@ struct verify {
     int64_t checkpoints, files, bytes, damaged;
 };
 
+/* Most reasons begin with the path, which stands before them already. */
+static const char *without_path(const char *what, const char *file)
+{
+    size_t length = strlen(file);
+
+    if (strncmp(what, file, length) != 0)
+        return what;
+    what += length;
+    return what + strspn(what, ": ");
+}
+
 static void say_damage(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                        const char *file, const char *what)
 {
@@ -41,7 +52,8 @@ static void print_damage(struct verify *v, const json_t *damage)
                 json_string_value(json_object_get(damage, "file")),
                 json_integer_value(json_object_get(damage, "checkpoint")),
                 json_integer_value(json_object_get(damage, "step")),
-                json_string_value(json_object_get(damage, "what")));
+                without_path(json_string_value(json_object_get(damage, "what")),
+                             json_string_value(json_object_get(damage, "file"))));
 }
 
 static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,

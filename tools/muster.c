@@ -132,11 +132,19 @@ static void print_options(unsigned options)
             print_option(&tool_option_table[id]);
 }
 
+/* It needs a broker: a database is only read, and who names one is told so. */
+static bool is_order(const struct tool_verb *verb)
+{
+    return verb->run == cmd_notify || verb->run == cmd_save || verb->run == cmd_pin ||
+           verb->run == cmd_unpin || verb->run == cmd_import;
+}
+
 static int help_verb(const struct tool_verb *verb)
 {
     printf("muster %s%s%s [options]\n  %s\n\n", verb->name, verb->args[0] == '\0' ? "" : " ",
            verb->args, verb->summary);
-    print_options(verb->options | OPTIONS_COMMON);
+    print_options((verb->options | OPTIONS_COMMON) &
+                  (is_order(verb) ? ~OPTION_BIT(OPTION_DB) : ~0U));
     return TOOL_DONE;
 }
 
@@ -240,6 +248,39 @@ int main(int argc, char **argv)
     return tool_fail(TOOL_USAGE, "there is no verb \"%s\": `muster help` lists them", name);
 }
 
+/* The one that is named, of the environment, or the default one; NULL: none is known. */
+static const char *broker_of(const char *broker, char *address, size_t size)
+{
+    if (broker == NULL)
+        broker = getenv("MUSTER_BROKER");
+    if (broker != NULL && broker[0] != '\0')
+        return broker;
+    return tool_default_broker(address, size) ? address : NULL;
+}
+
+bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size)
+{
+    struct tool tool = {.verb = "run", .timeout_ms = 1000};
+    muster_rows_t *rows = NULL;
+    bool running = false;
+
+    broker = broker_of(broker, tool.address, sizeof tool.address);
+    if (broker != NULL &&
+        muster_client_open(broker, tool.timeout_ms, &tool.client, NULL) == MUSTER_OK &&
+        muster_client_jobs(tool.client, job, &rows, NULL) == MUSTER_OK &&
+        muster_rows_count(rows) == 1) {
+        const struct muster_job_row *row = muster_rows_jobs(rows);
+
+        running = strcmp(row->state, "running") == 0 && row->nodes_live > 0;
+        snprintf(ret_text, size,
+                 "generation %" PRId64 ", step %" PRId64 ", %" PRId64 " of %" PRId64 " ranks live",
+                 row->generation, row->step, row->nodes_live, row->world_size);
+    }
+    muster_rows_destroy(&rows);
+    muster_client_close(&tool.client);
+    return running;
+}
+
 int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
 {
     struct tool tool = {.verb = "run", .timeout_ms = 2000};
@@ -247,13 +288,9 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     int64_t step = -1;
     enum muster_status status;
 
+    broker = broker_of(broker, tool.address, sizeof tool.address);
     if (broker == NULL)
-        broker = getenv("MUSTER_BROKER");
-    if (broker == NULL || broker[0] == '\0') {
-        if (!tool_default_broker(tool.address, sizeof tool.address))
-            return 1;
-        broker = tool.address;
-    }
+        return 1;
     status = muster_client_open(broker, tool.timeout_ms, &tool.client, NULL);
     if (status == MUSTER_OK)
         status = muster_client_latest(tool.client, job, &rows, NULL);

@@ -193,7 +193,7 @@ static void tell_cause(struct story *story)
             tell_notice(story, &notice[i]);
             told++;
         }
-    if (last == NULL || told > 0)
+    if (last == NULL || told > 0 || strcmp(last->reason, "found on disk") == 0)
         return;
     if (strcmp(last->cause, "operator") == 0)
         story_say(story, "An operator asked for a checkpoint.");

@@ -320,6 +320,13 @@ void story_round(struct story *story, size_t index)
                         .count = muster_rows_count(members)};
     const char *state = part.round->state;
 
+    if (part.count == 0 && strcmp(part.round->reason, "found on disk") == 0) {
+        story_say(story,
+                  "Round %" PRId64 " was found on disk by `muster import`: its checkpoint at step "
+                  "%" PRId64 " is whole, and how it came about is not known any more.",
+                  part.round->round, part.round->step);
+        return;
+    }
     tell_opening(story, &part);
     tell_reports(story, &part);
     if (strcmp(state, "unchanged") == 0) {

@@ -248,7 +248,17 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
             MUSTER_E_ARGUMENT,
             "a notice needs an id, and time left from 0 ms to ten years, or -1 (unknown)", 0};
     if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
-        return (struct answer){MUSTER_E_NOT_FOUND, "the job has no running generation", 0};
+        return (struct answer){
+            MUSTER_E_NOT_FOUND,
+            out_printf(core,
+                       "job '%s' is not running (%s), so nobody is there to be told; `muster "
+                       "status --job %s` shows it",
+                       job->name,
+                       job->gen.generation == 0    ? "it has not been started"
+                       : job->gen.end_text[0] != 0 ? job->gen.end_text
+                                                   : "its last process left",
+                       job->name),
+            0};
     if (incarnation == 0 && (rank < 0 || (uint64_t)rank >= job->gen.world_size))
         return (struct answer){MUSTER_E_RANK,
                                out_printf(core, "rank %lld is not inside the job's world of %llu",

@@ -124,7 +124,7 @@ static int complain(const char *what, const char *whom, int code)
 static int complain_muster(const struct training *t, const struct muster_error *error)
 {
     fprintf(stderr, "train_words: rank %d: %s\n", t->rank, error->text);
-    return EXIT_FAILURE;
+    return muster_status_exit_code(error->status);
 }
 
 static int prepare(struct training *t)

@@ -189,6 +189,22 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
                           code, path);
 }
 
+/* Why it does not fit is told by tensor; that the numbers differ is what its reader has to know first. */
+static enum muster_status by_another_number(enum muster_status status,
+                                            const struct shard_restore *request,
+                                            const struct manifest *manifest,
+                                            struct muster_error *err)
+{
+    struct muster_error why;
+
+    if (status != MUSTER_E_RESTORE || err == NULL)
+        return status;
+    why = *err;
+    return error_set_code(err, status, why.code,
+                          "saved by %" PRIu64 " ranks, and to be restored by %" PRIu64 ": %.3000s",
+                          manifest->world_size, request->world_size, why.text);
+}
+
 static enum muster_status restore_shard(const struct shard_restore *request,
                                         const struct manifest *manifest, struct muster_error *err)
 {
@@ -199,7 +215,8 @@ static enum muster_status restore_shard(const struct shard_restore *request,
     enum muster_status status;
 
     if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
-        return as_damage(shard_reshard(request, manifest, err), err);
+        return by_another_number(as_damage(shard_reshard(request, manifest, err), err), request,
+                                 manifest, err);
     if (shard == NULL)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has no shard of rank %" PRIu64,

@@ -50,8 +50,9 @@ expect_code 0 "death by SIGTERM is 143, the restart code"
 
 run -- "$dir/no such program"
 expect_code 127 "a program that is not there"
-expect err "could not be started"
-expect err "no such program"
+expect err "cannot start $dir/no such program: no such program"
+same_lines=$(wc -l <"$dir/err")
+[ "$same_lines" = 1 ] || fail "a program that is not there takes $same_lines lines: $(cat "$dir/err")"
 touch "$dir/plain"
 run "$dir/plain"
 expect_code 126 "a file that is no program"

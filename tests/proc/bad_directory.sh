@@ -23,4 +23,9 @@ says "$(error_of 0)" 'status=MUSTER_E_JOB ' 'job' other "$checkpoints"
 say "$(error_of 0)"
 same "files of the first job" "$(cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum)" "$files"
 same "jobs that the broker knows" "$(query 'SELECT job FROM job')" job
-finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path; nothing was touched"
+minimal=$BUILD_DIR/client/examples/minimal
+code=0
+MUSTER_BROKER=$broker MUSTER_CHECKPOINT_DIR=$checkpoints "$muster" run -n 1 --job third -- "$minimal" >"$dir/third.log" 2>&1 || code=$?
+same "exit code of muster run" "$code" 93
+same "launches" "$(grep -c 'launch [0-9]*: starting' "$dir/third.log")" 1
+finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched"

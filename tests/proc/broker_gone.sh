@@ -14,6 +14,7 @@ for job in together apart last; do
     done
 done
 broker_kill
+says "$("$muster" status --db "$dir/state/muster.db")" "^as of .*: no musterd runs on $dir/state/muster.db now"
 kill -TERM "${pids[0]}" # of the job that is done before its margin, and closes during it
 recall apart
 told_ms=$(now_ms)

@@ -29,6 +29,8 @@ same "exit code without checkpoints" "$code" 1
 says "$(cat "$dir/wrong.txt")" 'holds no checkpoint'
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job from .* are in the broker.s records now, 0 were there already'
+says "$("$muster" status job --broker "$broker")" '^job job: imported' 'what .muster import. found on disk'
+says "$("$muster" why --job job --broker "$broker")" 'Round 3 was found on disk by .muster import.: its checkpoint at step 3 is whole'
 same "rows" "$(query "$rows")" "$before"
 same "files" "$(query "$files")" "$before_files"
 same "custom metadata" "$(query "SELECT round, replace(custom, ' ', '') FROM checkpoint_custom ORDER BY round")" \

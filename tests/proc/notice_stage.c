@@ -76,6 +76,8 @@ const char *stage_source_problem(const struct stage_place *place)
     const char *text = json_string_value(json_object_get(place->source, "text"));
     bool well_once = place->trap->state == SOURCE_HEALTHY;
 
+    if (place->trap->or_degraded && is(place->source, "state", source_state_name(SOURCE_DEGRADED)))
+        return text != NULL && text[0] != '\0' ? NULL : problem("no text", place->source);
     if (!is(place->source, "state", source_state_name(place->trap->state)))
         return problem(source_state_name(place->trap->state), place->source);
     if (text == NULL || strstr(text, place->trap->text) == NULL)

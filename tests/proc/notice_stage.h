@@ -30,6 +30,8 @@ struct stage_trap {
     enum source_state state;
     const char *text; /* in the source's text */
     enum stage_retry retry;
+    bool
+        or_degraded; /* where a token that comes too late (a loaded host) leads to other words, and soon again */
     /* What is announced next, if anything: NULL = no notice may come. */
     stage_act *announce;
     stage_act *announce_again;           /* when the first one was told; NULL = nothing */

@@ -119,6 +119,22 @@ static void a_cancel_after_the_freeze_does_not_stop_the_round(void **state)
     assert_events(f, "commit r1 termination S4 c1 rank 0");
 }
 
+static void a_notice_for_a_job_that_is_over_says_so(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg m = {.type = WIRE_NOTICE};
+
+    for (int n = 0; n < 3; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    m.u.notice = (struct wire_notice){
+        .id = "n1", .kind = NOTICE_USER, .source = "op", .left_ms = -1, .text = "", .rank = 0};
+    core_tool(f, m, 7);
+    assert_answers(f, "@500:ack #7 MUSTER_E_NOT_FOUND");
+    assert_string_equal(core_sent(f, 500, WIRE_ACK)->u.ack.text,
+                        "job 'train' is not running (its last process left), so nobody is there to "
+                        "be told; `muster status --job train` shows it");
+}
+
 static void tool_cancels(struct core_fixture *f, const char *id, uint64_t request)
 {
     struct wire_msg cancel = {.type = WIRE_CANCEL, .u.cancel.id = id};
@@ -393,6 +409,7 @@ int main(void)
         T(the_earliest_of_several_notices_counts, three_running),
         T(a_cancelled_notice_is_no_cause_before_the_freeze, three_running),
         T(a_cancel_after_the_freeze_does_not_stop_the_round, three_running),
+        T(a_notice_for_a_job_that_is_over_says_so, three_running),
         T(a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_for_it, three_running),
         T(a_tool_that_cancels_too_late_is_told_so_each_time_it_asks, three_running),
         T(a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so, three_running),

@@ -61,6 +61,7 @@ static void restore_refuses_what_was_not_asked_for(void **state)
     REFUSED(r.step = 13, MUSTER_E_RESTORE, "step 12");
     REFUSED(r.round = 3, MUSTER_E_RESTORE, "round 4");
     REFUSED(r.world_size = 4, MUSTER_E_RESTORE, "\"value\" is not split");
+    REFUSED(r.world_size = 4, MUSTER_E_RESTORE, " ranks, and to be restored by 4: ");
     REFUSED(r.rank = 3, MUSTER_E_RESTORE, "rank 3");
     REFUSED(r.state = NULL, MUSTER_E_ARGUMENT, "restore_fn");
     REFUSED(r.checkpoint_path = scratch_path(f->root, "13"), MUSTER_E_NOT_FOUND, "/13");

@@ -57,6 +57,23 @@ static void published_numbers_stay(void **state)
     assert_string_equal(muster_status_name(MUSTER_E_PROTOCOL), "MUSTER_E_PROTOCOL");
 }
 
+static void an_exit_code_says_whether_a_restart_can_help(void **state)
+{
+    static const enum muster_status never[] = {
+        MUSTER_E_ARGUMENT, MUSTER_E_VERSION, MUSTER_E_AUTH, MUSTER_E_WORLD_SIZE,
+        MUSTER_E_RANK,     MUSTER_E_LAYOUT,  MUSTER_E_JOB,  MUSTER_E_UNSUPPORTED};
+    size_t none = 0;
+
+    (void)state;
+    assert_int_equal(muster_status_exit_code(MUSTER_OK), 0);
+    assert_int_equal(muster_status_exit_code(MUSTER_PREEMPTED), 42);
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        assert_int_equal(muster_status_exit_code(never[i]), 93);
+    for (int i = MUSTER_E_ARGUMENT; i < MUSTER_STATUS_COUNT; i++)
+        none += muster_status_exit_code((enum muster_status)i) == 1;
+    assert_int_equal(none + sizeof never / sizeof *never, MUSTER_STATUS_COUNT - 2);
+}
+
 /* As the wire does: a text that is too long loses whole characters. */
 static void a_long_text_is_cut_between_characters(void **state)
 {
@@ -148,6 +165,7 @@ int main(void)
         cmocka_unit_test(every_status_has_its_texts),
         cmocka_unit_test(count_is_one_more_than_the_highest_number),
         cmocka_unit_test(published_numbers_stay),
+        cmocka_unit_test(an_exit_code_says_whether_a_restart_can_help),
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(an_unknown_status_has_texts_too),
         cmocka_unit_test(error_set_fills_everything),
