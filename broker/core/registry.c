@@ -238,7 +238,10 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     struct job *job = peer->job;
     struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
 
-    if (m->checkpoint == job->gen.resume_checkpoint && !role_is_trainer(peer->role))
+    bool joining = job->gen.state == GENERATION_JOINING;
+    bool given_up = joining && job->gen.fallback && m->checkpoint != job->gen.resume_checkpoint;
+    if (!role_is_trainer(peer->role) &&
+        !given_up) /* what it was told may be another one than theirs */
         return bystander_restore_failed(core, peer, m->step, m->text);
     if (job->gen.state != GENERATION_JOINING || m->checkpoint != job->gen.resume_checkpoint)
         return ok; /* of a choice that was given up already */

@@ -99,6 +99,11 @@ static void not_saved(struct member *m, const char *text)
     member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1, line);
 }
 
+void restore_refused(struct member *m, const char *text)
+{
+    member_end(m, MUSTER_E_RESTORE, false, -1, 0, m->view.resume_step, text);
+}
+
 void events_apply(struct member *m, const struct wire_event *event)
 {
     if (event->generation != m->generation)

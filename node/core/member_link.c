@@ -74,7 +74,10 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
                    ack->text);
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
+    bool restore = ack->code == MUSTER_E_RESTORE && !role_is_trainer(m->options.role);
     requests_pop(m, ack->request);
+    if (restore) /* the event says so, too, if the job still has any */
+        restore_refused(m, ack->text);
     if (policy && ack->code == MUSTER_E_EXISTS)
         outcome_on_disk(m, m->done); /* it was asked for where this node's thread waits */
     if (policy)

@@ -66,12 +66,25 @@ void requests_send(struct member *m)
         message_send(m, &m->pending[i]->message, m->pending[i]->message.up.request);
 }
 
+/* Is there a failed restore among what was taken, and no answer to it? */
+static bool restore_failed_unheard(const struct member *m, uint64_t last_request)
+{
+    for (size_t i = 0; i < m->pending_count; i++)
+        if (m->pending[i]->message.up.request <= last_request &&
+            m->pending[i]->message.type == WIRE_RESTORE_FAILED)
+            return !role_is_trainer(m->options.role); /* ranks hear of another choice, or the end */
+    return false;
+}
+
 /* A broker that lost its database counts this incarnation from 0 again. */
 void requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
+    bool restore = restore_failed_unheard(m, last_request);
 
     requests_pop(m, last_request);
+    if (restore)
+        restore_refused(m, "this process could not restore its checkpoint");
     ask_lost(m);
     if (first <= last_request || first - last_request == 1)
         return;

@@ -95,6 +95,33 @@ static void an_evaluator_that_cannot_restore_ends_nobody_else(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
+/* It may have been told another checkpoint than the ranks were, by a start of the broker before this one, too. */
+static void an_evaluator_that_cannot_restore_is_told_so_whatever_it_was_to_restore(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg message;
+
+    core_hello(f, EVALUATOR);
+    message = core_msg(f, EVALUATOR, WIRE_RESTORE_FAILED);
+    message.u.restore_failed = (struct wire_restore_failed){.checkpoint = 7, .text = "torn"};
+    core_say(f, EVALUATOR, message);
+    assert_only_told(f, MUSTER_E_RESTORE, "torn; the job goes on");
+}
+
+/* Nobody hears events any more; the answer says it. */
+static void an_evaluator_of_a_job_that_is_over_is_answered_that_it_could_not_restore(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, EVALUATOR);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    restore_failed(f, EVALUATOR);
+    assert_null(core_event(f, EVENT_BYSTANDER));
+    assert_answers(f, "5:ack #1 MUSTER_E_RESTORE");
+}
+
 static void an_evaluator_does_not_make_the_others_fall_back(void **state)
 {
     struct core_fixture *f = *state;
@@ -259,6 +286,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(an_evaluator_that_cannot_restore_ends_nobody_else, empty),
+        T(an_evaluator_that_cannot_restore_is_told_so_whatever_it_was_to_restore, running),
+        T(an_evaluator_of_a_job_that_is_over_is_answered_that_it_could_not_restore, running),
         T(an_evaluator_does_not_make_the_others_fall_back, empty),
         T(a_failure_a_loss_or_a_leave_of_an_evaluator_touches_no_round, running),
         T(the_end_of_an_evaluator_is_no_cause_of_a_save, running),

@@ -70,6 +70,42 @@ static void an_older_choice_is_restored_instead(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
 }
 
+static void evaluator_fails(struct member_fixture *f)
+{
+    f->m->options.role = ROLE_EVALUATOR;
+    joined_to(f, false);
+    member_feed(f, (struct member_input){
+                       .kind = MEMBER_RESTORE_FAILED, .checkpoint = 4, .step = 40, .text = "torn"});
+    assert_member(f, "RESTORE_FAILED #1");
+}
+
+/* A job that is over has no events any more: the answer is all that an evaluator hears. */
+static void a_bystander_that_cannot_restore_ends_with_the_answer(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_msg ack = member_down(f, WIRE_ACK);
+
+    evaluator_fails(f);
+    ack.u.ack = (struct wire_ack){.request = 1, .code = MUSTER_E_RESTORE, .text = "torn"};
+    member_frame(f, ack);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_RESTORE);
+}
+
+static void and_also_if_the_answer_was_lost_with_the_broker(void **state)
+{
+    struct member_fixture *f = *state;
+
+    evaluator_fails(f);
+    f->start_id++;
+    f->epoch++;
+    f->last_request = 1; /* it took it */
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_welcome(f, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_RESTORE);
+}
+
 static void a_choice_that_cannot_be_repaired_is_a_failed_restore(void **state)
 {
     struct member_fixture *f = *state;
@@ -146,6 +182,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(an_older_choice_is_restored_instead, joining),
+        T(a_bystander_that_cannot_restore_ends_with_the_answer, joining),
+        T(and_also_if_the_answer_was_lost_with_the_broker, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
         T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, running),
         T(steps_that_return_do_not_end_the_process, running),
