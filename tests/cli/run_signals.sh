@@ -12,6 +12,20 @@ RANK
 up() { [ -s "$dir/up.0" ] && [ -s "$dir/up.1" ]; }
 fresh() { rm -f "$dir"/up.* "$dir"/*.0 "$dir"/*.1 "$dir/child"; }
 
+# Ranks that do not leave are named after 5 s, while the rest of this test goes on.
+cat >"$dir/stays" <<'STAYS'
+trap ': >"$dir/stays.$MUSTER_RANK"' TERM
+: >"$dir/here.$MUSTER_RANK"
+until [ -e "$dir/enough" ]; do sleep 0.1; done
+exit 42
+STAYS
+env --default-signal=TERM "$MUSTER" run -n 2 --job stays -- bash "$dir/stays" >/dev/null 2>"$dir/stays.err" &
+stays=$!
+started="$started $stays"
+both_here() { [ -e "$dir/here.0" ] && [ -e "$dir/here.1" ]; }
+await "the ranks that stay" both_here
+kill -TERM $stays
+
 # Each signal, once, to both ranks; a second SIGTERM is not passed on. USR1 behind it proves that
 # nothing more is on its way.
 launch -n 2 -- bash "$dir/rank"
@@ -133,3 +147,10 @@ kill -HUP $pid
 echo >"$dir/go"
 ended
 expect_code 0 "SIGHUP under nohup"
+
+await "who still runs" grep -q "5 s after SIGTERM these ranks still run: 0 1\." "$dir/stays.err"
+: >"$dir/enough"
+wait "$stays"
+code=$?
+expect_code 42 "ranks that left late"
+[ "$(grep -c "still run:" "$dir/stays.err")" = 1 ] || fail "said more than once whom it waits for"

@@ -26,6 +26,8 @@ extra=(--sharded 1)
 refused layout 1 2 '(MUSTER_E_LAYOUT|MUSTER_E_RANK_TAKEN)' '(layout|rank 1)'
 extra=()
 checkpoints="$dir/elsewhere" refused directory 1 2 '(MUSTER_E_LAYOUT|MUSTER_E_RANK_TAKEN)' '(directory|rank 1)'
+said=$(MUSTER_BROKER=$broker "$muster" run -n 1 --job "$job" -- true 2>&1) || fail "muster run -- true: $said"
+says "$said" "job $job is running already \(generation 1, step [0-9]+, 2 of 2 ranks live\)"
 same "nodes that ever joined" "$(query "SELECT count(*) FROM node WHERE job = '$job'")" 2
 launch=1 world=2 pids=("${running[@]}")
 kill -TERM "${pids[0]}"
