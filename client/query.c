@@ -170,6 +170,30 @@ enum muster_status muster_client_notices(muster_client_t *client, const char *jo
     return run(client, question, ret_rows, ret_error);
 }
 
+enum muster_status muster_client_task_queues(muster_client_t *client, const char *job,
+                                             muster_rows_t **ret_rows,
+                                             struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "task_queues", .job = job}, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_tasks(muster_client_t *client, const char *job, const char *state,
+                                       int64_t number, muster_rows_t **ret_rows,
+                                       struct muster_error *ret_error)
+{
+    struct question question = {
+        .query = "tasks", .job = job, .text_arg = state, .number_arg = number};
+
+    return run(client, question, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_task_workers(muster_client_t *client, const char *job,
+                                              muster_rows_t **ret_rows,
+                                              struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "task_workers", .job = job}, ret_rows, ret_error);
+}
+
 /* --- orders -------------------------------------------------------------------------------------- */
 
 static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,

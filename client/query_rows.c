@@ -68,6 +68,19 @@ static const struct column generation_columns[] = {COLUMNS_GENERATION(TEXT, INTE
 static const struct shape shape_generation = SHAPE(generation_columns);
 #undef ROW
 
+#define ROW muster_task_queue_row
+static const struct column task_queue_columns[] = {COLUMNS_TASK_QUEUE(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_task_queue = SHAPE(task_queue_columns);
+#undef ROW
+#define ROW muster_task_row
+static const struct column task_columns[] = {COLUMNS_TASK(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_task = SHAPE(task_columns);
+#undef ROW
+#define ROW muster_task_worker_row
+static const struct column task_worker_columns[] = {COLUMNS_TASK_WORKER(TEXT, INTEGER, BOOLEAN)};
+static const struct shape shape_task_worker = SHAPE(task_worker_columns);
+#undef ROW
+
 static const struct {
     const char *query;
     const struct shape *shape;
@@ -88,6 +101,9 @@ static const struct {
     {"incidents", &shape_event},
     {"notices", &shape_notice},
     {"generations", &shape_generation},
+    {"task_queues", &shape_task_queue},
+    {"tasks", &shape_task},
+    {"task_workers", &shape_task_worker},
 };
 
 struct muster_rows {
@@ -205,6 +221,9 @@ ROWS_AS(files, file)
 ROWS_AS(events, event)
 ROWS_AS(notices, notice)
 ROWS_AS(generations, generation)
+ROWS_AS(task_queues, task_queue)
+ROWS_AS(tasks, task)
+ROWS_AS(task_workers, task_worker)
 
 size_t muster_rows_columns(const muster_rows_t *rows)
 {

@@ -59,6 +59,16 @@
     I(resume_checkpoint) I(resume_step) B(resume_ready) B(fallback) I(end_status) T(end_text) \
     I(error_rank) I(error_code) T(error_text) I(opened_unix_ms) I(started_unix_ms) \
     I(ended_unix_ms)
+#define COLUMNS_TASK_QUEUE(T, I, B) \
+    T(queue_name) T(job) I(queue) I(taken) I(ended) I(queued) I(leased) I(done) I(failed) \
+    I(cancelled) I(workers) I(max_queued) I(max_attempts) B(error_pending) I(error_number) \
+    I(error_status) I(error_code) T(error_text) I(raised) I(created_unix_ms)
+#define COLUMNS_TASK(T, I, B) \
+    T(queue_name) I(number) T(state) T(function) I(attempt) I(losses) I(worker_index) \
+    T(worker_host) I(worker_pid) T(worker_state) I(status) I(code) T(text) I(bytes) \
+    I(timeout_ms) I(scheduled_unix_ms) I(leased_unix_ms) I(ended_unix_ms)
+#define COLUMNS_TASK_WORKER(T, I, B) \
+    I(worker_index) T(host) I(pid) T(state) I(slots) I(takes) I(held) T(holds) I(unix_ms)
 /* clang-format on */
 
 /* The SELECT of that name, or NULL. A name comes from outside: an unknown one is the asker's mistake. */

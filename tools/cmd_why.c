@@ -361,13 +361,16 @@ int cmd_why(struct tool *tool)
     int64_t number = 0;
     int code = TOOL_DONE;
 
+    if (tool->args_count == 2 && strcmp(tool->args[0], "task") == 0) {
+        code = tool_number(tool->args[1], "a task", 1, ((int64_t)1 << 40) - 1, &number);
+        return code == TOOL_DONE ? cmd_why_task(tool, number) : code;
+    }
     if (tool->args_count == 2 && strcmp(tool->args[0], "round") == 0)
         code = tool_number(tool->args[1], "a round", 1, INT64_MAX, &number);
     else if (tool->args_count != 0 &&
              (tool->args_count != 2 || strcmp(tool->args[0], "notice") != 0))
-        code =
-            tool_fail(TOOL_USAGE, "say which story: `muster why`, `muster why round N` or `muster "
-                                  "why notice ID`");
+        code = tool_fail(TOOL_USAGE, "say which story: `muster why`, `muster why round N`, `muster "
+                                     "why task N` or `muster why notice ID`");
     if (code == TOOL_DONE)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)

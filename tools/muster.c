@@ -32,7 +32,9 @@ const struct tool_verb tool_verbs[] = {
      "read shards again and name every damaged file; exit 1 if there is one", 0, 0, 1, cmd_verify},
     {"import", "DIR", "rebuild a lost database from the manifests in a checkpoint directory", 0, 1,
      1, cmd_import},
-    {"why", "[notice ID | round N]", "the whole story of a notice, a round, or the newest of them",
+    {"tasks", "[STATE | N | workers]",
+     "queues of tasks; tasks in a state, or all; one; the workers", 0, 0, 1, cmd_tasks},
+    {"why", "[notice|round|task N]", "the whole story of a notice, a round, a task, or the newest",
      0, 0, 2, cmd_why},
     {.name = NULL},
 };

@@ -3,6 +3,7 @@
  *   prog_tasks worker [SLOTS [PREFETCH]]   serves until SIGTERM; MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK
  *   prog_tasks SCENARIO                    exits with 0 when it went as it must
  *   prog_tasks run COUNT ["die"|"count"]   schedules COUNT tasks, joins, fetches all
+ *   prog_tasks stay                        one task done, one that runs, one that waits; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT` finds them
  *
  * Every attempt is one line "ID ATTEMPT" in the file TASKS_LOG, written before the function does anything. */
@@ -539,6 +540,18 @@ static void begin(int count)
     }
 }
 
+static void stay(void)
+{
+    muster_remote_value_t *value = schedule("echo", "x");
+    const char *text;
+
+    CHECK(fetch(value, &text) == MUSTER_OK);
+    schedule("slow", "600000");
+    schedule("echo", "y");
+    for (;;)
+        pause();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -565,6 +578,8 @@ int main(int argc, char **argv)
     open_queue("main", strcmp(what, "attach") != 0, 0);
     if (strcmp(what, "run") == 0)
         run(count, argc > 3 ? argv[3] : "echo");
+    else if (strcmp(what, "stay") == 0)
+        stay();
     else if (strcmp(what, "begin") == 0)
         begin(count);
     else if (strcmp(what, "attach") == 0)

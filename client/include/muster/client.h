@@ -243,6 +243,60 @@ struct muster_generation_row {
     int64_t ended_unix_ms;
 };
 
+struct muster_task_queue_row {
+    const char *queue_name;
+    const char *job;
+    int64_t queue;
+    int64_t taken;  /* highest number */
+    int64_t ended;  /* how many, those that are forgotten too */
+    int64_t queued; /* of those that are not: how many in which state */
+    int64_t leased;
+    int64_t done;
+    int64_t failed;
+    int64_t cancelled;
+    int64_t workers; /* of the job, that are there */
+    int64_t max_queued;
+    int64_t max_attempts; /* 0 = 3 */
+    bool error_pending;   /* nothing is given to workers until it was raised */
+    int64_t error_number; /* the newest first error, 0 = none yet */
+    int64_t error_status;
+    int64_t error_code;
+    const char *error_text;
+    int64_t raised; /* how often one was */
+    int64_t created_unix_ms;
+};
+struct muster_task_row {
+    const char *queue_name;
+    int64_t number;
+    const char *state; /* queued, leased, done, failed, cancelled */
+    const char *function;
+    int64_t attempt;      /* how often it was given to a worker */
+    int64_t losses;       /* how often the worker was lost with it, or it took too long */
+    int64_t worker_index; /* the last one, -1 = none yet */
+    const char *worker_host;
+    int64_t worker_pid;
+    const char *worker_state; /* live, left, lost; "" = a newer process has its index */
+    int64_t status;           /* of a failed one, an enum muster_status */
+    int64_t code;             /* the function's own */
+    const char *text;
+    int64_t bytes; /* of the result */
+    int64_t timeout_ms;
+    int64_t scheduled_unix_ms;
+    int64_t leased_unix_ms;
+    int64_t ended_unix_ms;
+};
+struct muster_task_worker_row {
+    int64_t worker_index;
+    const char *host;
+    int64_t pid;
+    const char *state; /* live, left, lost */
+    int64_t slots;
+    int64_t takes;
+    int64_t held;      /* tasks that it was given */
+    const char *holds; /* which: "main/17 main/18" */
+    int64_t unix_ms;   /* since when it is in that state */
+};
+
 /* The questions. Each returns rows owned by the caller (muster_rows_destroy), also when there are
  * none: an unknown job or number gives zero rows and MUSTER_OK. job is borrowed for the call.
  * Lists are in the order of their numbers (jobs: names; nodes, participants: ranks).
@@ -307,6 +361,21 @@ MUSTER_API enum muster_status muster_client_generations(muster_client_t *client,
                                                         muster_rows_t **ret_rows,
                                                         struct muster_error *ret_error);
 
+/* Queues of tasks (coordinator.h); job NULL = of all. */
+MUSTER_API enum muster_status muster_client_task_queues(muster_client_t *client, const char *job,
+                                                        muster_rows_t **ret_rows,
+                                                        struct muster_error *ret_error);
+/* Tasks of all its queues that are not forgotten. */
+MUSTER_API enum muster_status muster_client_tasks(muster_client_t *client, const char *job,
+                                                  const char *state, /* NULL = all */
+                                                  int64_t number,    /* 0 = all */
+                                                  muster_rows_t **ret_rows,
+                                                  struct muster_error *ret_error);
+/* The newest process of each index. */
+MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client, const char *job,
+                                                         muster_rows_t **ret_rows,
+                                                         struct muster_error *ret_error);
+
 /* Frees rows and all that was read from them; NULL-safe; nulls the handle. */
 MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
 MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
@@ -323,6 +392,9 @@ MUSTER_API const struct muster_file_row *muster_rows_files(const muster_rows_t *
 MUSTER_API const struct muster_event_row *muster_rows_events(const muster_rows_t *rows);
 MUSTER_API const struct muster_notice_row *muster_rows_notices(const muster_rows_t *rows);
 MUSTER_API const struct muster_generation_row *muster_rows_generations(const muster_rows_t *rows);
+MUSTER_API const struct muster_task_queue_row *muster_rows_task_queues(const muster_rows_t *rows);
+MUSTER_API const struct muster_task_row *muster_rows_tasks(const muster_rows_t *rows);
+MUSTER_API const struct muster_task_worker_row *muster_rows_task_workers(const muster_rows_t *rows);
 
 /* The same rows without their structs, for printing: columns have the structs' member names. */
 enum muster_column_kind {
