@@ -206,12 +206,12 @@ void task_link_close(struct task_link **link)
 
     if (l == NULL)
         return;
-    *link = NULL;
     if (l->started) {
         atomic_store(&l->stop, true);
         task_link_wake(l);
         pthread_join(l->thread, NULL); /* its turns do not block */
     }
+    *link = NULL; /* only now: its turns use it */
     link_close(&l->link);
     if (l->wake_fd >= 0)
         close(l->wake_fd);

@@ -52,7 +52,7 @@ void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, 
         return;
     if (counted)
         task->losses++;
-    else
+    else if (task->attempt > 0)
         task->attempt--; /* the worker never began it */
     if (task->cancel)
         tasks_end(core, task,

@@ -133,6 +133,13 @@ const struct task_made *tasks_made_find(const struct task_worker *worker, uint64
     return made_of((struct task_worker *)worker, queue, number);
 }
 
+static bool is_resource(const struct core *core, uint64_t queue_id, uint64_t number)
+{
+    const struct task_queue *queue = tasks_queue_find(core, queue_id);
+
+    return queue != NULL && number >= 1 && number <= queue->resources_count;
+}
+
 /* What it has and the broker does not count as its own may be running all the same (T3). */
 static void take_held(struct core *core, struct task_worker *worker,
                       const struct wire_work_hello *m)
@@ -143,9 +150,10 @@ static void take_held(struct core *core, struct task_worker *worker,
         bool ended = entry->code != 0;
         struct task_lease *lease;
 
-        if (entry->kind == TASK_KIND_RESOURCE && ended) {
-            tasks_made(worker, entry->queue, entry->number, true);
-            continue;
+        if (entry->kind == TASK_KIND_RESOURCE) {
+            if (!is_resource(core, entry->queue, entry->number))
+                continue; /* of a queue that is gone */
+            tasks_made(worker, entry->queue, entry->number, ended);
         }
         if (ended || tasks_lease_find(worker, entry->queue, entry->number, entry->attempt,
                                       entry->kind) != NULL)
@@ -156,8 +164,6 @@ static void take_held(struct core *core, struct task_worker *worker,
         lease->queue_id = entry->queue;
         lease->sent_boot_ms = core->now;
         lease->since_boot_ms = core->now;
-        if (entry->kind == TASK_KIND_RESOURCE)
-            tasks_made(worker, entry->queue, entry->number, false);
     }
     for (struct task_lease *lease = worker->first; lease != NULL; lease = lease->next) {
         lease->serial = 0; /* it has it: its numbers begin anew */
@@ -233,12 +239,13 @@ static bool was_taken(const struct task_queue *queue, const struct wire_ended_en
            recent->attempt == entry->attempt;
 }
 
-static unsigned end_of_resource(struct task_worker *worker, const struct wire_ended_entry *entry,
-                                struct task_lease *lease)
+static unsigned end_of_resource(struct core *core, struct task_worker *worker,
+                                const struct wire_ended_entry *entry, struct task_lease *lease)
 {
     if (lease != NULL)
         tasks_lease_free(lease);
-    tasks_made(worker, entry->queue, entry->number, true);
+    if (is_resource(core, entry->queue, entry->number))
+        tasks_made(worker, entry->queue, entry->number, true);
     return MUSTER_OK;
 }
 
@@ -279,7 +286,7 @@ static unsigned take_end(struct core *core, struct task_worker *worker,
         tasks_lease_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
     if (entry->kind == TASK_KIND_RESOURCE)
-        return end_of_resource(worker, entry, lease);
+        return end_of_resource(core, worker, entry, lease);
     if (lease == NULL)
         return queue != NULL && was_taken(queue, entry, worker->incarnation) ? MUSTER_OK
                                                                              : MUSTER_E_STALE;
