@@ -215,7 +215,7 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
     keep_consider(core, job);
     uint64_t left = job->keep.deletions_count;
     for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */
-        left += job->checkpoints[i].path[0] == '\0' &&
+        left += job->checkpoints[i].path[0] == '\0' && !job->checkpoints[i].given_up &&
                 job->checkpoints[i].row.generation == job->gen.generation;
     return (struct answer){MUSTER_OK, "", left};
 }

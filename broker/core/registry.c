@@ -62,6 +62,7 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
     job->checkpoints_count++;
     struct checkpoint *checkpoint = &job->checkpoints[at];
     checkpoint->row = *row;
+    checkpoint->given_up = false;
     checkpoint->path = strdup(row->path);
     checkpoint->metrics = strdup(row->metrics);
     MUST(checkpoint->path != NULL && checkpoint->metrics != NULL);
@@ -275,8 +276,12 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     struct job *job = peer->job;
     struct checkpoint *checkpoint = registry_find(job, m->checkpoint);
 
-    if (checkpoint == NULL || checkpoint->path[0] != '\0' || m->path[0] == '\0')
+    if (checkpoint == NULL || checkpoint->path[0] != '\0')
         return ok; /* superseded meanwhile, or told twice */
+    if (m->path[0] == '\0') {
+        checkpoint->given_up = true;
+        return ok;
+    }
     free(checkpoint->path);
     checkpoint->path = strdup(m->path);
     MUST(checkpoint->path != NULL);

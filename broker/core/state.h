@@ -173,6 +173,7 @@ struct checkpoint {               /* a committed one, not superseded */
     struct record_checkpoint row; /* path, metrics: owned below */
     char *path;
     char *metrics;
+    bool given_up; /* its manifest could not be written in this launch */
 };
 
 struct outcome {

@@ -24,6 +24,15 @@ static void manifest_start(struct member *m, uint64_t checkpoint)
     manifest_ask(m);
 }
 
+/* In this launch: nobody waits for it any more. */
+static void tell_given_up(struct member *m, uint64_t checkpoint)
+{
+    struct wire_msg message = message_make(WIRE_MANIFEST_DONE);
+
+    message.u.manifest_done = (struct wire_manifest_done){.checkpoint = checkpoint, .path = ""};
+    request_put(m, &message);
+}
+
 /* One at a time, each to its end: a checkpoint without its manifest is repaired only if it is the one
  * that is resumed from. */
 void manifest_begin(struct member *m, uint64_t checkpoint)
@@ -37,11 +46,13 @@ void manifest_begin(struct member *m, uint64_t checkpoint)
         manifest_start(m, checkpoint);
     else if (m->manifests_waiting_count < MANIFESTS_WAITING_MAX)
         m->manifests_waiting[m->manifests_waiting_count++] = checkpoint;
-    else
+    else {
         member_log(m, 1,
                    "checkpoint %llu stays without a manifest: %d wait to be written already; save "
                    "less often",
                    (unsigned long long)checkpoint, MANIFESTS_WAITING_MAX);
+        tell_given_up(m, checkpoint);
+    }
 }
 
 void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
@@ -136,6 +147,7 @@ void manifest_done(struct member *m, const struct member_input *in, bool written
             m, 1,
             "the manifest of checkpoint %llu could not be written (%s); the next launch repairs it",
             (unsigned long long)in->checkpoint, in->text);
+        tell_given_up(m, in->checkpoint);
         manifest_forget(m);
         return;
     }

@@ -116,6 +116,29 @@ static void the_last_whole_one_stays_until_a_newer_one_is(void **state)
     assert_deletes(f, "0:1");
 }
 
+/* A chief that closed waited ten seconds for what had failed already. */
+static void a_manifest_that_was_given_up_is_not_waited_for(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg given_up = core_msg(f, 0, WIRE_MANIFEST_DONE);
+
+    core_policies(f, "latest 1", "");
+    uint64_t first = core_saved_whole(f, 1);
+    core_commit_at(f, 2);
+    uint64_t second = core_job(f)->round;
+    core_sweep(f, false);
+    assert_int_equal(core_ack_value(f, 0), 1);
+    given_up.u.manifest_done = (struct wire_manifest_done){.checkpoint = second, .path = ""};
+    core_say(f, 0, given_up);
+    assert_int_equal(core_ack_code(f, 0), MUSTER_OK);
+    core_sweep(f, false);
+    assert_int_equal(core_ack_value(f, 0), 0);
+    assert_kept(f, "what can be read, and the newest", "1 2");
+    assert_int_equal(core_checkpoint(f, first)->state, CHECKPOINT_COMMITTED);
+    core_manifest_done(f, second, 2); /* the next launch's */
+    assert_int_equal(core_checkpoint(f, first)->state, CHECKPOINT_DELETING);
+}
+
 static void the_last_manifest_of_a_launch_lets_the_older_one_go(void **state)
 {
     struct core_fixture *f = *state;
@@ -198,6 +221,7 @@ int main(void)
         THREE(the_next_rank_deletes_when_the_chief_is_gone),
         ONE(a_checkpoint_without_its_manifest_stays_until_it_has_one),
         ONE(the_last_whole_one_stays_until_a_newer_one_is),
+        ONE(a_manifest_that_was_given_up_is_not_waited_for),
         ONE(the_last_manifest_of_a_launch_lets_the_older_one_go),
         ONE(a_deletion_is_not_told_while_nothing_as_new_is_whole),
         ONE(what_was_dropped_is_saved_again),
