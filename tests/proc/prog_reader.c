@@ -1,5 +1,5 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
- *   list | best least|greatest | restore STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
+ *   list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
  *   follow COUNT
  * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include <muster/manager.h>
@@ -113,6 +113,32 @@ static int follow(int64_t count, struct muster_error *error)
     return say(status, error);
 }
 
+/* Into a state that is not what was saved. The memory is to stay as it was. */
+static int unlike(muster_state_t *state, const char *what, int64_t step, struct muster_error *error)
+{
+    static const int64_t two[1] = {2};
+    static int64_t pair[2] = {-7, -7};
+    static double other = -7;
+    enum muster_status status;
+    int code;
+
+    value = -7;
+    if (strcmp(what, "missing") == 0)
+        status = muster_state_add_i64(state, "absent", &pair[0], error);
+    else
+        status = muster_state_remove(state, "value", error);
+    if (status == MUSTER_OK && strcmp(what, "type") == 0)
+        status = muster_state_add_f64(state, "value", &other, error);
+    if (status == MUSTER_OK && strcmp(what, "shape") == 0)
+        status = muster_state_add_tensor(state, "value", MUSTER_DTYPE_I64, two, 1, pair, error);
+    if (status != MUSTER_OK)
+        return say(status, error);
+    code = restore(step, error);
+    printf("memory %s\n",
+           value == -7 && pair[0] == -7 && pair[1] == -7 && other == -7 ? "untouched" : "TOUCHED");
+    return code;
+}
+
 static int64_t number(const char *text)
 {
     return text != NULL ? strtoll(text, NULL, 10) : MUSTER_STEP_LATEST;
@@ -148,6 +174,8 @@ int main(int argc, char **argv)
         printf("%" PRId64 "\n", step);
     } else if (code == 0 && (strcmp(what, "restore") == 0 || strcmp(what, "slowly") == 0))
         code = restore(number(argv[2]), &error);
+    else if (code == 0 && strcmp(what, "unlike") == 0 && argc > 3)
+        code = unlike(options.state, argv[2], number(argv[3]), &error);
     else if (code == 0 && strcmp(what, "metadata") == 0)
         code = metadata(number(argv[2]), &error);
     else if (code == 0 && strcmp(what, "hold") == 0 && argc > 4)
