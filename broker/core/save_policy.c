@@ -184,14 +184,24 @@ void save_policy_launched(struct core *core, struct job *job)
     job_timer(job, core->now);
 }
 
-/* The last save began when it was committed at the latest; that much is in the rows. */
+/* Open ones and those that failed are saves too. */
+void save_policy_load_round(struct job *job, const struct record_round *row)
+{
+    if (row->decided_unix_ms > job->keep.saved_unix_ms)
+        job->keep.saved_unix_ms = row->decided_unix_ms;
+}
+
+/* What is older than the rounds that are known began when it was committed at the latest. */
 void save_policy_start(struct core *core, struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
+    int64_t saved = job->keep.saved_unix_ms;
     int64_t last = job->gen.started_unix_ms;
 
-    if (newest != NULL && newest->row.committed_unix_ms > last)
-        last = newest->row.committed_unix_ms;
+    if (saved == 0 && newest != NULL)
+        saved = newest->row.committed_unix_ms;
+    if (saved > last)
+        last = saved;
     int64_t age = core->now_unix - last;
     job->keep.saved_boot_ms = core->now - (age < 0 ? 0 : age > LEFT_MAX_MS ? LEFT_MAX_MS : age);
     job->keep.retry_boot_ms = 0;

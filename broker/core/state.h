@@ -386,6 +386,7 @@ void save_policy_launched(struct core *core, struct job *job); /* all have resto
 void save_policy_start(struct core *core, struct job *job);
 void save_policy_ended(struct job *job); /* the generation is over: it is history now */
 void save_policy_load(struct core *core, const struct record_history *row);
+void save_policy_load_round(struct job *job, const struct record_round *row);
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step);
 
 /* tasks*.c */
