@@ -2,7 +2,8 @@
  *   muster-sim --seed N                     replays one, its story on stdout, one line an event
  *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant
  *   --focused                               nearly every world is one made for rare outcomes
- *   --healthy --nodes N --layout sharded|replicated --async 0|1 --mutant N   fix what a seed decides
+ *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
+ *                                           fix what a seed decides
  *   --sqlite                                broker/store is the broker's disk
  *   --keep-going                            counts failures and names each seed */
 #include "tests/sim/sim.h"
@@ -28,11 +29,12 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--healthy] "
-          "[--nodes N]\n"
-          "                  [--layout sharded|replicated] [--async 0|1] [--mutant N] [--sqlite] "
-          "[--keep-going]\n",
-          stderr);
+    fputs(
+        "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--healthy] "
+        "[--nodes N]\n"
+        "                  [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] [--mutant N] "
+        "[--sqlite] [--keep-going]\n",
+        stderr);
     return 2;
 }
 
@@ -60,6 +62,8 @@ static bool parse_value(const char *name, const char *value, struct arguments *a
         args->options.nodes = (unsigned)atoi(value);
     else if (strcmp(name, "--layout") == 0)
         args->options.layout = strcmp(value, "sharded") == 0 ? LAYOUT_SHARDED : LAYOUT_REPLICATED;
+    else if (strcmp(name, "--keeps") == 0)
+        args->options.keeps = strcmp(value, "0") == 0 ? SIM_WITHOUT : SIM_WITH;
     else if (strcmp(name, "--async") == 0)
         args->options.async = atoi(value);
     else if (strcmp(name, "--mutant") == 0)

@@ -9,13 +9,18 @@
 
 /* --- chance --------------------------------------------------------------------------------------- */
 
-uint64_t sim_random(struct sim *sim) /* splitmix64 */
+static uint64_t next(uint64_t *state) /* splitmix64 */
 {
-    uint64_t z = (sim->random += UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+uint64_t sim_random(struct sim *sim)
+{
+    return next(&sim->random);
 }
 
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high)
@@ -26,6 +31,16 @@ int64_t sim_range(struct sim *sim, int64_t low, int64_t high)
 bool sim_chance(struct sim *sim, unsigned percent)
 {
     return sim_random(sim) % 100 < percent;
+}
+
+int64_t side_range(struct sim *sim, int64_t low, int64_t high)
+{
+    return high <= low ? low : low + (int64_t)(next(&sim->side) % (uint64_t)(high - low + 1));
+}
+
+bool side_chance(struct sim *sim, unsigned percent)
+{
+    return next(&sim->side) % 100 < percent;
 }
 
 /* --- words ---------------------------------------------------------------------------------------- */
@@ -190,6 +205,10 @@ static void world_free(struct sim *sim)
     sim_store_free(sim);
     disk_free(sim);
     copy_free(sim);
+    for (size_t i = 0; i < sim->dirs_count; i++)
+        free(sim->dirs[i].manifest);
+    free(sim->readers);
+    free(sim->drops);
     free(sim->notices);
     free(sim->procs);
     free(sim->routes);
@@ -216,6 +235,8 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     sim->random = options->seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     arena_init(&sim->arena, 0);
     arena_init(&sim->frame, 0);
+    keeps_plan_world(sim);
+    stats->keeping += sim->keeps;
     plan_focus(sim);
     job_plan(sim);
     plan_faults(sim);
@@ -224,6 +245,8 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     for (size_t i = 0; i < sim->jobs_count; i++)
         job_launch(sim, &sim->jobs[i]);
     sim_after(sim, 1000000, check_second, NULL);
+    if (sim->keeps)
+        sim_after(sim, 1000000, reader_comes, NULL);
     while (sim->queue_count > 0 && !sim->over && !sim->failed) {
         struct sim_event event = take_first(sim);
         dispatch(sim, &event);

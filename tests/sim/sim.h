@@ -52,6 +52,12 @@ enum sim_fault {
     FAULT_WALL_JUMP,
     FAULT_GONE_WRONG, /* a supervisor says that a process is gone which lives */
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
+    /* In worlds with policies alone; counted when they hit. */
+    FAULT_DELETE_FAILS,       /* EIO */
+    FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */
+    FAULT_HAND_FREEZES,       /* it goes on with it later */
+    FAULT_BROKER_IN_DELETION, /* the broker dies where it writes or tells one */
+    FAULT_DATABASE_LOST,      /* and the manifests on disk are what is left */
     /* With SQLite as the disk, in one of the calls that it makes to its file system. All are counted
      * when they hit. */
     FAULT_STORE_IO,   /* EIO */
@@ -62,6 +68,8 @@ enum sim_fault {
     FAULT_STORE_CUT,  /* so does its machine: what was not synced is lost, kept or torn */
     FAULT_COUNT
 };
+#define FAULT_CHANCE_LAST FAULT_TWIN
+#define FAULT_KEEP_FIRST FAULT_DELETE_FAILS
 #define FAULT_STORE_FIRST FAULT_STORE_IO
 #define STORE_FAULTS (FAULT_COUNT - FAULT_STORE_FIRST)
 const char *sim_fault_name(unsigned fault);
@@ -130,6 +138,11 @@ enum sim_mutation {
     MUTANT_WRONG_ERROR,        /* nodes are told of another rank's failure than the first */
     MUTANT_DISCARDS_EARLY, /* a shard is deleted when the node goes on, not when its round aborts */
     MUTANT_NO_SYNC,        /* synchronous=OFF (with SQLite as the disk) under power cuts */
+    MUTANT_DELETES_IN_PLACE, /* a checkpoint's files go before its name does */
+    MUTANT_FORGETS_DELETION, /* a start of the broker reads what is being deleted as committed ... */
+    MUTANT_FORGETS_PINS,     /* ... and no pins */
+    MUTANT_NEVER_DELETED,    /* nobody says that something was deleted */
+    MUTANT_LOSES_IMPORT,     /* what was imported is not written */
     MUTANT_COUNT
 };
 
@@ -149,6 +162,8 @@ struct sim_grace {
     bool slowed;
 };
 
+enum sim_with { SIM_BY_SEED, SIM_WITH, SIM_WITHOUT };
+
 struct sim_options {
     uint64_t seed;
     bool sqlite;             /* broker/store is the disk */
@@ -157,6 +172,7 @@ struct sim_options {
     unsigned nodes;          /* 0 = the seed decides */
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
     int async;               /* -1 = the seed decides */
+    enum sim_with keeps;     /* policies, pins, deletions, imports */
     enum sim_mutation mutation;
     struct sim_grace *grace; /* NULL = none */
     FILE *story;             /* one line an event; NULL = none */
@@ -189,6 +205,9 @@ struct sim_stats {
     uint64_t holds;
     uint64_t queries, rows;
     uint64_t histories_lost;
+    uint64_t keeping;                    /* worlds with policies */
+    uint64_t deletions, deletions_asked; /* decided, and those of them that somebody asked for */
+    uint64_t deleted, drops, pins, imports;
     uint64_t faults_planned, faults_met;
     uint64_t thaws;
     uint64_t snapshots;

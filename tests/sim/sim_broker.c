@@ -315,8 +315,12 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
 {
     struct sim_broker *b = &sim->broker;
 
-    if (b->crash_at != where || (b->crash_picky && !b->journals) || b->crash_after-- > 0)
+    if (b->crash_at != where || (b->crash_picky && !b->journals) ||
+        (b->crash_deletes && !b->deletes) || b->crash_after-- > 0)
         return false;
+    if (b->crash_deletes)
+        sim->stats->faults[FAULT_BROKER_IN_DELETION]++;
+    b->crash_deletes = false;
     b->crash_at = FAULT_NOTHING;
     sim->stats->faults[where]++;
     sim->faults_met++;
@@ -435,16 +439,29 @@ static bool has_rows(const struct actions *batch)
     return false;
 }
 
+static bool is_of_deletion(const struct action *action)
+{
+    const struct record *row = &action->record;
+
+    if (action->kind == ACTION_SEND && action->message.type == WIRE_DELETE)
+        return true;
+    return action->kind == ACTION_PERSIST && row->kind == RECORD_CHECKPOINT &&
+           (row->u.checkpoint.state == CHECKPOINT_DELETING ||
+            row->u.checkpoint.state == CHECKPOINT_DELETED);
+}
+
 static void write_batch(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
     int64_t takes = has_rows(&b->batch) ? sim_range(sim, 50, sim->fsync_max_us) : 1;
 
     b->busy = true;
-    b->journals = false;
-    for (size_t i = 0; i < b->batch.count; i++)
+    b->journals = b->deletes = false;
+    for (size_t i = 0; i < b->batch.count; i++) {
+        b->deletes |= is_of_deletion(&b->batch.items[i]);
         b->journals |= b->batch.items[i].kind == ACTION_PERSIST &&
                        b->batch.items[i].record.kind == RECORD_EVENT;
+    }
     sim_after(sim, takes, commit, NULL)->stamp = b->stamp;
 }
 
@@ -565,6 +582,7 @@ void broker_start(struct sim *sim)
         b->boot = 1;
     }
     copy_put_back(sim);
+    copy_nothing(sim);
     b->start_id = options.start_id = sim_random(sim) | 1;
     b->core = core_create(&options);
     if (!start_store(sim))

@@ -59,6 +59,8 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
                        U(row->generation), row->job, wire_generation_state_name(old->state));
         return;
     }
+    if (strcmp(row->end_text, "found on disk") == 0)
+        return; /* imported */
     sim->stats->generations++;
     count_lost_steps(sim, row);
     if (row->resume_checkpoint != (newest ? newest->round : 0) ||
@@ -155,8 +157,14 @@ static void check_round(struct sim *sim, const struct record_round *row)
 
     if (row->plan[0] != '\0' && (old == NULL || strcmp(old->plan, row->plan) != 0))
         count_plan(sim, row->plan);
+    if (old == NULL && strcmp(row->reason, "found on disk") == 0)
+        return; /* imported */
     if (from != row->state)
         sim->stats->moves[from][row->state]++;
+    if (row->state == ROUND_DECIDED && from != ROUND_DECIDED)
+        sim_job_named(sim, row->job)->keeps.save_begun_unix_ms = row->decided_unix_ms;
+    if (old == NULL && row->cause == CAUSE_PERIOD)
+        check_period(sim, row);
     if (old == NULL) {
         sim->stats->rounds++;
         if (job != NULL && row->generation < job->generation && row->state != ROUND_ABORTED)
@@ -183,13 +191,21 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
     const struct record_round *round = disk_round(sim, row->job, row->round);
     const struct record_job *job = disk_job(sim, row->job);
 
-    if (old != NULL && old->state == CHECKPOINT_COMMITTED && row->state != CHECKPOINT_COMMITTED)
+    bool decided =
+        old != NULL && old->state == CHECKPOINT_COMMITTED && row->state == CHECKPOINT_DELETING;
+    if (decided)
+        check_deletion(sim, old);
+    else if (row->state == CHECKPOINT_DELETED)
+        check_deleted(sim, row);
+    else if (old != NULL && old->state == CHECKPOINT_COMMITTED &&
+             row->state != CHECKPOINT_COMMITTED && !check_is_given_up(sim, row))
         sim_broken(sim, "I11", "checkpoint %llu was committed and is %s now", U(row->round),
                    wire_checkpoint_state_name(row->state));
     if (old != NULL && old->state > CHECKPOINT_COMMITTED && row->state <= CHECKPOINT_COMMITTED)
         sim_broken(sim, "I6", "checkpoint %llu was %s and is %s now", U(row->round),
                    wire_checkpoint_state_name(old->state), wire_checkpoint_state_name(row->state));
-    if (row->state != CHECKPOINT_COMMITTED || (old != NULL && old->state == CHECKPOINT_COMMITTED))
+    if (row->state != CHECKPOINT_COMMITTED || (old != NULL && old->state == CHECKPOINT_COMMITTED) ||
+        check_is_imported(sim, row->job, row->round))
         return;
     if (round == NULL || round->step != row->step || round->generation != row->generation)
         sim_broken(sim, "I1", "checkpoint %llu does not fit its round", U(row->round));
@@ -205,6 +221,8 @@ static void check_shard(struct sim *sim, const struct record_shard *row)
     const struct record_round *round = disk_round(sim, row->job, row->round);
     const struct record_job *job = disk_job(sim, row->job);
 
+    if (check_is_imported(sim, row->job, row->round))
+        return;
     if (part == NULL || part->rank != row->rank)
         sim_broken(sim, "I1",
                    "a shard of rank %llu is taken into round %llu from a process that was not "
@@ -288,12 +306,21 @@ static void check_shard_of(struct sim *sim, const struct sim_job *job,
                    (long long)shard->begun);
 }
 
+/* Deleted, and the database was put back to a copy that does not know. */
+static bool is_gone(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row)
+{
+    return job != NULL && sim->lost_history &&
+           fs_dir(sim, job->index, row->generation, row->round)->out;
+}
+
 static void check_committed(struct sim *sim, const struct record_checkpoint *row)
 {
     const struct sim_table *parts = &sim->disk.tables[RECORD_PARTICIPANT];
     const struct sim_job *job = job_of(sim, row->job);
     size_t writers = 0;
 
+    if (sim->keeps && (check_is_imported(sim, row->job, row->round) || is_gone(sim, job, row)))
+        return;
     for (size_t i = 0; i < parts->count && job != NULL; i++) {
         const struct record_participant *part = &parts->rows[i].record.u.participant;
         if (part->round != row->round || !part->writer || strcmp(part->job, row->job) != 0)
@@ -324,7 +351,8 @@ void check_batch(struct sim *sim)
             sim_broken(sim, "I7", "%u rounds of %s are open, %u active", open, sim->jobs[j].name,
                        active);
     }
-    for (size_t i = 0; i < checkpoints->count; i++)
+    for (size_t i = 0; i < checkpoints->count && sim->unchecked; i++)
         if (checkpoints->rows[i].record.u.checkpoint.state == CHECKPOINT_COMMITTED)
             check_committed(sim, &checkpoints->rows[i].record.u.checkpoint);
+    sim->unchecked = false;
 }

@@ -53,8 +53,13 @@ void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc
         check_sent_event(sim, message);
     if (message->type == WIRE_SNAPSHOT)
         sim->stats->snapshots++;
+    if (message->type == WIRE_DELETE)
+        check_delete_sent(sim, message);
+    if (message->type == WIRE_SNAPSHOT && to != NULL)
+        check_resume_sent(sim, message, to);
     if (message->type == WIRE_ACK &&
-        (message->u.ack.code == MUSTER_E_PROTOCOL || message->u.ack.code == MUSTER_E_ARGUMENT))
+        (message->u.ack.code == MUSTER_E_PROTOCOL || message->u.ack.code == MUSTER_E_ARGUMENT) &&
+        (message->u.ack.request & OF_IMPORT) == 0) /* which is told in parts */
         sim_broken(sim, "answers", "a faithful node's request %llu is answered: %s",
                    U(message->u.ack.request), message->u.ack.text);
     if (message->type == WIRE_ACK && to != NULL && to->alive)

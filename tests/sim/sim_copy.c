@@ -44,14 +44,10 @@ static void forget(struct sim *sim, struct sim_proc *proc)
     proc->lost_history = true;
 }
 
-void copy_put_back(struct sim *sim)
+static void begin_anew(struct sim *sim)
 {
-    if (!sim->put_back || !sim->copied)
-        return;
-    copy_disk(&sim->disk, &sim->copy);
     sim->broker.in_doubt = false;
     sim->broker.unsynced_count = 0;
-    sim->broker.epoch = sim->copy_epoch;
     sim->put_back = sim->copied = false;
     sim->lost_history = true;
     sim->stats->histories_lost++;
@@ -59,9 +55,37 @@ void copy_put_back(struct sim *sim)
         sim->jobs[i].told_seq = 0;
     for (size_t i = 0; i < sim->procs_count; i++)
         forget(sim, sim->procs[i]);
+    readers_forget(sim);
+    sim->unchecked = true;
+}
+
+void copy_put_back(struct sim *sim)
+{
+    if (!sim->put_back || !sim->copied)
+        return;
+    copy_disk(&sim->disk, &sim->copy);
+    sim->broker.epoch = sim->copy_epoch;
+    begin_anew(sim);
     if (sim->store != NULL)
         sim_store_put_back(sim);
     SIM_TELL(sim, "BROKER's database is an older copy");
+}
+
+/* Nothing is known any more of what was: not of those who asked, nor what they were told. */
+void copy_nothing(struct sim *sim)
+{
+    if (!sim->lose_database)
+        return;
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        sim->disk.tables[i].count = 0;
+    sim->disk.held.count = 0;
+    sim->disk.ends = sim->ends_told = 0;
+    sim->broker.epoch = 0;
+    sim->lose_database = false;
+    begin_anew(sim);
+    if (sim->store != NULL)
+        sim_store_lose(sim);
+    SIM_TELL(sim, "BROKER has no database any more");
 }
 
 void undo_keep(struct sim *sim)

@@ -58,6 +58,13 @@ static bool same_key(const struct record *a, const struct record *b)
     case RECORD_FILE:
         return a->u.file.rank == b->u.file.rank && a->u.file.round == b->u.file.round &&
                same(a->u.file.path, b->u.file.path) && same(a->u.file.job, b->u.file.job);
+    case RECORD_POLICY:
+        return same(a->u.policy.job, b->u.policy.job);
+    case RECORD_PIN:
+        return a->u.pin.checkpoint == b->u.pin.checkpoint && same(a->u.pin.id, b->u.pin.id) &&
+               same(a->u.pin.job, b->u.pin.job);
+    case RECORD_CUSTOM:
+        return a->u.custom.round == b->u.custom.round && same(a->u.custom.job, b->u.custom.job);
     default:
         return false;
     }
@@ -138,6 +145,18 @@ const struct record_participant *disk_member(const struct sim *sim, const char *
     return NULL;
 }
 
+bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint64_t incarnation)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_SHARD];
+
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].record.u.shard.round == round &&
+            table->rows[i].record.u.shard.incarnation == incarnation &&
+            same(table->rows[i].record.u.shard.job, job))
+            return true;
+    return false;
+}
+
 /* Greatest step among committed, not superseded. */
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job)
 {
@@ -174,7 +193,12 @@ static void check_foreign_keys(struct sim *sim, const struct record *r)
         missing = "shard without its checkpoint";
     if (r->kind == RECORD_FILE && disk_checkpoint(sim, r->u.file.job, r->u.file.round) == NULL)
         missing = "file without its checkpoint";
-    if ((r->kind == RECORD_NODE && disk_job(sim, r->u.node.job) == NULL) ||
+    if (r->kind == RECORD_CUSTOM &&
+        disk_checkpoint(sim, r->u.custom.job, r->u.custom.round) == NULL)
+        missing = "custom metadata without its checkpoint";
+    if ((r->kind == RECORD_POLICY && disk_job(sim, r->u.policy.job) == NULL) ||
+        (r->kind == RECORD_PIN && disk_job(sim, r->u.pin.job) == NULL) ||
+        (r->kind == RECORD_NODE && disk_job(sim, r->u.node.job) == NULL) ||
         (r->kind == RECORD_GENERATION && disk_job(sim, r->u.generation.job) == NULL) ||
         (r->kind == RECORD_NOTICE && disk_job(sim, r->u.notice.job) == NULL) ||
         (r->kind == RECORD_EVENT && disk_job(sim, r->u.event.job) == NULL))
@@ -187,6 +211,7 @@ static void supersede(struct sim *sim, const struct record_supersede *what)
 {
     struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
 
+    sim_job_named(sim, what->job)->keeps.superseded = true;
     for (size_t i = 0; i < table->count; i++) {
         struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
         if (same(row->job, what->job) && row->state == CHECKPOINT_COMMITTED &&
@@ -206,6 +231,24 @@ static void encode_body(struct sim *sim, struct sim_row *row, const struct wire_
         sim_broken(sim, "wire", "event %llu cannot be encoded", (unsigned long long)body->seq);
 }
 
+static void unpin(struct sim *sim, const struct record *record)
+{
+    struct sim_table *table = &sim->disk.tables[RECORD_PIN];
+    const struct record key = {.kind = RECORD_PIN, .u.pin = record->u.pin};
+    struct sim_row *row = find(table, &key);
+
+    if (row != NULL)
+        *row = table->rows[--table->count];
+}
+
+/* Of a manifest: as broker/store_rows.c, it overwrites none that knows when its launch was opened. */
+static bool knows_less(const struct sim *sim, const struct record_generation *row)
+{
+    const struct record_generation *old = disk_generation(sim, row->job, row->generation);
+
+    return old != NULL && old->opened_unix_ms > 0 && row->opened_unix_ms == 0;
+}
+
 static void write_row(struct sim *sim, const struct record *record)
 {
     struct record copy;
@@ -216,13 +259,23 @@ static void write_row(struct sim *sim, const struct record *record)
         supersede(sim, &record->u.supersede);
         return;
     }
+    if (record->kind == RECORD_UNPIN) {
+        unpin(sim, record);
+        return;
+    }
+    if (record->kind == RECORD_GENERATION && knows_less(sim, &record->u.generation))
+        return;
     check_foreign_keys(sim, record);
     check_row(sim, record);
+    sim->unchecked |= record->kind == RECORD_CHECKPOINT || record->kind == RECORD_PARTICIPANT;
     copy = record_copy(record, keep_word, sim);
     row = find(table, &copy);
     if (row == NULL)
         row = row_add(table);
     row->record = copy;
+    if (sim->options.mutation == MUTANT_LOSES_IMPORT && copy.kind == RECORD_CHECKPOINT &&
+        check_is_imported(sim, copy.u.checkpoint.job, copy.u.checkpoint.round))
+        row->record.u.checkpoint.state = CHECKPOINT_FAILED;
     row->boot = sim->broker.boot;
     if (copy.kind == RECORD_EVENT)
         encode_body(sim, row, &record->u.event.body);
@@ -281,6 +334,7 @@ static bool count_ends(struct sim *sim, const struct actions *batch)
             continue;
         start |= row->kind == RECORD_BROKER;
         more |= row->kind == RECORD_CHECKPOINT && (row->u.checkpoint.state == CHECKPOINT_FAILED ||
+                                                   row->u.checkpoint.state == CHECKPOINT_DELETING ||
                                                    row->u.checkpoint.state == CHECKPOINT_DELETED);
     }
     if (!start && !more)
@@ -355,7 +409,12 @@ static bool wanted(const struct sim *sim, const struct record *r, const char *jo
         return same(r->u.file.job, job) && round_is_active(sim, job, r->u.file.round);
     case RECORD_CHECKPOINT:
         return same(r->u.checkpoint.job, job) && (r->u.checkpoint.state == CHECKPOINT_COMMITTED ||
-                                                  r->u.checkpoint.state == CHECKPOINT_WRITING);
+                                                  r->u.checkpoint.state == CHECKPOINT_WRITING ||
+                                                  r->u.checkpoint.state == CHECKPOINT_DELETING);
+    case RECORD_POLICY:
+        return same(r->u.policy.job, job);
+    case RECORD_PIN:
+        return same(r->u.pin.job, job);
     default:
         return false;
     }
@@ -427,6 +486,26 @@ static void load_rounds(struct sim *sim, const struct sink *sink, const struct r
     }
 }
 
+/* As the view of broker/store_rows.c. */
+static void load_history(struct sim *sim, const struct sink *sink, const struct record_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_GENERATION];
+    struct record record = {.kind = RECORD_HISTORY, .u.history = {.job = job->job}};
+    bool any = false;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_generation *row = &table->rows[i].record.u.generation;
+        if (!same(row->job, job->job) || row->started_unix_ms <= 0 || row->ended_unix_ms <= 0)
+            continue;
+        if (row->ended_unix_ms > row->started_unix_ms)
+            record.u.history.run_ms += row->ended_unix_ms - row->started_unix_ms;
+        record.u.history.interruptions += row->end_status != MUSTER_OK;
+        any = true;
+    }
+    if (any)
+        sink->fn(sink->arg, &record);
+}
+
 /* Hands out what core_load wants, in its order. */
 void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
 {
@@ -452,6 +531,9 @@ void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
         load_kind(sim, sink, RECORD_SHARD, job);
         load_kind(sim, sink, RECORD_FILE, job);
         load_kind(sim, sink, RECORD_CHECKPOINT, job);
+        load_kind(sim, sink, RECORD_POLICY, job);
+        load_kind(sim, sink, RECORD_PIN, job);
+        load_history(sim, sink, job);
     }
 }
 
@@ -485,6 +567,12 @@ static bool misread(struct sim *sim, struct record *row)
                disk_newest(sim, row->u.checkpoint.job)->round != row->u.checkpoint.round;
     case MUTANT_FORGETS_EPOCH:
         return row->kind != RECORD_BROKER;
+    case MUTANT_FORGETS_DELETION:
+        if (row->kind == RECORD_CHECKPOINT && row->u.checkpoint.state == CHECKPOINT_DELETING)
+            row->u.checkpoint.state = CHECKPOINT_COMMITTED;
+        return true;
+    case MUTANT_FORGETS_PINS:
+        return row->kind != RECORD_PIN;
     default:
         return true;
     }

@@ -150,6 +150,7 @@ static void crash_broker(struct sim *sim, const struct sim_fault_plan *plan)
     struct sim_broker *b = &sim->broker;
 
     b->crash_at = plan->kind;
+    b->crash_deletes = false;
     b->crash_after =
         (unsigned)sim_range(sim, 0, plan->kind == FAULT_BROKER_BETWEEN_SENDS ? 60 : 12);
     if (sim_chance(sim, 40))
@@ -160,9 +161,39 @@ static void crash_broker(struct sim *sim, const struct sim_fault_plan *plan)
     b->down_us = plan->for_us;
 }
 
+static void crash_in_deletion(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    static const enum sim_fault kinds[] = {FAULT_BROKER_BEFORE_COMMIT, FAULT_BROKER_AFTER_COMMIT,
+                                           FAULT_BROKER_BETWEEN_SENDS};
+    struct sim_broker *b = &sim->broker;
+
+    if (b->crash_at != FAULT_NOTHING)
+        return;
+    b->crash_at = kinds[side_range(sim, 0, 2)];
+    b->crash_after = (unsigned)side_range(sim, 0, 3);
+    b->crash_picky = false;
+    b->crash_deletes = true;
+    b->down_us = plan->for_us;
+}
+
 static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
 {
     switch (plan->kind) {
+    case FAULT_DELETE_FAILS:
+        sim->fail_deletes++;
+        return;
+    case FAULT_HAND_DIES:
+        sim->kill_hands++;
+        return;
+    case FAULT_HAND_FREEZES:
+        sim->freeze_hands++;
+        return;
+    case FAULT_BROKER_IN_DELETION:
+        crash_in_deletion(sim, plan);
+        return;
+    case FAULT_DATABASE_LOST:
+        import_lose_database(sim);
+        return;
     case FAULT_STEP_FAILS:
         sim->fail_steps++;
         return;
@@ -265,8 +296,9 @@ void faults_happen(struct sim *sim, struct sim_event *event)
         return; /* between two launches */
     SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind),
              proc ? (int)proc->slot : -1, (long long)(plan.for_us / 1000));
-    if (!fault_is_crash_of_broker(plan.kind) &&
-        !is_in_store(plan.kind)) { /* those are counted when they hit */
+    if (!fault_is_crash_of_broker(plan.kind) && !is_in_store(plan.kind) &&
+        (plan.kind < FAULT_KEEP_FIRST ||
+         plan.kind == FAULT_DATABASE_LOST)) { /* those are counted when they hit */
         sim->stats->faults[plan.kind]++;
         sim->faults_met++;
     }
@@ -294,6 +326,8 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     sim->slow_saves_until_us = sim->hung_saves_until_us = 0;
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
     sim->broker.crash_at = FAULT_NOTHING;
+    sim->broker.crash_deletes = false;
+    keeps_calm(sim);
     for (unsigned kind = FAULT_STORE_FIRST; kind < FAULT_COUNT; kind++)
         store_fault_over(sim, (enum sim_fault)kind);
     for (size_t i = 0; i < sim->jobs_count; i++) {

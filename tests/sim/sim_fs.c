@@ -23,6 +23,14 @@ struct sim_shard *fs_shard(struct sim *sim, const struct sim_proc *proc, uint64_
     return fs_shard_of(sim, proc->job, generation, round, proc->incarnation);
 }
 
+static struct sim_dir *dir_add(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round)
+{
+    sim->dirs = realloc(sim->dirs, (sim->dirs_count + 1) * sizeof *sim->dirs);
+    sim->dirs[sim->dirs_count] =
+        (struct sim_dir){.job = job, .generation = generation, .round = round, .path = ""};
+    return &sim->dirs[sim->dirs_count++];
+}
+
 /* Begins a shard: whole only when its save has ended. */
 struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uint64_t generation,
                                uint64_t round)
@@ -32,6 +40,8 @@ struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uin
     if (old != NULL && !old->deleted)
         sim_broken(sim, "I6", "rank %u begins a shard of round %llu twice", proc->rank,
                    (unsigned long long)round);
+    if (sim->keeps && fs_dir(sim, proc->job, generation, round)->out)
+        dir_add(sim, proc->job, generation, round); /* a database that was put back uses it again */
     sim->shards = realloc(sim->shards, (sim->shards_count + 1) * sizeof *sim->shards);
     struct sim_shard *shard = &sim->shards[sim->shards_count++];
     *shard = (struct sim_shard){.job = proc->job,
@@ -46,14 +56,11 @@ struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uin
 
 struct sim_dir *fs_dir(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round)
 {
-    for (size_t i = 0; i < sim->dirs_count; i++)
+    for (size_t i = sim->dirs_count; i-- > 0;) /* the newest life of that number */
         if (sim->dirs[i].round == round && sim->dirs[i].job == job &&
             sim->dirs[i].generation == generation)
             return &sim->dirs[i];
-    sim->dirs = realloc(sim->dirs, (sim->dirs_count + 1) * sizeof *sim->dirs);
-    sim->dirs[sim->dirs_count] =
-        (struct sim_dir){.job = job, .generation = generation, .round = round, .path = ""};
-    return &sim->dirs[sim->dirs_count++];
+    return dir_add(sim, job, generation, round);
 }
 
 size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
@@ -112,8 +119,8 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
     struct sim_dir *dir = fs_dir(sim, proc->job, generation, round);
 
     proc->manifests--;
-    if (sim->fail_manifests > 0) {
-        sim->fail_manifests--;
+    if (sim->fail_manifests > 0 || dir->out) {
+        sim->fail_manifests -= sim->fail_manifests > 0;
         input.kind = MEMBER_MANIFEST_FAILED;
         input.code = MUSTER_E_IO;
         input.text = "the disk said no";
@@ -128,6 +135,15 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
     thread_look(sim, proc);
 }
 
+/* Its writer was frozen meanwhile. */
+static bool is_of_the_past(const struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct record_job *job = disk_job(sim, row->job);
+
+    return (row->state == CHECKPOINT_DELETING || row->state == CHECKPOINT_DELETED) &&
+           row->generation < job->generation;
+}
+
 void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round,
                  int64_t step, const uint8_t *bytes, size_t size)
 {
@@ -135,13 +151,16 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, round);
 
     check_manifest(sim, proc, round, bytes, size);
-    if (row == NULL || (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED))
+    if (row == NULL || (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED &&
+                        !is_of_the_past(sim, row)))
         sim_broken(sim, "I1", "a manifest is written for round %llu, which is not committed",
                    (unsigned long long)round);
     else if (row->generation != generation || row->step != step)
         sim_broken(sim, "I1", "the manifest of round %llu names generation %llu, step %lld",
                    (unsigned long long)round, (unsigned long long)generation, (long long)step);
-    fs_dir(sim, proc->job, generation, round)->step = step;
+    struct sim_dir *dir = fs_dir(sim, proc->job, generation, round);
+    dir->step = step;
+    import_keep_manifest(sim, dir, round, bytes, size);
     struct sim_event *event = sim_after(sim, sim_range(sim, 500, 60000), manifest_done, proc);
     event->number = (int64_t)round;
     event->stamp = generation;
@@ -169,7 +188,7 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
         sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
                    proc->rank, (unsigned long long)round);
     if (shard != NULL && shard->incarnation == proc->incarnation)
-        shard->deleted = true;
+        shard->deleted = sim->unchecked = true;
 }
 
 /* Is this shard one that its round decided on? What was told before the database was put back to a copy is no row
@@ -182,6 +201,8 @@ static bool is_decided(const struct sim *sim, const struct sim_job *job,
     const struct record_participant *part =
         disk_member(sim, job->name, shard->round, shard->incarnation);
 
+    if (check_is_imported(sim, job->name, shard->round))
+        return disk_has_shard(sim, job->name, shard->round, shard->incarnation);
     return part != NULL && part->writer && part->rank == shard->rank;
 }
 

@@ -105,6 +105,8 @@ void job_plan(struct sim *sim)
     while (!sim->options.healthy && sim->options.nodes == 0 && sim->focus == NULL &&
            sim->jobs_count < sizeof sim->jobs / sizeof sim->jobs[0] && sim_chance(sim, 15))
         plan_job(sim);
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        keeps_plan_job(sim, &sim->jobs[i]);
 }
 
 struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation)
@@ -155,7 +157,8 @@ static void start_slot(struct sim *sim, struct sim_event *event)
     struct sim_job *job = &sim->jobs[event->stamp];
     unsigned slot = (unsigned)event->number;
 
-    if (!job->finished && !job_slot_lives(job, slot) && !(slot >= job->nodes && job_is_done(job)))
+    if (!job->finished && !job_slot_lives(job, slot) && !(slot >= job->nodes && job_is_done(job)) &&
+        !import_first(sim, job))
         proc_start(sim, job, slot);
 }
 
@@ -190,7 +193,8 @@ static void launch_again(struct sim *sim, struct sim_event *event)
 {
     struct sim_job *job = &sim->jobs[event->stamp];
 
-    if (!job->finished && !any_rank_lives(job) && event->number == (int64_t)job->launch)
+    if (!job->finished && !any_rank_lives(job) && event->number == (int64_t)job->launch &&
+        !import_first(sim, job))
         job_launch(sim, job);
 }
 

@@ -2,6 +2,8 @@
  * for what chance meets too seldom. */
 #include "tests/sim/sim_world.h"
 
+#define IMPORT_PERCENT 25 /* of the worlds with policies, in which the database is lost */
+
 /* clang-format off */
 #define CHANCE 0 /* nodes, times: as in every other world */
 #define ANY LAYOUT_NONE
@@ -121,7 +123,7 @@ static enum sim_fault pick_fault(struct sim *sim)
 
     if (sim_chance(sim, 35))
         return often[sim_random(sim) % (sizeof often / sizeof often[0])];
-    return (enum sim_fault)sim_range(sim, 1, FAULT_STORE_FIRST - 1);
+    return (enum sim_fault)sim_range(sim, 1, FAULT_CHANCE_LAST);
 }
 
 static enum sim_fault pick_healthy(struct sim *sim)
@@ -137,6 +139,8 @@ static enum sim_fault pick_healthy(struct sim *sim)
  * that begins at the last moment takes its time. */
 static int64_t tail_us(enum sim_fault kind)
 {
+    if (kind == FAULT_DATABASE_LOST)
+        return 60000000;
     if (kind == FAULT_SAVE_HANGS)
         return 95000000;
     return fault_is_notice(kind) || kind == FAULT_SAVE_SLOW ? 30000000 : 5000000;
@@ -227,6 +231,24 @@ static void add_in_store(struct sim *sim, int64_t work)
     }
 }
 
+/* Around deletions. */
+static void add_in_keeps(struct sim *sim, int64_t work)
+{
+    for (enum sim_fault kind = FAULT_KEEP_FIRST; kind <= FAULT_BROKER_IN_DELETION; kind++)
+        for (int64_t count = side_range(sim, 0, 2); count > 0; count--) {
+            struct sim_fault_plan plan = {.kind = kind,
+                                          .at_us = side_range(sim, 0, work + 2000000),
+                                          .for_us = side_range(sim, 10000, 4000000),
+                                          .slot = -1};
+            add(sim, &plan);
+        }
+    if (side_chance(sim, IMPORT_PERCENT)) {
+        struct sim_fault_plan plan = {
+            .kind = FAULT_DATABASE_LOST, .at_us = side_range(sim, work / 3, work), .slot = -1};
+        add(sim, &plan);
+    }
+}
+
 void plan_faults(struct sim *sim)
 {
     int64_t work = longest_work_us(sim);
@@ -241,6 +263,8 @@ void plan_faults(struct sim *sim)
         add_by_chance(sim, work);
     if (sim->focus != NULL)
         add_focus(sim, work);
+    if (sim->keeps && !sim->options.healthy)
+        add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)
         add_in_store(sim, work);
     sim->limit_us = sim->calm_us + 4 * work + 300000000;

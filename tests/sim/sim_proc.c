@@ -15,6 +15,7 @@ static int64_t proc_boot_ms(const struct sim *sim, const struct sim_proc *proc)
 
 static void look(struct sim *sim, struct sim_event *event)
 {
+    keeps_look(sim, event->proc);
     thread_look(sim, event->proc);
 }
 
@@ -127,8 +128,8 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
     case MEMBER_DISCARD_ROUND:
         fs_discard(sim, proc, action->generation, action->round);
         return -1;
-    case MEMBER_DELETE: /* no world tells policies (unit.core_keep): then this is the broker's invention */
-        sim_broken(sim, "I11", "checkpoint %" PRIu64 " is to be deleted", action->round);
+    case MEMBER_DELETE:
+        delete_begin(sim, proc, action->generation, action->round);
         return -1;
     case MEMBER_EXIT_PROCESS:
         sim_after(sim, 0, exit_by_agent, proc)->number = action->restart;
@@ -323,6 +324,7 @@ void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const ch
         free(proc->deferred[i].data);
     proc->deferred_count = 0;
     check_end(sim, proc);
+    check_listing(sim, &sim->jobs[proc->job]);
     tool_sees_end(sim, proc);
     job_proc_ended(sim, proc);
 }

@@ -42,6 +42,11 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_WALL_JUMP] = "wall clock jump",
     [FAULT_GONE_WRONG] = "a living process said to be gone",
     [FAULT_TWIN] = "second process for a rank",
+    [FAULT_DELETE_FAILS] = "deletion fails",
+    [FAULT_HAND_DIES] = "death in a deletion",
+    [FAULT_HAND_FREEZES] = "freeze in a deletion",
+    [FAULT_BROKER_IN_DELETION] = "broker crash at a deletion",
+    [FAULT_DATABASE_LOST] = "database lost",
     [FAULT_STORE_IO] = "database, EIO",
     [FAULT_STORE_TORN] = "database, torn write",
     [FAULT_STORE_SYNC] = "database, sync fails",
@@ -147,6 +152,12 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
                     s->aborts_by[i]);
     fprintf(out, "\nsaves written behind training %" PRIu64, s->behind);
+    fprintf(out,
+            "\nworlds with policies %" PRIu64 ": saves by time and cost %" PRIu64
+            ", deletions decided %" PRIu64 " (asked for %" PRIu64 "), done %" PRIu64
+            ", pins %" PRIu64 ", imports %" PRIu64,
+            s->keeping, s->commits_of[CAUSE_PERIOD], s->deletions, s->deletions_asked, s->deleted,
+            s->pins, s->imports);
     fprintf(out,
             "\nsupervisors said of %" PRIu64 " that they are gone, %" PRIu64
             " were asked; terminations frozen:",

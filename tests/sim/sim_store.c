@@ -205,6 +205,18 @@ void sim_store_put_back(struct sim *sim)
     sim->store->put_back = sim->store->copied;
 }
 
+/* With its mark: a directory that is gone. */
+void sim_store_lose(struct sim *sim)
+{
+    struct sim_store *s = sim->store;
+    char mark[128];
+
+    s->copy.size = s->copy_wal.size = 0;
+    s->put_back = true;
+    snprintf(mark, sizeof mark, "%s.mark", s->path);
+    unlink(mark);
+}
+
 static void put_file(struct sim_store *s, const char *path, const struct sim_file *file, int flags)
 {
     sqlite3_vfs *vfs = mem_vfs_sqlite(s->disk);

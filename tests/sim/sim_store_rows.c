@@ -104,6 +104,18 @@ static bool tell_row(const struct record *r, char *text)
                  r->u.file.job, r->u.file.round, r->u.file.rank, r->u.file.path, r->u.file.bytes,
                  r->u.file.checksum);
         return true;
+    case RECORD_POLICY:
+        snprintf(text, TEXT_SIZE, "policy %s %" PRIu64 " '%.600s' '%.600s' '%s'", r->u.policy.job,
+                 r->u.policy.generation, r->u.policy.keep, r->u.policy.save, r->u.policy.trash);
+        return true;
+    case RECORD_PIN:
+        snprintf(text, TEXT_SIZE, "pin %s %" PRIu64 " %s until %" PRId64, r->u.pin.job,
+                 r->u.pin.checkpoint, r->u.pin.id, r->u.pin.until_unix_ms);
+        return true;
+    case RECORD_HISTORY:
+        snprintf(text, TEXT_SIZE, "history %s %" PRId64 " %" PRIu64, r->u.history.job,
+                 r->u.history.run_ms, r->u.history.interruptions);
+        return true;
     default:
         return false; /* progress may be held; shards are not asked for */
     }

@@ -42,6 +42,8 @@ void sim_print_arguments(const struct sim_options *options)
         printf(" --layout %s", options->layout == LAYOUT_SHARDED ? "sharded" : "replicated");
     if (options->async >= 0)
         printf(" --async %d", options->async);
+    if (options->keeps != SIM_BY_SEED)
+        printf(" --keeps %d", options->keeps == SIM_WITH);
     if (options->mutation != MUTANT_NONE)
         printf(" --mutant %d", (int)options->mutation);
 }

@@ -21,14 +21,9 @@ static bool is_trainer(const struct sim_proc *proc)
 
 const char *thread_state_name(enum sim_thread_state state)
 {
-    static const char *const names[] = {"joining",
-                                        "waits for its checkpoint",
-                                        "restoring",
-                                        "posted",
-                                        "waits at a boundary",
-                                        "in a step",
-                                        "saving",
-                                        "leaving",
+    static const char *const names[] = {"joining", "waits for its checkpoint", "restoring",
+                                        "posted",  "waits at a boundary",      "in a step",
+                                        "saving",  "waits for deletions",      "leaving",
                                         "gone"};
 
     return names[state];
@@ -231,15 +226,18 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
     if (fails) {
         sim->fail_saves--;
         shard->deleted = true;
+        sim->unchecked = true;
         input.kind = MEMBER_SAVE_FAILED;
         input.code = sim_chance(sim, 50) ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
         input.text = "no room for the shard";
     } else {
         shard->complete = true;
         input.files = job_files(sim, job);
-        input.files_count = (size_t)(round % 9 == 0 ? FILES : 1 + round % 3);
+        input.files_count = (size_t)(round % 9 == 0 && !sim->keeps ? FILES : 1 + round % 3);
         input.bytes = 1000 * input.files_count;
         input.save_ms = input.blocked_ms = (uint64_t)(sim->now_us - begun_us) / 1000;
+        if (sim->keeps)
+            input.metrics = keeps_metrics(sim, shard->done);
     }
     SIM_TELL(sim, "%s/%u save of round %llu at step %lld %s", job->name, proc->slot,
              (unsigned long long)round, (long long)shard->done, fails ? "fails" : "is whole");
@@ -425,7 +423,10 @@ static void obey(struct sim *sim, struct sim_proc *proc)
 static void boundary(struct sim *sim, struct sim_proc *proc)
 {
     if (proc->done >= proc->total || (!is_trainer(proc) && job_is_done(&sim->jobs[proc->job]))) {
-        leave(sim, proc, LEAVE_FINISHED, 0);
+        if (keeps_sweep_first(sim, proc))
+            set_state(sim, proc, THREAD_SWEEPING);
+        else
+            leave(sim, proc, LEAVE_FINISHED, 0);
         return;
     }
     if (!proc->closed && !save_is_due(proc)) {
@@ -435,6 +436,12 @@ static void boundary(struct sim *sim, struct sim_proc *proc)
     proc->arrived = false;
     set_state(sim, proc, THREAD_WAITING);
     thread_look(sim, proc);
+}
+
+void thread_swept(struct sim *sim, struct sim_proc *proc)
+{
+    if (proc->state == THREAD_SWEEPING)
+        boundary(sim, proc);
 }
 
 /* --- leaving ------------------------------------------------------------------------------------------- */
@@ -500,6 +507,24 @@ static void serve_leaving(struct sim *sim, struct sim_proc *proc)
 
 /* --- joining -------------------------------------------------------------------------------------------- */
 
+/* An older copy of the database lists what was deleted since. */
+static bool is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
+{
+    const struct record_checkpoint *row =
+        disk_checkpoint(sim, sim->jobs[proc->job].name, checkpoint);
+
+    return sim->keeps && sim->lost_history && row != NULL &&
+           fs_dir(sim, proc->job, row->generation, checkpoint)->out;
+}
+
+static void miss(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
+{
+    struct sim_keeps *keeps = &sim->jobs[proc->job].keeps;
+
+    keeps->missing_times += keeps->missing == 0;
+    keeps->missing = checkpoint;
+}
+
 static void restored(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
@@ -514,7 +539,9 @@ static void restored(struct sim *sim, struct sim_event *event)
         shard = fs_restore(sim, job, (const char *)event->data, checkpoint,
                            is_trainer(proc) ? (int)proc->rank : -1);
     if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
-        if (shard == NULL)
+        if (shard == NULL && is_gone(sim, proc, checkpoint))
+            miss(sim, proc, checkpoint);
+        else if (shard == NULL)
             sim_broken(sim, "I9",
                        "rank %u is told to restore %llu at '%s', which is not there whole",
                        proc->rank, (unsigned long long)checkpoint, (const char *)event->data);
@@ -548,6 +575,7 @@ static void resume(struct sim *sim, struct sim_proc *proc)
     if (!view->resume_known || view->resume_checkpoint == proc->not_checkpoint)
         return;
     set_state(sim, proc, THREAD_RESTORING);
+    proc->restoring = view->resume_checkpoint;
     struct sim_event *event = sim_after(sim, sim_range(sim, 1000, 400000), restored, proc);
     event->stamp = proc->thread_stamp;
     event->number = (int64_t)view->resume_checkpoint;

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a tool says comes by a connection of its own; the answer is heard by tool_hears(). */
-static void say(struct sim *sim, const struct wire_msg *message)
+void tool_say(struct sim *sim, const struct wire_msg *message)
 {
     size_t size = wire_encode(message, sim->buffer, sizeof sim->buffer);
 
@@ -22,7 +21,7 @@ static void say(struct sim *sim, const struct wire_msg *message)
     broker_receive(sim, sim->last_route, sim->buffer, size);
 }
 
-static struct wire_msg make(struct sim *sim, enum wire_type type, const struct sim_job *job)
+struct wire_msg tool_message(struct sim *sim, enum wire_type type, const struct sim_job *job)
 {
     return (struct wire_msg){
         .type = type,
@@ -42,7 +41,7 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
 {
     const struct sim_job *job = &sim->jobs[plan->target % sim->jobs_count];
     struct wire_msg message =
-        make(sim, plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE, job);
+        tool_message(sim, plan->kind == FAULT_OPERATOR_SAVE ? WIRE_SAVE_NOW : WIRE_NOTICE, job);
     char id[32];
 
     if (!sim->broker.alive)
@@ -59,7 +58,7 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
                                                 .rank = (int64_t)((plan->target / 7) % job->nodes)};
         remember_notice(sim, job, id, left_ms);
     }
-    say(sim, &message);
+    tool_say(sim, &message);
 }
 
 /* --- a supervisor ---------------------------------------------------------------------------------------- */
@@ -68,7 +67,7 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
 
 void tool_gone(struct sim *sim, const struct sim_proc *proc)
 {
-    struct wire_msg message = make(sim, WIRE_GONE, &sim->jobs[proc->job]);
+    struct wire_msg message = tool_message(sim, WIRE_GONE, &sim->jobs[proc->job]);
 
     if (!sim->broker.alive)
         return;
@@ -78,7 +77,7 @@ void tool_gone(struct sim *sim, const struct sim_proc *proc)
                                         .code = sim_chance(sim, 50) ? 1 : 0,
                                         .signo = sim_chance(sim, 50) ? 9 : 0};
     sim->stats->gone_told++;
-    say(sim, &message);
+    tool_say(sim, &message);
 }
 
 static void says_gone(struct sim *sim, struct sim_event *event)
@@ -103,7 +102,7 @@ void tool_asks(struct sim *sim, struct sim_event *event)
 #undef QUERY
     };
     const struct sim_job *job = &sim->jobs[sim_random(sim) % sim->jobs_count];
-    struct wire_msg message = make(sim, WIRE_QUERY, job);
+    struct wire_msg message = tool_message(sim, WIRE_QUERY, job);
 
     (void)event;
     message.u.query =
@@ -114,7 +113,7 @@ void tool_asks(struct sim *sim, struct sim_event *event)
     if (sim->broker.alive && !sim->broker.frozen) {
         sim->asked++;
         sim->stats->queries++;
-        say(sim, &message);
+        tool_say(sim, &message);
     }
     if (sim->now_us < sim->asks_until_us)
         sim_after(sim, sim_range(sim, 10000, 400000), tool_asks, NULL);
@@ -125,6 +124,8 @@ void tool_hears(struct sim *sim, const struct wire_msg *message)
     uint64_t code = message->type == WIRE_ROWS ? message->u.rows.code : MUSTER_OK;
     bool disk = sim->store != NULL && (code == MUSTER_E_IO || code == MUSTER_E_STORAGE);
 
+    readers_hear(sim, message);
+    import_hear(sim, message);
     if (message->type == WIRE_ACK && (message->u.ack.request & ABOUT_THE_GONE) != 0 &&
         message->u.ack.value == 1)
         sim->stats->gone_lived++;

@@ -5,6 +5,7 @@
 #include "broker/core/core.h"
 #include "node/core/member.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/sim_keep.h"
 
 #define SIM_NODES_MAX 64
 #define SIM_EXTRAS_MAX 2 /* ps and evaluators of a job */
@@ -41,6 +42,9 @@ struct sim_dir { /* of a round */
     uint64_t job, generation, round;
     int64_t step;
     const char *path; /* "" until renamed */
+    bool out;         /* taken out of its place, to be removed */
+    char *manifest;   /* owned; NULL: it has none */
+    size_t manifest_size;
 };
 
 /* --- the broker's disk ------------------------------------------------------------------------ */
@@ -69,6 +73,7 @@ enum sim_thread_state {
     THREAD_WAITING, /* at a closed boundary */
     THREAD_STEP,
     THREAD_SAVING,
+    THREAD_SWEEPING, /* its loop is over; it waits for what is to be deleted */
     THREAD_LEAVING,
     THREAD_GONE,
     THREAD_STATE_COUNT
@@ -108,6 +113,8 @@ struct sim_proc {
     int64_t first_step; /* restored */
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
+    uint64_t restoring;
+    struct sim_asks asks;
     bool arrived, leaving, stuck, stuck_at_end, failed_step, released;
     bool holding; /* this step is a hold: evaluation, something that must not be cut */
     int64_t quiet_since_us;
@@ -176,6 +183,7 @@ struct sim_job {
     bool finished;
     int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
     struct wire_file *files;
+    struct sim_keeps keeps;
     /* for the checker */
     uint64_t calm_seq; /* the newest event when the faults stopped */
     bool comes;        /* a member that the decided round waits for is in the user's code */
@@ -251,6 +259,8 @@ struct sim_broker {
     enum sim_fault crash_at;
     unsigned crash_after; /* batches, sends */
     bool crash_picky;     /* only in batches that journal something */
+    bool crash_deletes;   /* only in batches that decide or end a deletion */
+    bool deletes;         /* this one does */
     bool journals;        /* the batch does */
     int64_t down_us;
 };
@@ -261,6 +271,8 @@ struct sim {
     struct sim_failure *failure;
     bool failed, over;
     uint64_t random;
+    uint64_t side; /* of what worlds with policies have beside the others */
+    bool keeps;
     int64_t now_us;
     uint64_t order;
     struct sim_event *queue;
@@ -282,6 +294,7 @@ struct sim {
     bool lost_history;     /* it was, once */
     struct sim_shard *shards;
     size_t shards_count;
+    bool unchecked; /* a committed checkpoint may have become another since it was looked at */
     struct sim_dir *dirs;
     size_t dirs_count;
     struct sim_job jobs[4];
@@ -293,6 +306,11 @@ struct sim {
     struct sim_notice *notices;
     size_t notices_count;
     uint64_t asked, answered; /* questions of tools */
+    struct sim_reader *readers;
+    size_t readers_count;
+    struct sim_drop *drops;
+    size_t drops_count;
+    bool lose_database; /* at the next start */
 
     /* the seed's nature */
     const struct sim_focus *focus; /* NULL = none */
@@ -314,6 +332,7 @@ struct sim {
     unsigned faults_met;
     int64_t asks_until_us; /* a tool asks and asks */
     unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
+    unsigned fail_deletes, kill_hands, freeze_hands;
     int64_t wall_offset_ms;
 };
 
@@ -321,6 +340,8 @@ struct sim {
 uint64_t sim_random(struct sim *sim);
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included */
 bool sim_chance(struct sim *sim, unsigned percent);
+int64_t side_range(struct sim *sim, int64_t low, int64_t high);
+bool side_chance(struct sim *sim, unsigned percent);
 const char *sim_word(struct sim *sim, const char *text); /* interned copy */
 struct sim_event *sim_at(struct sim *sim, int64_t at_us, sim_event_fn *fn, struct sim_proc *proc);
 struct sim_event *sim_after(struct sim *sim, int64_t delay_us, sim_event_fn *fn,
@@ -338,6 +359,7 @@ bool sim_is_calm(const struct sim *sim);
 /* sim_copy.c */
 void copy_take(struct sim *sim);
 void copy_put_back(struct sim *sim); /* at a start of the broker */
+void copy_nothing(struct sim *sim);  /* the same: it starts from no database at all */
 void copy_free(struct sim *sim);
 void unsynced_keep(struct sim *sim);               /* the rows as they are ... */
 void unsynced_go_back(struct sim *sim, size_t at); /* ... and are again; later ones are forgotten */
@@ -357,6 +379,7 @@ const struct record_generation *disk_generation(const struct sim *sim, const cha
 const struct record_round *disk_round(const struct sim *sim, const char *job, uint64_t round);
 const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
                                              uint64_t incarnation);
+bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint64_t incarnation);
 const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation);
 const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
                                                 uint64_t round);
@@ -387,6 +410,7 @@ bool sim_store_manifest(struct sim *sim, const struct action *action,
 void sim_store_query(struct sim *sim, const struct action *action, struct wire_rows *ret_rows);
 void sim_store_copy(struct sim *sim);     /* keeps the files as they are now ... */
 void sim_store_put_back(struct sim *sim); /* ... and opens those at the next start */
+void sim_store_lose(struct sim *sim);     /* there are none */
 void sim_store_free(struct sim *sim);
 
 /* sim_store_rows.c */
@@ -441,6 +465,7 @@ void thread_start(struct sim *sim, struct sim_proc *proc);
 void thread_look(struct sim *sim, struct sim_proc *proc); /* the view may have changed */
 void thread_on_error(struct sim *sim, struct sim_proc *proc);
 void thread_unstick(struct sim *sim, struct sim_proc *proc);
+void thread_swept(struct sim *sim, struct sim_proc *proc);
 const char *thread_state_name(enum sim_thread_state state);
 
 /* sim_fs.c */
@@ -486,6 +511,9 @@ void plan_focus(struct sim *sim);
 void plan_faults(struct sim *sim);
 
 /* sim_tool.c */
+struct wire_msg tool_message(struct sim *sim, enum wire_type type, const struct sim_job *job);
+/* By a connection of its own; the answer is heard by tool_hears(). */
+void tool_say(struct sim *sim, const struct wire_msg *message);
 void tool_request(struct sim *sim, const struct sim_fault_plan *plan);
 void tool_asks(struct sim *sim, struct sim_event *event);
 void tool_gone(struct sim *sim, const struct sim_proc *proc); /* true or not */

@@ -1,0 +1,432 @@
+/* sim_check_keep - what is deleted, and what is not: I11, that what is deleted is told to nobody, that it goes in
+ * the end. What the policies want is judged here once more, from their meaning and not from schema/keep.c. */
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define U(x) ((unsigned long long)(x))
+#define ITEMS_MAX 512
+#define LATE_US ((DELETE_AGAIN_MS + 30000) * 1000LL)
+
+/* --- what the policies want ------------------------------------------------------------------------------ */
+
+struct item {
+    int64_t step, unix_ms;
+    bool wanted;
+};
+
+static size_t committed(const struct sim *sim, const char *job, struct item *items)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+    size_t count = 0;
+
+    for (size_t i = 0; i < table->count && count < ITEMS_MAX; i++) {
+        const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
+        size_t at = count;
+        if (row->state != CHECKPOINT_COMMITTED || strcmp(row->job, job) != 0)
+            continue;
+        for (; at > 0 && items[at - 1].step > row->step; at--)
+            items[at] = items[at - 1];
+        items[at] = (struct item){.step = row->step, .unix_ms = row->committed_unix_ms};
+        count++;
+    }
+    return count;
+}
+
+static size_t better_ones(const struct sim_rule *rule, const struct item *items, size_t count,
+                          double value)
+{
+    size_t better = 0;
+    double other;
+
+    for (size_t i = 0; i < count; i++)
+        better += keeps_measure(items[i].step, &other) &&
+                  (rule->greatest ? other > value : other < value);
+    return better;
+}
+
+static bool is_wanted(const struct sim_rule *rule, const struct item *items, size_t count, size_t i)
+{
+    double value;
+
+    switch (rule->kind) {
+    case RULE_LATEST:
+        return count - i <= (size_t)rule->number;
+    case RULE_EVERY:
+        return (items[i].step - rule->from) % rule->number == 0;
+    case RULE_STEPS:
+        return items[i].step == rule->number || items[i].step == rule->from;
+    case RULE_LAST_MS:
+        return items[count - 1].unix_ms - items[i].unix_ms <= rule->number;
+    case RULE_BEST:
+        if (!keeps_measure(items[i].step, &value))
+            return rule->unmeasured;
+        return better_ones(rule, items, count, value) < (size_t)rule->number;
+    default:
+        return false; /* by want_spaced() */
+    }
+}
+
+static void want_spaced(const struct sim_rule *rule, struct item *items, size_t count)
+{
+    const struct item *last = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t apart = last == NULL              ? INT64_MAX
+                        : rule->kind == RULE_NEAR ? items[i].step - last->step
+                                                  : items[i].unix_ms - last->unix_ms;
+        if (apart < rule->number)
+            continue;
+        items[i].wanted = true;
+        last = &items[i];
+    }
+}
+
+static void judge(const struct sim_keeps *keeps, struct item *items, size_t count)
+{
+    for (unsigned r = 0; r < keeps->rules_count; r++) {
+        const struct sim_rule *rule = &keeps->rules[r];
+        if (rule->kind == RULE_NEAR || rule->kind == RULE_EVERY_MS)
+            want_spaced(rule, items, count);
+        for (size_t i = 0; i < count; i++)
+            items[i].wanted |= is_wanted(rule, items, count, i);
+    }
+    for (size_t i = 0; i < count; i++)
+        items[i].wanted |= keeps->rules_count == 0;
+}
+
+static bool policies_want(struct sim *sim, const struct sim_job *job, int64_t step)
+{
+    static struct item items[ITEMS_MAX];
+    size_t count = committed(sim, job->name, items);
+
+    if (count == ITEMS_MAX)
+        return true;
+    judge(&job->keeps, items, count);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].step == step)
+            return items[i].wanted;
+    return false;
+}
+
+/* --- rows -------------------------------------------------------------------------------------------------- */
+
+bool check_is_imported(const struct sim *sim, const char *job, uint64_t round)
+{
+    const struct record_round *row = disk_round(sim, job, round);
+
+    return row != NULL && strcmp(row->reason, "found on disk") == 0;
+}
+
+bool check_is_given_up(struct sim *sim, const struct record_checkpoint *row)
+{
+    struct sim_job *job = sim_job_named(sim, row->job);
+
+    job->keeps.superseded |= row->state == CHECKPOINT_SUPERSEDED;
+    return row->state == CHECKPOINT_SUPERSEDED && job->keeps.stopped;
+}
+
+static const struct record_checkpoint *newest_whole(const struct sim *sim, const char *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+    const struct record_checkpoint *newest = NULL;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
+        if (row->state == CHECKPOINT_COMMITTED && row->path[0] != '\0' &&
+            strcmp(row->job, job) == 0 && (newest == NULL || row->step >= newest->step))
+            newest = row;
+    }
+    return newest;
+}
+
+static bool is_pinned(const struct sim *sim, const char *job, uint64_t checkpoint)
+{
+    const struct sim_table *pins = &sim->disk.tables[RECORD_PIN];
+
+    for (size_t i = 0; i < pins->count; i++)
+        if (pins->rows[i].record.u.pin.checkpoint == checkpoint &&
+            strcmp(pins->rows[i].record.u.pin.job, job) == 0)
+            return true;
+    return false;
+}
+
+/* A live process of this generation that has not restored yet. */
+static const struct record_node *who_restores(const struct sim *sim, const char *job,
+                                              uint64_t generation)
+{
+    const struct sim_table *nodes = &sim->disk.tables[RECORD_NODE];
+
+    for (size_t i = 0; i < nodes->count; i++) {
+        const struct record_node *node = &nodes->rows[i].record.u.node;
+        if (node->generation == generation && node->state == NODE_JOINED &&
+            strcmp(node->job, job) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+static const struct sim_drop *dropped(const struct sim *sim, unsigned job, uint64_t number,
+                                      bool newest)
+{
+    for (size_t i = 0; i < sim->drops_count; i++)
+        if (sim->drops[i].job == job && sim->drops[i].number == number &&
+            (sim->drops[i].newest || !newest))
+            return &sim->drops[i];
+    return NULL;
+}
+
+/* --- the decision ------------------------------------------------------------------------------------------ */
+
+static void check_readers(struct sim *sim, const struct sim_job *job,
+                          const struct record_checkpoint *row)
+{
+    if (is_pinned(sim, job->name, row->round))
+        sim_broken(sim, "I11", "checkpoint %llu is to be deleted, and it is pinned", U(row->round));
+    for (size_t i = 0; i < sim->readers_count; i++) {
+        const struct sim_reader *reader = &sim->readers[i];
+        bool told_so =
+            reader->starts == sim->broker.starts || reader->wall_offset_ms == sim->wall_offset_ms;
+        if (reader->job == job->index && reader->number == row->round && told_so &&
+            reader->held_until_us > sim->now_us + 2000)
+            sim_broken(sim, "I11",
+                       "checkpoint %llu is to be deleted, and %s was told that it is held for "
+                       "%lld ms more",
+                       U(row->round), reader->id,
+                       (long long)(reader->held_until_us - sim->now_us) / 1000);
+    }
+}
+
+static void check_restorers(struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct record_job *job = disk_job(sim, row->job);
+    const struct record_generation *gen = disk_generation(sim, row->job, job->generation);
+
+    if (gen->state == GENERATION_JOINING)
+        sim_broken(sim, "I11", "checkpoint %llu is to be deleted while generation %llu joins",
+                   U(row->round), U(gen->generation));
+    const struct record_node *node = who_restores(sim, row->job, gen->generation);
+    if (node != NULL && gen->resume_checkpoint == row->round && gen->state == GENERATION_RUNNING)
+        sim_broken(sim, "I11",
+                   "checkpoint %llu is to be deleted, and the %s has not restored it yet",
+                   U(row->round), wire_role_name(node->role));
+}
+
+void check_deletion(struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+    const struct record_checkpoint *newest = disk_newest(sim, row->job);
+    const struct record_checkpoint *whole = newest_whole(sim, row->job);
+    const struct record_job *current = disk_job(sim, row->job);
+    bool asked = dropped(sim, job->index, row->round, false) != NULL;
+
+    sim->stats->deletions++;
+    sim->stats->deletions_asked += asked;
+    if (!sim->keeps)
+        sim_broken(sim, "I11", "checkpoint %llu is to be deleted, and nobody told policies",
+                   U(row->round));
+    check_readers(sim, job, row);
+    check_restorers(sim, row);
+    if (newest != NULL && newest->round == row->round &&
+        job->keeps.final_generation != current->generation &&
+        dropped(sim, job->index, row->round, true) == NULL)
+        sim_broken(sim, "I11", "checkpoint %llu is to be deleted, and it is the newest",
+                   U(row->round));
+    if (whole != NULL && whole->round == row->round && newest->round != row->round)
+        sim_broken(sim, "I11",
+                   "checkpoint %llu is to be deleted, and it is the newest that is whole",
+                   U(row->round));
+    if (!asked && policies_want(sim, job, row->step))
+        sim_broken(sim, "keep", "checkpoint %llu (step %lld) is to be deleted, and '%s' keeps it",
+                   U(row->round), (long long)row->step, job->keeps.keep_text);
+}
+
+void check_deleted(struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+
+    if (!sim->lost_history && !fs_dir(sim, job->index, row->generation, row->round)->out)
+        sim_broken(sim, "I11", "checkpoint %llu is called deleted, and it is there", U(row->round));
+}
+
+/* --- what is said and done --------------------------------------------------------------------------------- */
+
+void check_delete_sent(struct sim *sim, const struct wire_msg *message)
+{
+    const struct wire_delete *told = &message->u.delete;
+    const struct record_checkpoint *row = disk_checkpoint(sim, message->down.job, told->checkpoint);
+    const struct record_checkpoint *newest = disk_newest(sim, message->down.job);
+    const struct record_checkpoint *whole = newest_whole(sim, message->down.job);
+
+    if (row == NULL || row->state != CHECKPOINT_DELETING ||
+        row->generation != told->round_generation)
+        sim_broken(sim, "I3", "DELETE of checkpoint %llu is sent, and that is not written",
+                   U(told->checkpoint));
+    if (newest != NULL && newest->path[0] == '\0' && (whole == NULL || whole->step < told->step))
+        sim_broken(sim, "I11",
+                   "DELETE of checkpoint %llu is sent, and nothing as new has its manifest",
+                   U(told->checkpoint));
+}
+
+/* Who is about to restore is not told of what is deleted. */
+void check_resume_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
+{
+    const struct record_node *node = disk_node(sim, to->incarnation);
+    const struct record_checkpoint *row =
+        disk_checkpoint(sim, message->down.job, message->u.snapshot.resume_checkpoint);
+
+    if (node == NULL || node->state != NODE_JOINED || row == NULL)
+        return;
+    if (row->state == CHECKPOINT_DELETING || row->state == CHECKPOINT_DELETED)
+        sim_broken(sim, "I11", "rank %u is told to resume from checkpoint %llu, which is %s",
+                   to->rank, U(row->round), wire_checkpoint_state_name(row->state));
+}
+
+static void check_nobody_reads(struct sim *sim, const struct sim_job *job,
+                               const struct sim_dir *dir)
+{
+    for (size_t i = 0; i < sim->procs_count; i++) {
+        const struct sim_proc *proc = sim->procs[i];
+        const struct record_node *node = proc->alive && proc->job == job->index &&
+                                                 proc->state == THREAD_RESTORING &&
+                                                 proc->restoring == dir->round
+                                             ? disk_node(sim, proc->incarnation)
+                                             : NULL;
+        if (node != NULL && node->state == NODE_JOINED &&
+            node->generation == disk_job(sim, job->name)->generation && !proc->lost_history)
+            sim_broken(sim, "I11", "checkpoint %llu is taken away while rank %u restores it",
+                       U(dir->round), proc->rank);
+    }
+}
+
+void check_taken_out(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+    const struct record_checkpoint *whole = newest_whole(sim, job->name);
+    bool asked = false;
+
+    if (sim->lost_history)
+        return; /* by the word of a broker that knew more */
+    if (job->keeps.final_generation == disk_job(sim, job->name)->generation ||
+        dropped(sim, job->index, dir->round, true) != NULL)
+        asked = true; /* the job needs it no more, whatever was saved since */
+    if (row == NULL || (row->state != CHECKPOINT_DELETING && row->state != CHECKPOINT_DELETED))
+        sim_broken(sim, "I11", "checkpoint %llu is taken away, and it is %s", U(dir->round),
+                   row ? wire_checkpoint_state_name(row->state) : "nowhere");
+    check_nobody_reads(sim, job, dir);
+    if (!asked && !job->keeps.superseded && disk_newest(sim, job->name) != NULL && row != NULL &&
+        (whole == NULL || whole->step < row->step) && disk_newest(sim, job->name)->step > row->step)
+        sim_broken(sim, "I11", "checkpoint %llu is taken away, and nothing as new has its manifest",
+                   U(dir->round));
+}
+
+/* What has a final name is whole. */
+void check_listing(struct sim *sim, const struct sim_job *job)
+{
+    for (size_t i = 0; i < sim->dirs_count && sim->keeps; i++) {
+        const struct sim_dir *dir = &sim->dirs[i];
+        if (dir->job != job->index || dir->path[0] == '\0')
+            continue;
+        for (size_t s = 0; s < sim->shards_count; s++) {
+            const struct sim_shard *shard = &sim->shards[s];
+            const struct record_participant *part =
+                shard->job == dir->job && shard->round == dir->round &&
+                        shard->generation == dir->generation
+                    ? disk_member(sim, job->name, shard->round, shard->incarnation)
+                    : NULL;
+            if (part != NULL && part->writer && shard->deleted && !sim->lost_history)
+                sim_broken(sim, "I11", "'%s' lists, and rank %llu's shard is not in it", dir->path,
+                           U(shard->rank));
+        }
+    }
+}
+
+/* --- in the end -------------------------------------------------------------------------------------------- */
+
+static bool is_held(struct sim *sim, const struct sim_job *job, const struct record_checkpoint *row,
+                    const struct record_generation *gen)
+{
+    const struct record_checkpoint *newest = disk_newest(sim, job->name);
+    const struct record_checkpoint *whole = newest_whole(sim, job->name);
+
+    return row == newest || row == whole || is_pinned(sim, job->name, row->round) ||
+           who_restores(sim, job->name, gen->generation) != NULL || row->path[0] == '\0';
+}
+
+/* To be deleted, and nothing is in its way. */
+static bool is_to_go(struct sim *sim, const struct sim_job *job,
+                     const struct record_checkpoint *row, const struct record_generation *gen)
+{
+    const struct record_checkpoint *newest = disk_newest(sim, job->name);
+
+    if (row->state == CHECKPOINT_DELETING)
+        return newest == NULL || newest->path[0] != '\0';
+    return row->state == CHECKPOINT_COMMITTED && !is_held(sim, job, row, gen) &&
+           !policies_want(sim, job, row->step);
+}
+
+static bool has_policies(const struct sim *sim, const struct record_generation *gen)
+{
+    const struct sim_table *policies = &sim->disk.tables[RECORD_POLICY];
+
+    for (size_t i = 0; i < policies->count; i++)
+        if (policies->rows[i].record.u.policy.generation == gen->generation &&
+            strcmp(policies->rows[i].record.u.policy.job, gen->job) == 0)
+            return true;
+    return false;
+}
+
+void check_converges(struct sim *sim, struct sim_job *job)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+    const struct record_job *row = disk_job(sim, job->name);
+    const struct record_generation *gen =
+        row != NULL ? disk_generation(sim, job->name, row->generation) : NULL;
+    bool runs = sim->keeps && gen != NULL && gen->state == GENERATION_RUNNING &&
+                sim->broker.alive && has_policies(sim, gen);
+    bool still = false;
+    uint64_t found = 0;
+
+    for (size_t i = 0; runs && i < table->count; i++) {
+        const struct record_checkpoint *checkpoint = &table->rows[i].record.u.checkpoint;
+        if (strcmp(checkpoint->job, job->name) != 0 || !is_to_go(sim, job, checkpoint, gen))
+            continue;
+        still |= checkpoint->round == job->keeps.late;
+        found = checkpoint->round;
+    }
+    if (!still) {
+        job->keeps.late = found;
+        job->keeps.late_us = sim->now_us;
+    } else if (sim->now_us - job->keeps.late_us > LATE_US)
+        sim_broken(sim, "deletion", "checkpoint %llu of %s is to go for %lld s, and is there",
+                   U(job->keeps.late), job->name,
+                   (long long)((sim->now_us - job->keeps.late_us) / 1000000));
+}
+
+/* --- saves that the broker decides, imports ---------------------------------------------------------------- */
+
+void check_period(struct sim *sim, const struct record_round *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+    const struct sim_keeps *keeps = &job->keeps;
+    const struct record_generation *gen = disk_generation(sim, row->job, row->generation);
+
+    if (!sim->keeps)
+        sim_broken(sim, "period", "round %llu was asked for by no policy", U(row->round));
+    if (keeps->interval_ms == 0 || sim->wall_offset_ms != 0 || sim->lost_history || gen == NULL)
+        return;
+    if (row->opened_unix_ms - keeps->save_begun_unix_ms < keeps->interval_ms)
+        sim_broken(sim, "period", "round %llu is opened %lld ms after the last save, '%s'",
+                   U(row->round), (long long)(row->opened_unix_ms - keeps->save_begun_unix_ms),
+                   keeps->save_text);
+}
+
+void check_imported(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
+
+    if (row == NULL || row->generation != dir->generation || row->step != dir->step ||
+        (row->state != CHECKPOINT_COMMITTED && row->state != CHECKPOINT_SUPERSEDED))
+        sim_broken(sim, "I12", "checkpoint %llu was imported, and it is not there", U(dir->round));
+}

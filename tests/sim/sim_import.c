@@ -1,0 +1,258 @@
+/* sim_import - an operator whose broker has lost its database, or got an older one back: he stops the job, gives
+ * the broker the manifests of what is on disk, as `muster import` does, in the order of their rounds, and launches
+ * it again. With what he gave a broker that knew nothing, the job goes on from the newest that there is. */
+#include "schema/manifest.h"
+#include "tests/sim/sim_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_US 200000
+#define ANSWER_US 1000000
+#define PATIENCE_US 90000000 /* a generation ends by then, whoever was in it */
+#define PART_MAX 1024        /* small: the most of them are in parts */
+
+/* --- manifests -------------------------------------------------------------------------------------------- */
+
+static bool is_of(const struct record_shard *row, const struct record_checkpoint *checkpoint)
+{
+    return row->round == checkpoint->round && strcmp(row->job, checkpoint->job) == 0;
+}
+
+static void collect_files(struct sim *sim, const struct record_shard *shard,
+                          struct manifest_shard *to, struct wire_file *files)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_FILE];
+
+    to->files = files;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_file *row = &table->rows[i].record.u.file;
+        if (row->round == shard->round && row->rank == shard->rank &&
+            strcmp(row->job, shard->job) == 0)
+            files[to->file_count++] = (struct wire_file){row->path, row->bytes, row->checksum};
+    }
+}
+
+static void render(struct sim *sim, struct sim_dir *dir, const struct record_checkpoint *row)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_SHARD];
+    struct manifest_shard *shards = calloc(table->count + 1, sizeof *shards);
+    struct wire_file *files = calloc(sim->disk.tables[RECORD_FILE].count + 1, sizeof *files),
+                     *next = files;
+    struct manifest manifest = {.job = row->job,
+                                .generation = row->generation,
+                                .round = row->round,
+                                .step = row->step,
+                                .layout = row->layout,
+                                .world_size = row->world_size,
+                                .epoch = row->epoch,
+                                .step_in_epoch = row->step_in_epoch,
+                                .data_position = row->data_position,
+                                .total_run_calls = row->step,
+                                .created_unix_ms = row->committed_unix_ms,
+                                .cause = wire_cause_name(row->cause),
+                                .metrics = row->metrics,
+                                .shards = shards};
+    const struct record_generation *launch = disk_generation(sim, row->job, row->generation);
+    struct muster_error err;
+
+    manifest.resumed_known = launch != NULL && launch->resume_step <= row->step;
+    manifest.resumed_step = manifest.resumed_known ? launch->resume_step : 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_shard *shard = &table->rows[i].record.u.shard;
+        if (!is_of(shard, row))
+            continue;
+        struct manifest_shard *to = &shards[manifest.shard_count++];
+        *to = (struct manifest_shard){.rank = shard->rank, .incarnation = shard->incarnation};
+        collect_files(sim, shard, to, next);
+        next += to->file_count;
+    }
+    if (manifest_render(&manifest, &dir->manifest, &dir->manifest_size, &err) != MUSTER_OK)
+        sim_broken(sim, "manifest", "that of checkpoint %llu cannot be written: %s",
+                   (unsigned long long)row->round, err.text);
+    free(shards);
+    free(files);
+}
+
+/* With SQLite as the disk the bytes are the broker's own. */
+void import_keep_manifest(struct sim *sim, struct sim_dir *dir, uint64_t round,
+                          const uint8_t *bytes, size_t size)
+{
+    const struct record_checkpoint *row = disk_checkpoint(sim, sim->jobs[dir->job].name, round);
+
+    if (!sim->keeps || row == NULL)
+        return;
+    free(dir->manifest);
+    dir->manifest = NULL;
+    if (sim->store == NULL) {
+        render(sim, dir, row);
+        return;
+    }
+    dir->manifest = malloc(size);
+    dir->manifest_size = size;
+    memcpy(dir->manifest, bytes, size);
+}
+
+/* --- one after another ------------------------------------------------------------------------------------ */
+
+/* The next by its round; NULL: all were told. */
+static const struct sim_dir *next_dir(struct sim *sim, const struct sim_job *job)
+{
+    const struct sim_dir *found = NULL;
+
+    for (size_t i = 0; i < sim->dirs_count; i++) {
+        const struct sim_dir *dir = &sim->dirs[i];
+        if (dir->job == job->index && !dir->out && dir->path[0] != '\0' && dir->manifest != NULL &&
+            (int64_t)dir->round > job->keeps.last_round &&
+            (found == NULL || dir->round < found->round))
+            found = dir;
+    }
+    return found;
+}
+
+static void send_part(struct sim *sim, struct sim_job *job)
+{
+    struct sim_keeps *keeps = &job->keeps;
+    const struct sim_dir *dir = &sim->dirs[keeps->dir];
+    struct wire_msg message = tool_message(sim, WIRE_IMPORT, job);
+    size_t left = dir->manifest_size - keeps->offset;
+
+    message.up.request |= OF_IMPORT;
+    message.u.import =
+        (struct wire_import){.path = dir->path,
+                             .offset = keeps->offset,
+                             .total = dir->manifest_size,
+                             .bytes = {(const uint8_t *)dir->manifest + keeps->offset,
+                                       left < PART_MAX ? left : PART_MAX}};
+    keeps->request = message.up.request;
+    keeps->asked_us = sim->now_us;
+    tool_say(sim, &message);
+}
+
+/* One that a launch did not find, and nothing in its place: nobody can restore it. */
+static void give_up_missing(struct sim *sim, struct sim_job *job)
+{
+    struct wire_msg message = tool_message(sim, WIRE_DROP, job);
+
+    message.u.drop = (struct wire_drop){.checkpoint = job->keeps.missing, .newest = true};
+    drop_said(sim, job->index, job->keeps.missing, true);
+    tool_say(sim, &message);
+}
+
+static void launch(struct sim *sim, struct sim_job *job)
+{
+    struct sim_keeps *keeps = &job->keeps;
+
+    SIM_TELL(sim, "OPERATOR launches %s again", job->name);
+    if (keeps->missing > 0 && keeps->missing_times > 1 && sim->broker.alive)
+        give_up_missing(sim, job);
+    job->fallback |= keeps->missing > 0;
+    keeps->missing = 0;
+    keeps->stopped = false;
+    job_launch(sim, job);
+}
+
+static struct sim_job *stopped_first(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        if (sim->jobs[i].keeps.stopped)
+            return &sim->jobs[i];
+    return NULL;
+}
+
+static void operator_looks(struct sim *sim, struct sim_event *event)
+{
+    struct sim_job *job = stopped_first(sim); /* the broker takes one manifest at a time */
+
+    (void)event;
+    if (job == NULL)
+        return;
+    struct sim_keeps *keeps = &job->keeps;
+    sim_after(sim, LOOK_US, operator_looks, NULL);
+    if (!sim->broker.alive || (keeps->request > 0 && sim->now_us - keeps->asked_us < ANSWER_US))
+        return;
+    const struct sim_dir *dir = next_dir(sim, job);
+    if (dir == NULL || sim->now_us - keeps->stopped_us > PATIENCE_US) {
+        launch(sim, job);
+        return;
+    }
+    keeps->dir = (size_t)(dir - sim->dirs);
+    keeps->offset = 0;
+    send_part(sim, job);
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------- */
+
+static void part_taken(struct sim *sim, struct sim_job *job, uint64_t value)
+{
+    struct sim_keeps *keeps = &job->keeps;
+    const struct sim_dir *dir = &sim->dirs[keeps->dir];
+    size_t left = dir->manifest_size - keeps->offset;
+
+    if (left > PART_MAX) {
+        keeps->offset += PART_MAX;
+        send_part(sim, job);
+        return;
+    }
+    sim->stats->imports += value;
+    check_imported(sim, job, dir);
+    keeps->last_round = (int64_t)dir->round;
+}
+
+void import_hear(struct sim *sim, const struct wire_msg *message)
+{
+    const struct wire_ack *ack = &message->u.ack;
+    struct sim_job *job = stopped_first(sim);
+
+    if (message->type != WIRE_ACK || job == NULL || job->keeps.request != ack->request ||
+        ack->request == 0)
+        return;
+    job->keeps.request = 0;
+    if (ack->code == MUSTER_OK)
+        part_taken(sim, job, ack->value);
+    else if (ack->code == MUSTER_E_EXISTS)
+        job->keeps.last_round = (int64_t)sim->dirs[job->keeps.dir].round;
+    else if (ack->code != MUSTER_E_BUSY && ack->code != MUSTER_E_STORAGE &&
+             ack->code != MUSTER_E_ARGUMENT) /* it died in the middle: from the first part */
+        sim_broken(sim, "answers", "the import of checkpoint %llu is answered: %s",
+                   (unsigned long long)sim->dirs[job->keeps.dir].round, ack->text);
+}
+
+/* --- the operator ------------------------------------------------------------------------------------------ */
+
+static void stop(struct sim *sim, struct sim_job *job)
+{
+    bool first = stopped_first(sim) == NULL;
+
+    if (job->finished || job->keeps.stopped)
+        return;
+    SIM_TELL(sim, "OPERATOR stops %s", job->name);
+    job->keeps.stopped = true;
+    job->keeps.stopped_us = sim->now_us;
+    job->keeps.request = 0;
+    job->keeps.last_round = -1;
+    for (size_t i = 0; i < sim->procs_count; i++)
+        if (sim->procs[i]->job == job->index && sim->procs[i]->alive)
+            proc_end(sim, sim->procs[i], END_KILLED, "stopped by the operator");
+    if (first)
+        sim_after(sim, LOOK_US, operator_looks, NULL);
+}
+
+bool import_first(struct sim *sim, struct sim_job *job)
+{
+    if (job->keeps.missing > 0)
+        stop(sim, job);
+    return job->keeps.stopped;
+}
+
+void import_lose_database(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        stop(sim, &sim->jobs[i]);
+    sim->lose_database = true;
+    if (!sim->broker.alive)
+        return;
+    sim->broker.down_us = side_range(sim, 100000, 3000000);
+    broker_crash(sim, "its database is lost");
+}
