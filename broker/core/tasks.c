@@ -251,8 +251,10 @@ void tasks_worker_free(struct core *core, struct task_worker *worker)
 {
     struct task_worker **slot = &core->tasks->workers;
 
-    while (worker->first != NULL)
-        tasks_lease_free(worker->first);
+    for (struct task_lease *lease = worker->first, *next; lease != NULL; lease = next) {
+        next = lease->next;
+        tasks_lease_free(lease);
+    }
     while (*slot != worker)
         slot = &(*slot)->next;
     *slot = worker->next;
