@@ -72,7 +72,7 @@ static bool fell_back(struct muster_manager *m, int64_t newest_step)
     char text[MUSTER_ERROR_TEXT_MAX] = "";
     bool back = false;
 
-    if (!m->node_options.restore_fallback)
+    if (!m->node->options.restore_fallback)
         return false;
     if (m->node->local != NULL)
         back = m->latest < newest_step;

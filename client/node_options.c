@@ -181,6 +181,17 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
     return MUSTER_OK;
 }
 
+/* For the operator who starts a job again beside a damaged checkpoint, without a change to its program. */
+static enum muster_status take_fallback(struct muster_node *node, struct muster_error *err)
+{
+    const char *text = environment("MUSTER_FALLBACK");
+
+    if (text != NULL && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return error_set(err, MUSTER_E_ARGUMENT, "MUSTER_FALLBACK is \"%.40s\"; give 0 or 1", text);
+    node->options.restore_fallback |= text != NULL && text[0] == '1';
+    return MUSTER_OK;
+}
+
 static enum muster_status take_sources(struct muster_node *node, struct muster_error *err)
 {
     const char *text = node->options.termination.sources;
@@ -282,6 +293,8 @@ enum muster_status node_configure(struct muster_node *node,
         status = take_places(node, err);
     if (status == MUSTER_OK)
         status = take_termination(node, err);
+    if (status == MUSTER_OK)
+        status = take_fallback(node, err);
     if (status == MUSTER_OK)
         status = take_sources(node, err);
     if (status == MUSTER_OK)

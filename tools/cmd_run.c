@@ -93,6 +93,7 @@ static bool identity_take(struct run *run, const struct run_options *o)
     run->command.job = run->job;
     run->command.broker = o->broker;
     run->command.restart_code = o->restart_code;
+    run->command.fallback = o->fallback;
     return ranks_plan(run, o, &id);
 }
 

@@ -24,6 +24,10 @@ static const char usage_text[] =
     "  -b, --broker ADDR        the broker (MUSTER_BROKER)\n"
     "      --output DIR         also write what rank R prints to DIR/R.log (appended), and\n"
     "                           why it failed to DIR/R.error.json\n"
+    "      --fallback           if the newest checkpoint cannot be restored by all ranks, all "
+    "take\n"
+    "                           the next older one (MUSTER_FALLBACK=1), and newer ones count no "
+    "more\n"
     "      --max-failures N     failed launches that are restarted (default 3, -1 = any number)\n"
     "      --max-preemptions N  preempted launches that are restarted (default -1 = any number)\n"
     "      --restart-code N     exit code that asks for a restart (MUSTER_RESTART_CODE; default "
@@ -51,6 +55,7 @@ static const char usage_text[] =
 
 enum {
     OPT_OUTPUT = 256,
+    OPT_FALLBACK,
     OPT_MAX_FAILURES,
     OPT_MAX_PREEMPTIONS,
     OPT_RESTART_CODE,
@@ -67,6 +72,7 @@ static const struct option long_options[] = {
     {"broker", required_argument, NULL, 'b'},
     {"help", no_argument, NULL, 'h'},
     {"output", required_argument, NULL, OPT_OUTPUT},
+    {"fallback", no_argument, NULL, OPT_FALLBACK},
     {"max-failures", required_argument, NULL, OPT_MAX_FAILURES},
     {"max-preemptions", required_argument, NULL, OPT_MAX_PREEMPTIONS},
     {"restart-code", required_argument, NULL, OPT_RESTART_CODE},
@@ -176,6 +182,9 @@ static bool option_take(struct run_options *o, int option, const char *value)
         return true;
     case OPT_OUTPUT:
         o->directory = value;
+        return true;
+    case OPT_FALLBACK:
+        o->fallback = true;
         return true;
     case OPT_MAX_FAILURES:
         return number_take("--max-failures", value, -1, INT_MAX, &o->max_failures);

@@ -14,7 +14,8 @@ struct run_options {
     const char *broker;
     const char *directory; /* --output */
     int restart_code;
-    bool reraise;    /* preset `signal` */
+    bool reraise; /* preset `signal` */
+    bool fallback;
     bool code_given; /* --restart-code or --restart-preset */
     int max_failures;
     int max_preemptions;

@@ -87,6 +87,8 @@ static void child_environment(const struct rank_process *rank, const struct rank
     env_set("MUSTER_LOCAL_SIZE", rank->local_size);
     env_set("MUSTER_RESTART_COUNT", command->restart_count);
     env_set("MUSTER_RESTART_CODE", command->restart_code);
+    if (command->fallback)
+        setenv("MUSTER_FALLBACK", "1", 1);
 }
 
 static void child_main(const struct rank_process *rank, const struct rank_command *command,

@@ -24,6 +24,7 @@ struct rank_command {
     int world_size;
     int restart_count;
     int restart_code;
+    bool fallback; /* told only if it is given: else it is as around us */
     const struct files *files;
     sigset_t mask; /* what the ranks are started with */
     void (*on_sigpipe)(int);

@@ -154,7 +154,8 @@ struct muster_node_options {
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
     bool
         restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
-                              older; the restore then waits until all ranks have restored */
+                              older; the restore then waits until all ranks have restored. Also
+                              with MUSTER_FALLBACK=1 in the environment */
     bool restore_later;   /* open does not restore; the program calls muster_node_restore */
     /* Saves behind the training thread: at the save step the state is copied (or snapshot_fn takes what
      * is to be saved), training goes on, and a thread of the node's writes. One save at a time: the next
