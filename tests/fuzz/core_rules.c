@@ -4,7 +4,8 @@
 
 #define SILENCE_PASSES_MAX \
     120 /* of a second each: 30 s of grace after a start, 5 s of silence, then the end */
-#define ACTIONS_MAX 4096 /* of one input, with eight nodes */
+#define ACTIONS_MAX 4096      /* of one input, with eight nodes */
+#define FOUND "found on disk" /* an import's rows come in any order, and have no members */
 
 /* The store refuses a row whose owner is not there, and the broker ends: rows are written in order. */
 static const struct record *row_of(const struct core_fixture *f, enum record_kind kind,
@@ -45,6 +46,13 @@ static bool is_over(enum wire_round_state state)
 }
 
 /* --- rows --------------------------------------------------------------------------------------- */
+
+static bool is_imported(const struct core_fixture *f, uint64_t round)
+{
+    const struct record *row = row_of(f, RECORD_ROUND, round);
+
+    return row != NULL && strcmp(row->u.round.reason, FOUND) == 0;
+}
 
 /* I4: what is decided stays so, what has ended has ended. */
 static void check_round(struct core_rules *rules, const struct record_round *row)
@@ -109,6 +117,41 @@ static bool commits_now(struct core_rules *rules, const struct record_checkpoint
         return rules->rounds[i].committed = row->state == CHECKPOINT_COMMITTED;
     }
     return false;
+}
+
+static bool is_greatest_step(const struct core_fixture *f, const struct record_checkpoint *row)
+{
+    for (size_t i = 0; i < f->rows_count; i++) {
+        const struct record_checkpoint *other = &f->rows[i].u.checkpoint;
+
+        if (f->rows[i].kind == RECORD_CHECKPOINT && other->state == CHECKPOINT_COMMITTED &&
+            other->step > row->step && strcmp(other->job, row->job) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* I11: pinned, being restored by all, the newest. Its decision is never taken back. */
+static void check_deletion(struct core_rules *rules, const struct core_fixture *f,
+                           const struct record_checkpoint *row)
+{
+    struct job *job = job_find(f->core, f->job);
+    size_t at = 0;
+
+    while (at < rules->rounds_count && rules->rounds[at].round != row->round)
+        at++;
+    if (at < rules->rounds_count) {
+        must(!rules->rounds[at].deleting || row->state == CHECKPOINT_DELETING ||
+             row->state == CHECKPOINT_DELETED);
+        rules->rounds[at].deleting |= row->state == CHECKPOINT_DELETING;
+    }
+    if (row->state != CHECKPOINT_DELETING)
+        return;
+    must(job->gen.state != GENERATION_JOINING);
+    must(rules->gives_up || !is_greatest_step(f, row));
+    for (size_t i = 0; i < f->rows_count; i++)
+        must(f->rows[i].kind != RECORD_PIN || f->rows[i].u.pin.checkpoint != row->round ||
+             strcmp(f->rows[i].u.pin.job, row->job) != 0);
 }
 
 /* The store has a word for each number, or the broker ends. */
@@ -202,12 +245,15 @@ static void check_row(struct core_rules *rules, const struct core_fixture *f,
     case RECORD_GENERATION:
         if (strcmp(row->u.generation.job, f->job) != 0)
             return;
+        if (strcmp(row->u.generation.end_text, FOUND) == 0 &&
+            row->u.generation.generation < rules->generation)
+            return;
         must(row->u.generation.generation >= rules->generation);
         must(row->u.generation.world_size >= 1);
         rules->generation = row->u.generation.generation;
         break;
     case RECORD_ROUND:
-        if (strcmp(row->u.round.job, f->job) == 0)
+        if (strcmp(row->u.round.job, f->job) == 0 && strcmp(row->u.round.reason, FOUND) != 0)
             check_round(rules, &row->u.round);
         break;
     case RECORD_PARTICIPANT:
@@ -218,6 +264,9 @@ static void check_row(struct core_rules *rules, const struct core_fixture *f,
         if (strcmp(row->u.checkpoint.job, f->job) != 0)
             return;
         must(row_of(f, RECORD_ROUND, row->u.checkpoint.round) != NULL);
+        check_deletion(rules, f, &row->u.checkpoint);
+        if (is_imported(f, row->u.checkpoint.round))
+            return;
         if (commits_now(rules, &row->u.checkpoint))
             check_commit(rules, f, &row->u.checkpoint);
         break;
@@ -282,6 +331,10 @@ static void check_message(struct core_rules *rules, const struct core_fixture *f
     }
     if (message->type == WIRE_ACK)
         check_ack(f, action);
+    if (message->type == WIRE_DELETE) { /* on record before it is told */
+        const struct record *row = row_of(f, RECORD_CHECKPOINT, message->u.delete.checkpoint);
+        must(row != NULL && row->u.checkpoint.state == CHECKPOINT_DELETING);
+    }
 }
 
 /* --- all together ------------------------------------------------------------------------------- */

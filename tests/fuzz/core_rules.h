@@ -17,6 +17,7 @@ struct core_rules {
         enum wire_round_state state;
         int64_t step;
         bool committed;
+        bool deleting; /* decided, for good */
     } rounds[RULES_ROUNDS_MAX];
     size_t rounds_count;
     struct { /* a SAVED, whatever its answer */
@@ -25,6 +26,7 @@ struct core_rules {
         int64_t step;
     } saves[RULES_SAVES_MAX];
     size_t saves_count;
+    bool gives_up; /* somebody said that the newest is needed no more */
 };
 
 /* To be called after each input, before the actions are cleared. */

@@ -5,6 +5,10 @@
 #include "tests/fuzz/core_rules.h"
 #include "tests/fuzz/fuzz.h"
 
+#include "schema/manifest.h"
+
+#include <stdlib.h>
+
 #define DEEDS_MAX 400 /* of one input */
 #define PASSES_MAX 8  /* at one moment */
 
@@ -363,6 +367,106 @@ static void do_repeat(struct play *p)
     checked(p);
 }
 
+/* --- what is kept ------------------------------------------------------------------------------- */
+
+static uint64_t some_checkpoint(struct play *p)
+{
+    struct job *job = core_job(&p->f);
+    unsigned which = digit(p, 6);
+
+    if (job == NULL || which == 5 || job->checkpoints_count == 0)
+        return which == 5 ? UINT64_MAX : 0;
+    return which == 4 ? job->round : job->checkpoints[which % job->checkpoints_count].row.round;
+}
+
+static struct wire_msg keep_message(struct play *p, int n, enum wire_type type)
+{
+    static const char *const keeps[] = {
+        "latest 1", "", "latest 0", "every 2 from 1; near 3", "best 1 least loss", "no rule"};
+    static const char *const saves[] = {"", "period-ms 1000", "continuous-ms 0; young-daly",
+                                        "overhead-ppm 20000"};
+    struct wire_msg m = make(p, n, type);
+
+    if (type == WIRE_POLICIES) {
+        m.u.policies.keep = keeps[digit(p, 6)];
+        m.u.policies.save = saves[digit(p, 4)];
+        m.u.policies.trash = digit(p, 3) == 2 ? "trash" : "";
+    } else if (type == WIRE_SWEEP) {
+        m.u.sweep.final = digit(p, 2) == 1;
+        p->rules.gives_up |= m.u.sweep.final;
+    } else if (type == WIRE_DROP) {
+        m.u.drop.checkpoint = some_checkpoint(p);
+        m.u.drop.newest = digit(p, 3) == 2;
+        p->rules.gives_up |= m.u.drop.newest;
+    } else if (type == WIRE_PIN) {
+        m.u.pin.checkpoint = some_checkpoint(p);
+        m.u.pin.id = some_id(p);
+        m.u.pin.lease_ms = some_time(p);
+    } else if (type == WIRE_UNPIN) {
+        m.u.unpin.checkpoint = some_checkpoint(p);
+        m.u.unpin.id = some_id(p);
+    } else if (type == WIRE_DELETED) {
+        struct job *job = core_job(&p->f);
+        bool any = job != NULL && job->keep.deletions_count > 0;
+        m.u.deleted.checkpoint = any ? job->keep.deletions[0].checkpoint : some_round(p);
+        m.u.deleted.code = digit(p, 3) == 2 ? MUSTER_E_IO : MUSTER_OK;
+        m.u.deleted.text = "why not";
+    } else {
+        m.u.save_wish.step = some_step(p, &p->f.nodes[n]);
+    }
+    return m;
+}
+
+static void do_keep(struct play *p)
+{
+    static const enum wire_type types[] = {WIRE_POLICIES, WIRE_SWEEP,   WIRE_DROP,     WIRE_PIN,
+                                           WIRE_UNPIN,    WIRE_DELETED, WIRE_SAVE_WISH};
+    enum wire_type type = types[digit(p, 7)];
+    int n;
+
+    who(p, &n);
+    struct wire_msg m = keep_message(p, n, type);
+    if (digit(p, 3) < 2) {
+        say(p, n, m);
+        return;
+    }
+    core_tool(&p->f, m, 1);
+    checked(p);
+}
+
+/* A manifest that was found on disk, whole or its first half or its second. */
+static void do_import(struct play *p)
+{
+    static const struct wire_file file = {"a", 10, "xxh3-128:00112233445566778899aabbccddeeff"};
+    const struct manifest_shard shard = {
+        .rank = 0, .incarnation = 1, .files = &file, .file_count = 1};
+    struct manifest manifest = {.job = p->f.job,
+                                .generation = 1 + digit(p, 4),
+                                .round = 1 + digit(p, 9),
+                                .step = 1 + digit(p, 9),
+                                .layout = LAYOUT_REPLICATED,
+                                .world_size = 1,
+                                .cause = "operator",
+                                .shards = &shard,
+                                .shard_count = 1};
+    struct wire_msg m = make(p, 0, WIRE_IMPORT);
+    struct muster_error err;
+    unsigned part = digit(p, 4);
+    char *text = NULL;
+    size_t size = 0;
+
+    must(manifest_render(&manifest, &text, &size, &err) == MUSTER_OK);
+    size_t from = part == 2 ? size / 2 : 0, until = part == 1 ? size / 2 : size;
+    m.u.import.path = "/ckpt/1";
+    m.u.import.offset = from;
+    m.u.import.total = size;
+    m.u.import.bytes.data = (const uint8_t *)text + from;
+    m.u.import.bytes.size = until - from;
+    core_tool(&p->f, m, 1);
+    checked(p);
+    free(text);
+}
+
 /* --- time and crashes ----------------------------------------------------------------------------- */
 
 /* A tick may leave a wakeup that is due at once, but not for ever. */
@@ -476,6 +580,8 @@ static const struct {
     {'k', do_restart_of_broker}, /* REBOOT */
     {'g', do_snapshot},          /* NODE */
     {'f', do_frame},             /* NODE OWN SIZE BYTES */
+    {'c', do_keep},              /* WHAT NODE ... TOOL */
+    {'m', do_import},            /* GENERATION ROUND STEP PART */
 };
 
 static void act(struct play *p, char letter)

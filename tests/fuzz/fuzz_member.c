@@ -274,6 +274,8 @@ static void do_frame(struct play *p)
             message.u.event.seq = ++p->f.seq;
         if (own && message.type == WIRE_WELCOME)
             message.u.welcome.nonce = p->f.m->nonce;
+        if (message.type == WIRE_DELETE)
+            member_rules_told(&p->rules, message.u.delete.checkpoint);
         frame(p, message);
         if (p->f.m->known_seq > p->f.seq)
             p->f.seq = p->f.m->applied_seq; /* the next event is the one that it waits for */
@@ -398,6 +400,51 @@ static void do_manifest(struct play *p)
                                   .text = "/ckpt/8"});
 }
 
+/* --- questions and deletions ------------------------------------------------------------------- */
+
+static void do_ask(struct play *p)
+{
+    static const enum wire_type types[] = {WIRE_POLICIES, WIRE_SAVE_WISH, WIRE_SWEEP,
+                                           WIRE_DROP,     WIRE_PIN,       WIRE_UNPIN};
+    struct wire_msg ask = {.type = types[digit(p, 6)], .up = {.job = ""}};
+
+    if (ask.type == WIRE_POLICIES)
+        ask.u.policies = (struct wire_policies){.keep = "latest 1", .save = "", .trash = ""};
+    else if (ask.type == WIRE_PIN)
+        ask.u.pin.id = "reader";
+    else if (ask.type == WIRE_UNPIN)
+        ask.u.unpin.id = "reader";
+    feed(p, (struct member_input){.kind = MEMBER_ASK, .ask = &ask});
+}
+
+static void do_delete(struct play *p)
+{
+    struct wire_msg message = member_down(&p->f, WIRE_DELETE);
+
+    message.u.delete.checkpoint = 1 + digit(p, 9);
+    message.u.delete.path = digit(p, 2) == 0 ? "" : "/ckpt/8";
+    message.u.delete.trash = "";
+    member_rules_told(&p->rules, message.u.delete.checkpoint);
+    frame(p, message);
+}
+
+/* The writer's answer to what it was told, right or lost; or one that nobody asked for. */
+static void do_deleted(struct play *p)
+{
+    uint64_t checkpoint = 1 + digit(p, 9);
+    unsigned how = digit(p, 3);
+
+    member_rules_deleted(&p->rules, checkpoint);
+    if (how == 2) {
+        member_deletion_lost(p->f.m, checkpoint);
+        return;
+    }
+    feed(p, (struct member_input){.kind = MEMBER_DELETED,
+                                  .checkpoint = checkpoint,
+                                  .code = how == 1 ? MUSTER_E_IO : MUSTER_OK,
+                                  .text = some_text(p)});
+}
+
 /* --- time ------------------------------------------------------------------------------------------- */
 
 static void tick(struct play *p, int64_t now)
@@ -485,6 +532,9 @@ static const struct {
     {'m', do_manifest}, /* WELL */
     {'t', do_time},     /* MS ALIVE */
     {'h', do_hold},
+    {'a', do_ask},     /* WHAT */
+    {'l', do_delete},  /* CHECKPOINT PATH */
+    {'u', do_deleted}, /* CHECKPOINT HOW */
 };
 
 static void act(struct play *p, char letter)

@@ -43,6 +43,27 @@ static void check_sent(struct member_rules *rules, const struct wire_msg *messag
         must(message->u.report.done <= message->u.report.begun);
 }
 
+void member_rules_told(struct member_rules *rules, uint64_t checkpoint)
+{
+    if (checkpoint < RULES_DELETES_MAX)
+        rules->told[checkpoint] = true;
+}
+
+void member_rules_deleted(struct member_rules *rules, uint64_t checkpoint)
+{
+    if (checkpoint < RULES_DELETES_MAX)
+        rules->deleting[checkpoint] = false;
+}
+
+/* Nothing is removed of which nobody told, nor twice at a time. */
+static void check_delete(struct member_rules *rules, uint64_t checkpoint)
+{
+    if (checkpoint >= RULES_DELETES_MAX)
+        return;
+    must(rules->told[checkpoint] && !rules->deleting[checkpoint]);
+    rules->deleting[checkpoint] = true;
+}
+
 static void check_requests(const struct member *m)
 {
     must(m->pending_count <= PENDING_MAX && m->next_request > 0);
@@ -69,6 +90,8 @@ void member_rules_check(struct member_rules *rules, const struct member_fixture 
     for (size_t i = 0; i < f->out.count; i++)
         if (f->out.items[i].kind == MEMBER_SEND)
             check_sent(rules, &f->out.items[i].message);
+        else if (f->out.items[i].kind == MEMBER_DELETE)
+            check_delete(rules, f->out.items[i].round);
     check_requests(f->m);
     check_view(rules, f);
 }

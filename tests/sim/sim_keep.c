@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORLDS_PERCENT 30
+#define WORLDS_PERCENT 20
 #define SWEEP_US 10000000
 #define SWEEP_LOOK_US 50000
 #define BIT(x) (1u << (unsigned)(x))
