@@ -5,7 +5,8 @@
 broker_start
 options=(--say-every 10)
 job=together && ranks_start 3 --steps 300 --barrier 1 && keep
-job=apart && ranks_start 3 --steps 800 --grace-ms 2000 && keep # done long after the margin of the noticed one
+# Done long after the margin of the noticed one, whose end is timed: a search for leaks is no part of that.
+job=apart && ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 ranks_start 3 --steps 800 --grace-ms 2000 && keep
 job=last && ranks_start 1 --steps 100000 --until-file "$dir/enough" --grace-ms 2500 && keep
 for job in together apart last; do
     recall "$job"
@@ -22,6 +23,7 @@ kill -TERM "${pids[1]}"
 ranks_end 42 1
 took_ms=$(($(now_ms) - told_ms))
 [ "$took_ms" -lt 2000 ] || fail "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
+say "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
 says "$(error_of 1)" MUSTER_PREEMPTED 'no checkpoint was committed'
 ranks_end 0 0 2
 each_has done 800 0 2
