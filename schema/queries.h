@@ -27,7 +27,7 @@
     I(newest_step) T(newest_path) I(newest_unix_ms) I(resume_checkpoint) I(resume_step) \
     I(error_rank) I(error_code) T(error_text) I(end_status) T(end_text) I(created_unix_ms) \
     I(opened_unix_ms) I(started_unix_ms) I(ended_unix_ms) I(step_p95_ms) I(save_p95_ms) \
-    I(freeze_unix_ms) T(plan)
+    I(freeze_unix_ms) T(plan) I(unknown_ranks)
 #define COLUMNS_NODE(T, I, B) \
     I(generation) T(role) I(rank) T(host) I(pid) T(incarnation) T(state) I(begun) I(done) I(lag) \
     T(phase) I(step_p95_ms) I(applied_seq) I(heard_unix_ms) T(acknowledgement) T(leave_why) \
@@ -58,7 +58,7 @@
     I(generation) T(state) I(world_size) T(layout) T(checkpoint_dir) I(nodes) I(step) \
     I(resume_checkpoint) I(resume_step) B(resume_ready) B(fallback) I(end_status) T(end_text) \
     I(error_rank) I(error_code) T(error_text) I(opened_unix_ms) I(started_unix_ms) \
-    I(ended_unix_ms)
+    I(ended_unix_ms) I(unknown_ranks) I(unknown_unix_ms)
 #define COLUMNS_TASK_QUEUE(T, I, B) \
     T(queue_name) T(job) I(queue) I(taken) I(ended) I(queued) I(leased) I(done) I(failed) \
     I(cancelled) I(workers) I(max_queued) I(max_attempts) B(error_pending) I(error_number) \

@@ -35,7 +35,7 @@ static struct shown goodput(const struct muster_job_row *job)
     if (strcmp(outcome(job), "failed") == 0)
         counted = job->newest_step < 0 ? 0 : job->newest_step;
     if (job->steps_executed > 0 && counted <= job->steps_executed)
-        snprintf(shown.text, sizeof shown.text, "%.1f %%",
+        snprintf(shown.text, sizeof shown.text, "%s%.1f %%", job->unknown_ranks > 0 ? "<= " : "",
                  100.0 * (double)counted / (double)job->steps_executed);
     return shown;
 }
@@ -274,8 +274,11 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (job->resume_checkpoint != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 job->resume_step, job->resume_checkpoint);
-    fprintf(out, "  step          %" PRId64 ", goodput %s (%" PRId64 " steps computed)\n",
-            job->step, goodput(job).text, job->steps_executed);
+    fprintf(out, "  step          %" PRId64 ", goodput %s (%s%" PRId64 " step%s computed%s)\n",
+            job->step, goodput(job).text, job->unknown_ranks > 0 ? "at least " : "",
+            job->steps_executed, job->steps_executed == 1 ? "" : "s",
+            job->unknown_ranks > 0 ? ": what lost ranks did after they were last heard is not known"
+                                   : "");
     if (job->open_round != 0)
         print_open_round(tool, job, members);
     print_notices(tool, notices);

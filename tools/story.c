@@ -142,6 +142,19 @@ static const struct muster_event_row *find_incident(const struct story *story, c
     return NULL;
 }
 
+/* Was the withdrawal too late? In time it is between two attempts, when the job trains on. */
+static bool is_refused(const struct story *story, const struct muster_notice_row *notice,
+                       const struct muster_event_row *event)
+{
+    const struct muster_round_row *last = story_last_round(story);
+    bool aborted = last != NULL && strcmp(last->state, "aborted") == 0;
+
+    if (notice->round == 0)
+        return false;
+    return !aborted || last->ended_unix_ms == 0 ||
+           (event != NULL && event->unix_ms < last->ended_unix_ms);
+}
+
 static void tell_notice(struct story *story, const struct muster_notice_row *notice)
 {
     struct shown time = story_at(story, notice->received_unix_ms);
@@ -165,18 +178,18 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
     else
         story_say(
             story,
-            "At %s %s was told by %s that it will be ended, at a time that is not known: %s are "
-            "assumed "
-            "(notice %s, %s).",
-            time.text, who.text, source, left.text, notice->id, notice->kind);
+            "At %s %s%s was told by %s that it will be ended, at a time that is not known: %s are "
+            "assumed%s (notice %s, %s).",
+            time.text, notice->by_operator ? "" : "the broker heard that ", who.text, source,
+            left.text, notice->by_operator ? "" : " to be left", notice->id, notice->kind);
     if (notice->text[0] != '\0')
         story_say_text(story, notice->text, "The notice says: ");
     if (withdrawn && event != NULL)
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
-    if (withdrawn && notice->round != 0)
+    if (withdrawn && is_refused(story, notice, event))
         story_say(story,
-                  "It was withdrawn%s, when round %" PRId64
-                  " had been opened for it: a round that has begun is not stopped by that.",
+                  "It was to be withdrawn%s, which was too late: round %" PRId64
+                  " had been opened for it, and a round that has begun is not stopped by that.",
                   when, notice->round);
     else if (withdrawn)
         story_say(story, "It was withdrawn%s.", when);
@@ -273,67 +286,7 @@ static void tell_rounds(struct story *story)
         tell_incidents(story, from, INT64_MAX);
 }
 
-/* --- what it costs ------------------------------------------------------------------------------- */
-
-static void tell_lost(struct story *story, int64_t furthest, int64_t resume, const char *from)
-{
-    int64_t lost = furthest - resume;
-
-    if (lost <= 0)
-        story_say(story, "%s No step is lost.", from);
-    else
-        story_say(story, "%s %" PRId64 " step%s (from step %" PRId64 " on) %s lost.", from, lost,
-                  lost == 1 ? "" : "s", resume + 1, lost == 1 ? "is" : "are");
-}
-
-static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
-                         const struct muster_generation_row *next)
-{
-    char from[192];
-
-    if (next->resume_checkpoint != 0)
-        snprintf(from, sizeof from,
-                 "Generation %" PRId64 " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",
-                 next->generation, next->resume_step, next->resume_checkpoint);
-    else
-        snprintf(from, sizeof from,
-                 "Generation %" PRId64
-                 " began from the start, for there was no committed checkpoint.",
-                 next->generation);
-    tell_lost(story, generation->step, next->resume_step, from);
-}
-
-static void tell_outlook(struct story *story)
-{
-    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
-    const struct muster_generation_row *next =
-        muster_rows_count(story->generations) > 1 ? generation + 1 : NULL;
-    const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
-    bool ends;
-    char from[1400];
-
-    if (generation == NULL)
-        return;
-    ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
-    if (next != NULL) {
-        tell_resumed(story, generation, next);
-        return;
-    }
-    if (latest == NULL)
-        snprintf(from, sizeof from, "There is no committed checkpoint%s",
-                 ends ? ": the job will start from the beginning." : " yet; the job trains on.");
-    else
-        snprintf(from, sizeof from,
-                 ends ? "The job will resume from the newest committed checkpoint, step %" PRId64
-                        " (checkpoint %" PRId64 ", %s)."
-                      : "The job trains on; its newest committed checkpoint is step %" PRId64
-                        " (checkpoint %" PRId64 ", %s).",
-                 latest->step, latest->checkpoint, latest->path);
-    if (ends)
-        tell_lost(story, generation->step, latest == NULL ? 0 : latest->step, from);
-    else
-        story_say(story, "%s", from);
-}
+/* --- no round ------------------------------------------------------------------------------------ */
 
 static void tell_plan(struct story *story)
 {
@@ -463,7 +416,7 @@ void story_tell(struct story *story)
         tell_no_round(story);
     else
         tell_rounds(story);
-    tell_outlook(story);
+    story_cost(story);
 }
 
 void story_free(struct story *story)

@@ -1,4 +1,4 @@
-/* story_internal - what the two halves of a story share: story.c (notices, outcome), story_round.c. */
+/* story_internal - what the parts of a story share: story.c (notices), story_round.c, story_cost.c (outcome). */
 #ifndef TOOLS_STORY_INTERNAL_H
 #define TOOLS_STORY_INTERNAL_H
 
@@ -29,5 +29,8 @@ bool story_all_withdrawn(const struct story *story); /* it had notices, and none
 
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);
+
+/* From where the job goes on, and which steps that costs. */
+void story_cost(struct story *story);
 
 #endif

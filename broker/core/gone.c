@@ -56,7 +56,11 @@ void gone_tick(struct core *core, struct peer *peer)
     else
         snprintf(how, sizeof how, "end with exit code %lld, without leaving",
                  (long long)peer->gone_code);
-    snprintf(why, sizeof why, "its supervisor saw it %s; it was last heard %lld.%01lld s ago", how,
-             (long long)(age / 1000), (long long)(age % 1000 / 100));
+    if (peer->mapped)
+        snprintf(why, sizeof why, "its supervisor saw it %s; it was last heard %lld.%01lld s ago",
+                 how, (long long)(age / 1000), (long long)(age % 1000 / 100));
+    else
+        snprintf(why, sizeof why,
+                 "its supervisor saw it %s; it was not heard since the broker was restarted", how);
     roster_lost(core, peer, why);
 }

@@ -213,9 +213,9 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
     persist_peer(core, peer);
     if (!role_is_trainer(peer->role))
         bystander_lost(core, peer, why);
-    snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost after step %lld: %s",
+    snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost %safter step %lld: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
-             (long long)peer->done, why);
+             peer->mapped ? "" : "some time ", (long long)peer->done, why);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
         struct round *round = round_open_one(job);
@@ -269,8 +269,14 @@ static void judge_silence(struct core *core, struct peer *peer)
         }
         return;
     }
-    snprintf(why, sizeof why, "it was silent for %lld.%01lld s", (long long)(silent / 1000),
-             (long long)(silent % 1000 / 100));
+    if (peer->mapped)
+        snprintf(why, sizeof why, "it was silent for %lld.%01lld s", (long long)(silent / 1000),
+                 (long long)(silent % 1000 / 100));
+    else /* what is known of it is of the broker before */
+        snprintf(why, sizeof why,
+                 "in %lld.%01lld s it did not come back to the restarted broker, and what it did "
+                 "while none ran is not known",
+                 (long long)(silent / 1000), (long long)(silent % 1000 / 100));
     roster_lost(core, peer, why);
 }
 

@@ -362,6 +362,27 @@ static void make_killed(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 5000);
 }
 
+/* A save; then the broker dies, and no rank comes back to the one that is started after it. */
+static void make_broker_away(struct db_fixture *db)
+{
+    static const char *const text =
+        "rank 0 (process 4100 on h0) was lost some time after step 40: in 30.0 s it did not come "
+        "back"
+        " to the restarted broker, and what it did while none ran is not known";
+
+    make_periodic(db);
+    db_sql(db, "UPDATE progress SET begun = 40, done = 40, heard_unix_ms = %lld", DB_T0 - 8000);
+    db_event(db, 11, "kind = 'node lost', rank = 0, step = 40, unix_ms = %lld, text = '%s'",
+             DB_T0 + 40000, text);
+    db_sql(db, "UPDATE node SET state = 'lost'");
+    db_sql(
+        db,
+        "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 0, end_text = '%s',"
+        " error_text = '%s'",
+        MUSTER_E_PEER, text, text);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 40000);
+}
+
 /* A preemption, then in generation 2 a killed rank, then generation 3 that resumed. */
 static void make_killed_later(struct db_fixture *db)
 {
@@ -423,6 +444,7 @@ const struct cli_story cli_stories[] = {
     {"operator", make_operator},
     {"killed", make_killed},
     {"killed_later", make_killed_later},
+    {"broker_away", make_broker_away},
     {"late_notice", make_late_notice},
     {"finished", make_finished},
     {NULL, NULL},

@@ -104,6 +104,19 @@ static void after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds(v
     assert_events(f, "generation ended"); /* node 0 never came back */
 }
 
+static void of_who_does_not_come_back_it_is_said_that_the_broker_was_away(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    core_pass(f, START_GRACE_MS);
+    const struct wire_event *lost = core_event(f, EVENT_NODE_LOST);
+    assert_string_equal(
+        lost->text, "rank 0 (process 4000 on host) was lost some time after step 0: in 30.0 s it "
+                    "did not come back to the restarted broker, and what it did while none ran "
+                    "is not known");
+}
+
 static void a_node_that_steps_for_a_minute_without_a_step_is_told_of_once(void **state)
 {
     struct core_fixture *f = *state;
@@ -513,6 +526,7 @@ int main(void)
         T(a_gap_between_two_passes_is_not_counted_as_silence, two_running),
         T(gaps_up_to_a_second_are_counted, two_running),
         T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, two_running),
+        T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, two_running),
         T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),
         T(a_long_step_is_stuck_only_after_ten_times_its_usual_time, two_running),
         T(what_a_newer_node_does_has_no_word_here_and_does_no_harm, two_running),

@@ -79,6 +79,8 @@ struct muster_job_row {
     int64_t save_p95_ms;    /* of its newest saves */
     int64_t freeze_unix_ms; /* when the notices that stand freeze it, 0 = no plan waits */
     const char *plan;       /* why then */
+    /* Of all generations: ranks that were lost. What they did after they were last heard counts nowhere. */
+    int64_t unknown_ranks;
 };
 struct muster_node_row {
     int64_t generation;
@@ -241,6 +243,8 @@ struct muster_generation_row {
     int64_t opened_unix_ms;
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
+    int64_t unknown_ranks;   /* lost: what they did after they were last heard is not known */
+    int64_t unknown_unix_ms; /* when the first of them was last heard, 0 = never */
 };
 
 struct muster_task_queue_row {

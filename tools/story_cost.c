@@ -1,0 +1,133 @@
+/* story_cost - the end of a story: from where the job goes on, and which steps that costs. */
+#include "tools/story_internal.h"
+
+#include "schema/limits.h"
+
+#include <stdio.h>
+
+/* What was computed after `resume`, as far as it is known. */
+static void tell_lost(struct story *story, const struct muster_generation_row *generation,
+                      int64_t resume, const char *from)
+{
+    int64_t lost = generation->step - resume;
+    bool known = generation->unknown_ranks == 0;
+    char unknown[200] = "", when[sizeof(struct shown) + 48] = "";
+
+    if (generation->unknown_unix_ms != 0)
+        snprintf(when, sizeof when, " after %s, when %s last heard,",
+                 story_at(story, generation->unknown_unix_ms).text,
+                 generation->unknown_ranks == 1 ? "it was" : "the first of them was");
+    if (generation->unknown_ranks == 1)
+        snprintf(unknown, sizeof unknown, ": what the lost rank did%s is not known", when);
+    else if (!known)
+        snprintf(unknown, sizeof unknown, ": what the %" PRId64 " lost ranks did%s is not known",
+                 generation->unknown_ranks, when);
+    if (lost <= 0)
+        story_say(story, "%s No step is %slost%s.", from, known ? "" : "known to be ", unknown);
+    else
+        story_say(story, "%s %s%" PRId64 " step%s (from step %" PRId64 " on) %s lost%s.", from,
+                  known ? "" : "At least ", lost, lost == 1 ? "" : "s", resume + 1,
+                  lost == 1 ? "is" : "are", unknown);
+}
+
+static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
+                         const struct muster_generation_row *next)
+{
+    char from[192];
+
+    if (next->resume_checkpoint != 0)
+        snprintf(from, sizeof from,
+                 "Generation %" PRId64 " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",
+                 next->generation, next->resume_step, next->resume_checkpoint);
+    else
+        snprintf(from, sizeof from,
+                 "Generation %" PRId64
+                 " began from the start, for there was no committed checkpoint.",
+                 next->generation);
+    tell_lost(story, generation, next->resume_step, from);
+}
+
+/* Everybody is to leave; a withdrawal counts only while no round is open. */
+static bool is_being_ended(const struct story *story)
+{
+    const struct muster_round_row *last = story_last_round(story);
+
+    return last != NULL && strcmp(last->cause, "termination") == 0 &&
+           (strcmp(last->state, "aborted") != 0 || !story_all_withdrawn(story));
+}
+
+static bool is_awaited(const struct muster_participant_row *member, const char *round_state)
+{
+    if (strcmp(round_state, "freezing") == 0)
+        return member->reported_ms < 0;
+    return member->captured_ms < 0 || (member->writer && member->saved_ms < 0);
+}
+
+static void tell_being_ended(struct story *story)
+{
+    const struct muster_round_row *last = story_last_round(story);
+    const muster_rows_t *members = story->participants[muster_rows_count(story->rounds) - 1];
+    const struct muster_participant_row *member = muster_rows_participants(members);
+    char whom[128] = "", until[sizeof(struct shown) + 32] = "";
+    int shown = 0;
+
+    if (strcmp(last->state, "aborted") == 0) {
+        story_say(story, "The job is being ended: the save is tried again, then all ranks leave.");
+        return;
+    }
+    for (size_t i = 0; i < muster_rows_count(members) && shown <= 8; i++) {
+        size_t length = strlen(whom);
+
+        if (!is_awaited(&member[i], last->state))
+            continue;
+        if (shown++ == 8)
+            snprintf(whom + length, sizeof whom - length, ", ...");
+        else
+            snprintf(whom + length, sizeof whom - length, "%s %" PRId64, shown == 1 ? " rank" : ",",
+                     member[i].rank);
+    }
+    if (last->deadline_unix_ms - MARGIN_MS > story->now_unix_ms)
+        snprintf(until, sizeof until, ", until %s at the latest",
+                 story_at(story, last->deadline_unix_ms - MARGIN_MS).text);
+    if (shown > 0)
+        story_say(story, "The job is being ended: it waits for%s%s, then all ranks leave.", whom,
+                  until);
+    else
+        story_say(story, "The job is being ended: all ranks leave.");
+}
+
+void story_cost(struct story *story)
+{
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+    const struct muster_generation_row *next =
+        muster_rows_count(story->generations) > 1 ? generation + 1 : NULL;
+    const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
+    bool ends;
+    char from[1400];
+
+    if (generation == NULL)
+        return;
+    ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
+    if (next != NULL) {
+        tell_resumed(story, generation, next);
+        return;
+    }
+    if (!ends && is_being_ended(story)) {
+        tell_being_ended(story);
+        return;
+    }
+    if (latest == NULL)
+        snprintf(from, sizeof from, "There is no committed checkpoint%s",
+                 ends ? ": the job will start from the beginning." : " yet; the job trains on.");
+    else
+        snprintf(from, sizeof from,
+                 ends ? "The job will resume from the newest committed checkpoint, step %" PRId64
+                        " (checkpoint %" PRId64 ", %s)."
+                      : "The job trains on; its newest committed checkpoint is step %" PRId64
+                        " (checkpoint %" PRId64 ", %s).",
+                 latest->step, latest->checkpoint, latest->path);
+    if (ends)
+        tell_lost(story, generation, latest == NULL ? 0 : latest->step, from);
+    else
+        story_say(story, "%s", from);
+}
