@@ -60,26 +60,40 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     ask_pages(c);
 }
 
-static void take_taken(struct muster_coordinator *c, const struct wire_tasks_taken *m)
+/* All tasks up to number are on record: also said by the end of one, when TASKS_TAKEN was lost. */
+static void taken_to(struct muster_coordinator *c, uint64_t number)
 {
-    struct muster_remote_value *value;
+    for (uint64_t n = c->taken + 1; n <= number; n++) {
+        struct muster_remote_value *value = values_find(c, n);
 
-    c->full = m->code == MUSTER_E_BUSY;
-    if (c->full)
-        c->sent = m->taken; /* the rest when there is room */
-    if (m->taken <= c->taken)
-        return;
-    for (uint64_t number = c->taken + 1; number <= m->taken; number++) {
-        value = values_find(c, number);
-        if (value != NULL) {
-            free(value->call);
-            value->call = NULL;
-        }
+        if (value == NULL)
+            continue;
+        free(value->call);
+        value->call = NULL;
     }
-    c->taken = m->taken;
+    if (number > c->taken)
+        c->taken = number;
     if (c->sent < c->taken)
         c->sent = c->taken;
+}
+
+static void take_taken(struct muster_coordinator *c, const struct wire_tasks_taken *m)
+{
+    c->full = m->code == MUSTER_E_BUSY;
+    if (c->full)
+        c->sent = m->taken > c->taken ? m->taken : c->taken; /* the rest when there is room */
+    if (m->taken <= c->taken)
+        return;
+    taken_to(c, m->taken);
     c->add = (struct task_again){.at_ms = task_now_ms() + RESEND_MIN_MS, .every_ms = RESEND_MIN_MS};
+}
+
+/* One that ended; the list may have come before the answer to its TASKS_ADD. */
+static void take_end(struct muster_coordinator *c, const struct wire_ended_entry *entry)
+{
+    if (entry->number <= c->scheduled)
+        taken_to(c, entry->number);
+    values_end(c, entry);
 }
 
 static void take_ended(struct muster_coordinator *c, const struct wire_tasks_ended *m)
@@ -87,7 +101,7 @@ static void take_ended(struct muster_coordinator *c, const struct wire_tasks_end
     for (size_t i = 0; i < m->tasks.count; i++) {
         if (m->tasks.items[i].state == TASK_FAILED && c->error_number == 0)
             c->error_number = m->tasks.items[i].number;
-        values_end(c, &m->tasks.items[i]);
+        take_end(c, &m->tasks.items[i]);
     }
     if (m->before <= c->ended && m->before + m->tasks.count > c->ended)
         c->ended = m->before + m->tasks.count;
@@ -104,7 +118,7 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
     if (!c->asking || m->nonce != c->ask_nonce)
         return;
     for (size_t i = 0; i < m->tasks.count; i++)
-        values_end(c, &m->tasks.items[i]);
+        take_end(c, &m->tasks.items[i]);
     if (m->error_number > 0 && !c->raising)
         c->error_number = m->error_number;
     if (m->ended > c->ended)
@@ -134,6 +148,10 @@ static void take_raised(struct muster_coordinator *c, const struct wire_raised *
         return;
     c->raised++;
     c->unsaid = true;
+    /* what the full queue had not taken was scheduled before the error was raised */
+    for (struct muster_remote_value *value = c->last; value != NULL && value->number > c->taken;
+         value = value->prev)
+        value->cancel = c->look = true;
     c->ended = m->ended > c->ended ? m->ended : c->ended;
     ask_pages(c);
 }
@@ -174,6 +192,8 @@ static void take_alive(struct muster_coordinator *c, const struct wire_queue_ali
     if (m->code != MUSTER_OK || m->queue != c->queue)
         return;
     snprintf(c->unavailable, sizeof c->unavailable, "%s", m->unavailable);
+    if (m->taken <= c->scheduled)
+        taken_to(c, m->taken);
     c->leased = m->leased;
     c->workers = m->workers;
     if (m->error_number > 0 && m->error_number != c->error_number && !c->raising)
@@ -351,7 +371,8 @@ static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_
     say_adds(c, now_ms, wait_ms);
     if (c->asking && task_again_due(&c->get, now_ms, wait_ms))
         say_numbered(c, WIRE_TASKS_GET, c->ask_from);
-    if (c->raising && c->taken == c->scheduled && task_again_due(&c->raise_again, now_ms, wait_ms))
+    if (c->raising && (c->taken == c->scheduled || c->full) &&
+        task_again_due(&c->raise_again, now_ms, wait_ms))
         say_numbered(c, WIRE_RAISE, c->raised + 1);
     say_of_values(c, now_ms, wait_ms);
     if (now_ms >= c->beat_ms) {

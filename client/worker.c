@@ -208,6 +208,8 @@ void muster_worker_stop(muster_worker_t *worker)
 {
     pthread_mutex_lock(&worker->mutex);
     worker->stopping = true;
+    if (worker->link != NULL)
+        task_link_wake(worker->link);
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->mutex);
 }

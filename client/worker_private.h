@@ -75,6 +75,7 @@ struct muster_worker {
     bool stopping;
     bool welcomed; /* by this connection of this broker start */
     bool ever_welcomed;
+    bool said_leaving;
     bool left;
     unsigned refused; /* a status; MUSTER_OK: not */
     bool refused_for_good;

@@ -130,19 +130,6 @@ static void end(struct muster_worker *worker, struct muster_task *task)
     task_link_wake(worker->link);
 }
 
-/* With the mutex; what is left when it stops was never begun. */
-static void give_back(struct muster_worker *worker)
-{
-    struct muster_task *task;
-
-    while ((task = waiting_of(worker)) != NULL) {
-        task->given_back = true;
-        task->state = ATTEMPT_ENDED;
-        worker->unsent++;
-    }
-    task_link_wake(worker->link);
-}
-
 void *worker_thread(void *arg)
 {
     struct muster_worker *worker = arg;
@@ -167,7 +154,7 @@ void *worker_thread(void *arg)
         worker->running--;
         end(worker, task);
     }
-    give_back(worker);
+    task_link_wake(worker->link); /* which gives back what was not begun */
     pthread_mutex_unlock(&worker->mutex);
     return NULL;
 }

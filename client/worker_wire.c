@@ -63,13 +63,6 @@ static void take_work(struct muster_worker *worker, const struct wire_work *m, i
     }
     if (worker->beat_ms > now_ms + BEAT_SOON_MS)
         worker->beat_ms = now_ms + BEAT_SOON_MS;
-    if (worker->stopping) /* nobody begins it any more */
-        for (struct muster_task *task = worker->first; task != NULL; task = task->next)
-            if (task->state == ATTEMPT_WAITING) {
-                task->given_back = true;
-                task->state = ATTEMPT_ENDED;
-                worker->unsent++;
-            }
     pthread_cond_broadcast(&worker->changed);
 }
 
@@ -156,6 +149,7 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
     if (m->code == MUSTER_OK) {
         worker->welcomed = worker->ever_welcomed = true;
+        worker->said_leaving = false;
         worker->received = 0;
         worker->beat_ms = now_ms;
         for (struct muster_task *task = worker->first; task != NULL; task = task->next)
@@ -237,6 +231,7 @@ static void say_beat(struct muster_worker *worker, bool renew)
         if (count < TASKS_FRAME_MAX && atomic_exchange(&task->renewed, false))
             renewed[count++] = lease_of(task);
     message.u.work_beat.received = worker->received;
+    message.u.work_beat.leaving = worker->stopping;
     message.u.work_beat.renewed.items = renewed;
     message.u.work_beat.renewed.count = count;
     task_link_send(worker->link, &message);
@@ -339,6 +334,24 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
     arena_free(&batch.arena);
 }
 
+/* What was not begun when it stops. The broker hears first that nothing more is wanted, lest it gives the
+ * same again. */
+static void give_back(struct muster_worker *worker)
+{
+    if (!worker->stopping)
+        return;
+    if (!worker->said_leaving) {
+        worker->said_leaving = true;
+        say_beat(worker, true);
+    }
+    for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+        if (task->state == ATTEMPT_WAITING) {
+            task->given_back = true;
+            task->state = ATTEMPT_ENDED;
+            worker->unsent++;
+        }
+}
+
 static bool may_leave(const struct muster_worker *worker)
 {
     return worker->stopping && worker->running == 0 && worker->unsent == 0 && worker->first == NULL;
@@ -354,6 +367,7 @@ int64_t worker_turn(void *arg, int64_t now_ms)
         if (task_again_due(&worker->hello, now_ms, &wait_ms))
             say_hello(worker);
     } else if (worker->welcomed && !worker->left) {
+        give_back(worker);
         say_ends(worker, now_ms, &wait_ms);
         if (now_ms >= worker->beat_ms || any_renewed(worker)) {
             worker->beat_ms = now_ms + TASK_BEAT_MS;

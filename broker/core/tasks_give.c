@@ -266,7 +266,7 @@ static void give_suspects(struct core *core, struct task_queue *queue)
         struct task_worker *best = NULL;
 
         for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
-            if (serves(w, queue) && !w->alone && !w->reserved &&
+            if (serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved &&
                 (best == NULL || w->held < best->held))
                 best = w;
         if (best == NULL)

@@ -362,6 +362,8 @@ static void take_beat(struct core *core, struct task_worker *worker, const struc
         if (lease != NULL)
             lease->since_boot_ms = core->now;
     }
+    if (m->leaving)
+        worker->slots = worker->takes = 0;
     tasks_worker_alive(core, worker, MUSTER_OK);
 }
 

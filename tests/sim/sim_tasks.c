@@ -500,7 +500,7 @@ static void worker_works(struct process *process)
 
         if (slot->task != NULL && (w.now >= slot->until_ms || atomic_load(&slot->task->cancelled)))
             attempt_ends(process, slot);
-        if (slot->task == NULL)
+        if (slot->task == NULL && !process->worker->stopping)
             attempt_begins(process, slot);
     }
 }
@@ -518,6 +518,13 @@ static void process_passes(size_t i)
         return;
     if (one_in(2500)) {
         w.stats->worker_kills++;
+        worker_dies(i);
+        return;
+    }
+    if (one_in(2500))
+        process->worker->stopping = true; /* in order: it gives back, and leaves */
+    if (process->worker->left) {
+        w.stats->leaves++;
         worker_dies(i);
         return;
     }
@@ -732,12 +739,14 @@ void sim_tasks_print(const struct sim_tasks_stats *stats)
 {
     printf("%llu tasks, %llu attempts: %llu done, %llu failed, %llu cancelled; %llu errors raised; "
            "broker "
-           "killed %llu times, workers %llu, stopped %llu, cut %llu; %llu attaches, %llu frames "
+           "killed %llu times, workers %llu, left %llu, stopped %llu, cut %llu; %llu attaches, "
+           "%llu frames "
            "lost\n",
            (unsigned long long)stats->tasks, (unsigned long long)stats->attempts,
            (unsigned long long)stats->done, (unsigned long long)stats->failed,
            (unsigned long long)stats->cancelled, (unsigned long long)stats->raised,
            (unsigned long long)stats->broker_kills, (unsigned long long)stats->worker_kills,
-           (unsigned long long)stats->pauses, (unsigned long long)stats->cuts,
-           (unsigned long long)stats->attaches, (unsigned long long)stats->frames_lost);
+           (unsigned long long)stats->leaves, (unsigned long long)stats->pauses,
+           (unsigned long long)stats->cuts, (unsigned long long)stats->attaches,
+           (unsigned long long)stats->frames_lost);
 }

@@ -11,7 +11,7 @@
 
 struct sim_tasks_stats {
     uint64_t tasks, attempts, done, failed, cancelled, raised, stale;
-    uint64_t broker_kills, worker_kills, pauses, cuts, attaches, frames_lost;
+    uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost;
 };
 
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */

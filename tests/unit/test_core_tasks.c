@@ -304,6 +304,26 @@ static void a_worker_that_leaves_gives_back_what_it_did_not_begin(void **state)
     assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 0);
 }
 
+static void a_worker_that_is_leaving_is_given_no_more(void **state)
+{
+    struct tasks_fixture *f = *state;
+    struct wire_msg beat;
+
+    tasks_worker_begin(f, 0, 1, 2);
+    tasks_add(f, 5);
+    beat = tasks_msg(f, 0, WIRE_WORK_BEAT);
+    beat.u.work_beat.received = 2;
+    beat.u.work_beat.leaving = true;
+    tasks_feed(f, 600, &beat);
+    tasks_ended_as(f, 0,
+                   (struct wire_ended_entry){.number = 2, .attempt = 1, .state = TASK_QUEUED});
+    assert_sent(f, "w0:taken 2.1");
+    tasks_done(f, 0, 1, 1);
+    assert_sent(f, "w0:taken 1.1; c:ended @0 1.1=done");
+    tasks_worker_begin(f, 1, 1, 1);
+    assert_sent(f, "w1:welcome; w1:work 2.1");
+}
+
 /* --- time ----------------------------------------------------------------------------------------- */
 
 static void a_task_without_a_word_for_too_long_goes_to_another(void **state)
@@ -764,6 +784,7 @@ int main(void)
         TEST(a_suspect_waits_for_a_worker_that_drains_for_it),
         TEST(a_new_process_takes_a_dead_ones_index_after_two_seconds),
         TEST(a_worker_that_leaves_gives_back_what_it_did_not_begin),
+        TEST(a_worker_that_is_leaving_is_given_no_more),
         TEST(a_task_without_a_word_for_too_long_goes_to_another),
         TEST(a_renewed_lease_stands),
         TEST(a_pause_of_the_broker_takes_no_lease_away),
