@@ -117,16 +117,22 @@ static void await_ranks(struct core *core, struct job *job)
     job_timer(job, job->gen.back_until_boot_ms);
 }
 
+/* Who was lost while it runs is the generation's error; else it was lost while this database took the ranks for
+ * joining. */
 static bool rank_has_row(const struct job *job, uint64_t rank)
 {
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+
+        if (role_is_trainer(peer->role) && peer->rank == rank &&
+            (peer->state != NODE_LOST || job->gen.error_rank >= 0))
             return true;
+    }
     return false;
 }
 
-/* At a start: it runs, and nobody has ever heard of one of its ranks. So the database was put back before
- * an earlier start, which did not live to miss that rank. */
+/* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the database was put
+ * back before an earlier start, which did not live to miss that rank. */
 void generation_await_unknown(struct core *core, struct job *job)
 {
     for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;

@@ -94,6 +94,31 @@ static void a_rank_that_does_not_come_back_is_missed_also_after_one_more_start(v
     assert_events(f, "node lost rank 1 MUSTER_E_PEER");
 }
 
+/* It dies before anybody told this database that the launch had started: so far nobody needed it. */
+static void so_is_one_that_was_lost_before_the_others_were_heard(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg gone = {.type = WIRE_GONE};
+
+    forget_the_start(f);
+    gone.u.gone = (struct wire_gone){.rank = 1, .incarnation = f->nodes[1].incarnation, .signo = 9};
+    core_tool(f, gone, 1);
+    f->nodes[1].silent = true;
+    for (int64_t ms = 0; ms < LOST_MS; ms += 100) {
+        f->now += 100;
+        core_tick(f);
+    }
+    assert_int_equal(core_job(f)->gen.state, GENERATION_JOINING);
+    core_hello(f, 0);
+    assert_events(f, "started");
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_pass(f, START_GRACE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 500);
+    assert_events(f, "node lost rank 1 MUSTER_E_PEER");
+}
+
 static void who_still_waits_for_its_checkpoint_is_no_proof_of_a_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -201,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(who_takes_steps_has_started),
+        T(so_is_one_that_was_lost_before_the_others_were_heard),
         T(a_rank_that_does_not_come_back_is_missed_also_after_one_more_start),
         T(a_rank_that_does_not_come_back_is_missed),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
