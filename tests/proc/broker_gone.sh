@@ -22,7 +22,8 @@ told_ms=$(now_ms)
 kill -TERM "${pids[1]}"
 ranks_end 42 1
 took_ms=$(($(now_ms) - told_ms))
-[ "$took_ms" -lt 2000 ] || fail "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
+# It begins to leave at 1000 ms and takes half a second; where many wait for each core, nobody can tell (unit.member_end does).
+[ "$took_ms" -lt 2000 ] || [ "$(cut -d. -f1 /proc/loadavg)" -ge 8 ] || fail "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
 say "told to end in 2000 ms, without a broker, rank 1 was gone after $took_ms ms"
 says "$(error_of 1)" MUSTER_PREEMPTED 'no checkpoint was committed'
 ranks_end 0 0 2

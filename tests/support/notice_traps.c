@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -108,13 +109,29 @@ static void is_told(struct notice_fixture *f)
         notice_assert_left(&record, IN_S * 1000 - 2 * LIMIT_MS, IN_S * 1000);
 }
 
+/* While the paths that are asked often are being asked, the next try is that of one that is asked rarely. */
+static struct source_status await_next_try(struct notice_fixture *f, int64_t most_ms)
+{
+    const struct timespec nap = {.tv_nsec = 5000000};
+    int64_t end_ms = notice_clocks().boot_ms + LIMIT_MS;
+    struct source_status status;
+
+    do {
+        status = state_is(f, SOURCE_HEALTHY, "");
+        if (status.retry_boot_ms - notice_clocks().boot_ms <= most_ms)
+            break;
+        nanosleep(&nap, NULL);
+    } while (notice_clocks().boot_ms < end_ms);
+    return status;
+}
+
 void nothing_announced_is_healthy(void **state)
 {
     struct notice_fixture *f = *state;
     struct source_status status;
 
     watch(f);
-    status = state_is(f, SOURCE_HEALTHY, "");
+    status = await_next_try(f, 1000);
     assert_true(status.last_ok_boot_ms > 0);
     if (status.retry_boot_ms >= 0) /* else it is being asked */
         notice_assert_retry(&status, -LIMIT_MS, 1000);
