@@ -252,6 +252,12 @@ void round_over_for_me(struct member *m)
     view_open_or_end(m);
 }
 
+/* When the checkpoint that ends the job is committed, what comes of a later round lets nobody go on. */
+static bool is_serving(const struct member *m, uint64_t round)
+{
+    return round == m->round && m->part != PART_NONE && m->part != PART_COMMITTED;
+}
+
 void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bool writes_manifest)
 {
     if (writes_manifest)
@@ -259,7 +265,7 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     if (m->view.mode == VIEW_END)
         return;
     if (cause != CAUSE_TERMINATION) {
-        if (round == m->round && m->part != PART_NONE)
+        if (is_serving(m, round))
             round_over_for_me(m);
         return;
     }
@@ -286,7 +292,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         action->generation = generation;
         action->round = round;
     }
-    if (round != m->round || m->part == PART_NONE || m->view.mode == VIEW_END)
+    if (!is_serving(m, round) || m->view.mode == VIEW_END)
         return;
     if (again && m->view.mode != VIEW_OPEN) { /* the next freeze is the next event; its bound is the
                                                  same as after a freeze */
@@ -308,7 +314,7 @@ void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int
         snprintf(text, sizeof text, "the job is being terminated; step %lld is on disk already",
                  (long long)step);
         member_end(m, MUSTER_PREEMPTED, true, -1, 0, step, text);
-    } else if (round == m->round && m->part != PART_NONE) {
+    } else if (is_serving(m, round)) {
         round_over_for_me(m);
     }
 }
