@@ -528,16 +528,21 @@ static void attach(int count)
     }
 }
 
+/* The values are held to the end: what nobody holds is forgotten. */
 static void begin(int count)
 {
+    muster_remote_value_t **values = calloc((size_t)count, sizeof *values);
     char text[32];
 
+    CHECK(values != NULL);
     for (int i = 0; i < count; i++) {
-        muster_remote_value_t *value;
         snprintf(text, sizeof text, "%d", i);
-        value = schedule("echo", text);
-        muster_remote_value_free(&value);
+        values[i] = schedule("echo", text);
     }
+    muster_coordinator_close(&coordinator);
+    for (int i = 0; i < count; i++)
+        muster_remote_value_free(&values[i]);
+    free(values);
 }
 
 static void stay(void)
