@@ -260,7 +260,7 @@ static struct supervise_verdict launch_judge(struct run *run)
 /* 0: it can be executed, as far as one can tell; else the exit code of a shell that could not. */
 static int program_look(const char *program)
 {
-    const char *path = getenv("PATH");
+    const char *path = getenv("PATH") != NULL ? getenv("PATH") : "/bin:/usr/bin"; /* execvp's own */
     int code = 127;
 
     if (strchr(program, '/') != NULL)

@@ -54,8 +54,13 @@ static int out_write(struct out *out, const void *data, size_t size)
     return 0;
 }
 
+static bool has_no_ranges(int code)
+{
+    return code == EINVAL || code == ENOSYS || code == ESPIPE;
+}
+
 /* The disk's part in pieces, so that who watches sees it go on, and can break it off. What a piece's wait finds
- * is told here, because the fsync would not tell it again. */
+ * is told here, whatever it is, because the fsync would not tell it again. */
 static int await_disk(struct out *out)
 {
     for (uint64_t at = 0; at < out->bytes; at += WRITEBACK_BYTES) {
@@ -67,7 +72,7 @@ static int await_disk(struct out *out)
         if (sync_file_range(out->fd, (off_t)at, (off_t)size,
                             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                                 SYNC_FILE_RANGE_WAIT_AFTER) != 0)
-            return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;
+            return has_no_ranges(errno) ? 0 : errno;
         if (out->watch != NULL)
             atomic_fetch_add(&out->watch->bytes, size);
     }
