@@ -463,6 +463,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
     if (options == NULL)
         options = &defaults;
     store->lock_fd = store->mark_fd = -1;
+    store->query_looks_max = QUERY_LOOKS_MAX;
     store->journal_events_max =
         options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
     arena_init(&store->held_arena, 0);

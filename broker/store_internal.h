@@ -32,6 +32,9 @@ enum store_task { /* store_tasks.c's statements */
                   STORE_TASK_COUNT
 };
 
+#define QUERY_LOOK_STEPS 1000 /* of SQLite's machine */
+#define QUERY_LOOKS_MAX 50000 /* a second's worth or less: nodes wait while the broker answers */
+
 struct store {
     sqlite3 *db;
     char *path;
@@ -52,6 +55,7 @@ struct store {
     sqlite3_stmt *job_seq, *events, *prune;
     sqlite3_stmt *query; /* the last that was asked: a list asks it again for each page */
     const char *query_sql;
+    int query_looks_max; /* a query that needs more of QUERY_LOOK_STEPS is broken off */
     sqlite3_stmt *tasks[STORE_TASK_COUNT];
 
     /* lazy progress, not yet written; the strings are in held_arena */

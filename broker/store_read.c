@@ -403,6 +403,35 @@ static enum muster_status collect(struct store *store, sqlite3_stmt *statement,
     return status;
 }
 
+struct query_watch {
+    int looks, max;
+};
+
+static int query_look(void *arg)
+{
+    struct query_watch *watch = arg;
+
+    return ++watch->looks > watch->max;
+}
+
+static enum muster_status collect_in_time(struct store *store, const struct store_query *query,
+                                          sqlite3_stmt *statement, struct store_rows *ret_rows,
+                                          struct muster_error *err)
+{
+    struct query_watch watch = {.max = store->query_looks_max};
+    enum muster_status status;
+
+    sqlite3_progress_handler(store->db, QUERY_LOOK_STEPS, query_look, &watch);
+    status = collect(store, statement, ret_rows, err);
+    sqlite3_progress_handler(store->db, 0, NULL, NULL);
+    if (status != MUSTER_OK && watch.looks > watch.max)
+        return error_set(err, MUSTER_E_UNSUPPORTED,
+                         "%s is too much for a broker that has nodes to serve meanwhile; ask its "
+                         "database itself, with --db",
+                         query->name);
+    return status;
+}
+
 /* sql is one of schema/queries.def's, so its address is its name. */
 static enum muster_status prepare_query(struct store *store, const char *sql,
                                         struct muster_error *err)
@@ -441,7 +470,7 @@ enum muster_status store_query(struct store *store, const struct store_query *qu
     ret_rows->rows = 0;
     ret_rows->more = false;
     ret_rows->columns = (uint64_t)sqlite3_column_count(statement);
-    status = collect(store, statement, ret_rows, err);
+    status = collect_in_time(store, query, statement, ret_rows, err);
     sqlite3_reset(statement); /* a reader that is left open would keep the WAL from being reset */
     sqlite3_clear_bindings(statement);
     return status;

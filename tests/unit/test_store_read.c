@@ -1,5 +1,5 @@
 /* What goes out of the broker's database while it runs: journal, manifest, queries. */
-#include "broker/store.h"
+#include "broker/store_internal.h"
 #include "schema/manifest.h"
 #include "tests/unit/store_fixture.h"
 
@@ -247,6 +247,57 @@ static void queries_are_answered_by_name_and_in_pages(void **state)
     assert_int_equal(store_query(f->store, &query, &rows, &f->err), MUSTER_E_NOT_FOUND);
 }
 
+/* Of TASKS tasks, WORKERS workers. */
+static void write_tasks(struct fixture *f, int tasks, int workers)
+{
+    char sql[1024];
+
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO task_queue VALUES (1, 'job', 'q', 7, %d, 0, 0, 262144, 3, 0, 0, 0, 0, '', 0, "
+        "0, 0);"
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+        " INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
+        " scheduled_unix_ms, fn, uses, args) SELECT (1 << 40) + i, 'leased', 1, 0, 1000 + i %% %d,"
+        " i %% %d, 0, 0, 'f', x'', x'' FROM n;"
+        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d - 1)"
+        " INSERT INTO task_worker SELECT 'job', i, 1000 + i, 0, 'h', 1, 1, 1, 'live', 0 FROM n",
+        tasks, tasks, workers, workers, workers);
+    assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+/* Each broker query about tasks costs some looks a task, whatever the number of workers. */
+static void lists_of_tasks_cost_by_the_task(void **state)
+{
+    static const char *const names[] = {"tasks", "task_workers", "task_queues"};
+    struct fixture *f = *state;
+    static struct store_rows rows;
+
+    write_tasks(f, 2000, 64);
+    f->store->query_looks_max = 200; /* 100 steps a task */
+    for (size_t i = 0; i < 3; i++) {
+        struct store_query query = {.name = names[i], .job = "job", .text = ""};
+
+        assert_int_equal(store_query(f->store, &query, &rows, &f->err), MUSTER_OK);
+        assert_in_range(rows.rows, 1, 200);
+    }
+}
+
+static void a_query_that_holds_the_nodes_up_is_broken_off(void **state)
+{
+    struct fixture *f = *state;
+    static struct store_rows rows;
+    struct store_query query = {.name = "task_queues", .job = "job", .text = ""};
+
+    write_tasks(f, 2000, 2);
+    f->store->query_looks_max = 1;
+    assert_int_equal(store_query(f->store, &query, &rows, &f->err), MUSTER_E_UNSUPPORTED);
+    assert_non_null(strstr(f->err.text, "--db"));
+    f->store->query_looks_max = QUERY_LOOKS_MAX;
+    assert_int_equal(store_query(f->store, &query, &rows, &f->err), MUSTER_OK);
+    assert_int_equal(rows.rows, 1);
+}
+
 static void a_page_of_long_rows_is_cut_where_it_is_full(void **state)
 {
     static char text[TEXT_MAX + 1];
@@ -284,6 +335,8 @@ int main(void)
         TEST(only_committed_checkpoints_have_a_manifest),
         TEST(queries_are_answered_by_name_and_in_pages),
         TEST(a_page_of_long_rows_is_cut_where_it_is_full),
+        TEST(lists_of_tasks_cost_by_the_task),
+        TEST(a_query_that_holds_the_nodes_up_is_broken_off),
     };
 
     return cmocka_run_group_tests_name("store_read", tests, NULL, NULL);
