@@ -72,7 +72,8 @@ static void print_jobs(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, nodes.text);
         table_add(&table, render_number(job->step).text);
         table_add(&table, open_round(job).text);
-        table_add(&table, render_count(job->notices_active).text);
+        table_add(&table,
+                  render_count(strcmp(job->state, "ended") == 0 ? 0 : job->notices_active).text);
         table_add(&table, render_number(job->newest_step).text);
         table_add(&table, render_age(job->newest_unix_ms, tool->now_unix_ms).text);
         table_add(&table, goodput(job).text);
@@ -186,7 +187,7 @@ static const char *left_from(const char *from)
     return strcmp(from, "told") == 0 ? "" : ", by grace_period_ms";
 }
 
-static void print_notices(struct tool *tool, const muster_rows_t *rows)
+static void print_notices(struct tool *tool, const muster_rows_t *rows, bool ended)
 {
     const struct muster_notice_row *notice = muster_rows_notices(rows);
 
@@ -196,6 +197,13 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows)
 
         if (strcmp(notice[i].state, "active") != 0)
             continue;
+        if (ended) {
+            fprintf(tool->out,
+                    "  notice        %s: rank %" PRId64 " was to be ended; it stood when the job "
+                    "ended (%s)\n",
+                    notice[i].id, notice[i].rank, notice[i].source);
+            continue;
+        }
         fprintf(tool->out, "  notice        %s: rank %" PRId64 " will be ended, %s left%s (%s)\n",
                 notice[i].id, notice[i].rank, render_duration(left_ms < 0 ? 0 : left_ms).text,
                 left_from(notice[i].left_from), notice[i].source);
@@ -281,7 +289,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
                                    : "");
     if (job->open_round != 0)
         print_open_round(tool, job, members);
-    print_notices(tool, notices);
+    print_notices(tool, notices, strcmp(job->state, "ended") == 0);
     if (job->freeze_unix_ms != 0)
         print_plan(tool, job);
     if (job->newest_checkpoint != 0)

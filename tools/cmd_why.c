@@ -345,6 +345,13 @@ static int nothing_to_tell(struct tool *tool)
                          "checkpoint (%.600s): `muster events --job %s` shows its journal",
                          tool->job, job->end_text[0] == '\0' ? "no reason given" : job->end_text,
                          tool->job);
+    else if (code == TOOL_DONE && strcmp(job->state, "joining") == 0)
+        code =
+            tool_fail(TOOL_NO,
+                      "job %s has not begun to train: its generation %" PRId64
+                      " waits until all %" PRId64 " ranks have joined and restored, and it has "
+                      "had neither a notice nor a round. `muster status %s` names who is missing",
+                      tool->job, job->generation, job->world_size, tool->job);
     else if (code == TOOL_DONE)
         code = tool_fail(TOOL_NO,
                          "job %s has had neither a notice nor a round, so there is no checkpoint: "

@@ -96,6 +96,31 @@ static void tell_being_ended(struct story *story)
         story_say(story, "The job is being ended: all ranks leave.");
 }
 
+/* A notice of which this story does not tell may end the job soon. */
+static void tell_others_stand(struct story *story)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    const char *first = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++) {
+        if (strcmp(notice[i].state, "active") != 0 || story_has_notice(story, &notice[i]))
+            continue;
+        first = first == NULL ? notice[i].id : first;
+        count++;
+    }
+    if (count == 1)
+        story_say(story,
+                  "A notice stands that its end is near: `muster why notice %s --job %s` "
+                  "tells of it.",
+                  first, story->job);
+    else if (count > 1)
+        story_say(story,
+                  "%zu notices stand that its end is near: `muster why notice %s --job %s` "
+                  "tells of the first.",
+                  count, first, story->job);
+}
+
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
@@ -128,6 +153,8 @@ void story_cost(struct story *story)
                  latest->step, latest->checkpoint, latest->path);
     if (ends)
         tell_lost(story, generation, latest == NULL ? 0 : latest->step, from);
-    else
+    else {
         story_say(story, "%s", from);
+        tell_others_stand(story);
+    }
 }

@@ -368,12 +368,20 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
     if (strcmp(job->save_now_id, id) == 0 && id[0] != '\0')
         return (struct answer){MUSTER_OK, "",
                                job->save_now_round ? job->save_now_round : job->round};
+    if (job->gen.state == GENERATION_JOINING)
+        return (struct answer){
+            MUSTER_E_NOT_FOUND,
+            out_printf(core,
+                       "job '%s' is not running yet: its generation %llu waits for its ranks, and "
+                       "`muster status %s` names who is missing; save once it runs",
+                       job->name, (unsigned long long)job->gen.generation, job->name),
+            0};
     if (job->gen.state != GENERATION_RUNNING)
         return (struct answer){
             MUSTER_E_NOT_FOUND,
             out_printf(core,
                        "job '%s' is not running (its generation %llu is %s); a save "
-                       "needs running processes",
+                       "needs running processes: start it again first, as by `muster run`",
                        job->name, (unsigned long long)job->gen.generation,
                        wire_generation_state_name(job->gen.state)),
             0};

@@ -40,5 +40,5 @@ int main(void)
     fprintf(stderr, "%s, model %.4f\n", err.status ? err.text : "finished", model);
     muster_training_state_close(&training, err.status != MUSTER_OK, NULL);
     muster_state_destroy(&node.state);
-    return err.status == MUSTER_E_ARGUMENT ? 93 : err.status != MUSTER_OK; /* 93: do not restart */
+    return muster_status_exit_code(err.status); /* 0; 1 a failure; 93 do not restart */
 }

@@ -38,5 +38,5 @@ int main(void)
             model, (long long)restored.step + 1);
     muster_manager_close(&manager, err.status != MUSTER_OK, NULL);
     muster_state_destroy(&node.state);
-    return err.status == MUSTER_E_ARGUMENT ? 93 : err.status != MUSTER_OK; /* 93: do not restart */
+    return muster_status_exit_code(err.status); /* 0; 1 a failure; 93 do not restart */
 }

@@ -3,6 +3,7 @@
 #include "node/core/member_state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct wire_member *find_me(const struct member *m, const struct wire_event *event)
 {
@@ -42,6 +43,27 @@ static void on_termination(struct member *m, const struct wire_event *event)
     view_set(m, m->view.mode);
 }
 
+struct peer_text {
+    char text[TEXT_MAX + 64];
+};
+
+/* On a cluster's log the words alone would read as this rank's own failure. */
+static struct peer_text peer_text(int64_t rank, int64_t step, const char *words)
+{
+    struct peer_text shown;
+    char name[40];
+    size_t length = (size_t)snprintf(name, sizeof name, "rank %lld", (long long)rank);
+
+    if (strncmp(words, name, length) == 0 && (words[length] < '0' || words[length] > '9'))
+        snprintf(shown.text, sizeof shown.text, "%s", words); /* the broker's, of a lost rank */
+    else if (step > 0)
+        snprintf(shown.text, sizeof shown.text, "%s failed at step %lld: %s", name, (long long)step,
+                 words);
+    else
+        snprintf(shown.text, sizeof shown.text, "%s failed: %s", name, words);
+    return shown;
+}
+
 static void on_peer(struct member *m, const struct wire_event *event)
 {
     if (event->rank == (int64_t)m->options.rank && m->own_failure)
@@ -50,7 +72,8 @@ static void on_peer(struct member *m, const struct wire_event *event)
         event->kind == EVENT_PEER_ERROR && event->left_ms > INT32_MIN && event->left_ms < INT32_MAX
             ? (int)event->left_ms
             : 0;
-    error_heard(m, (int)event->rank, code, event->step, event->text,
+    error_heard(m, (int)event->rank, code, event->step,
+                peer_text(event->rank, event->step, event->text).text,
                 (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0);
 }
 
@@ -249,7 +272,8 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
     if (s->generation_state == GENERATION_RUNNING && !m->view.started)
         on_started(m);
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
-        error_heard(m, (int)s->error_rank, (int)s->error_code, -1, s->error_text, s->round > 0);
+        error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
+                    peer_text(s->error_rank, -1, s->error_text).text, s->round > 0);
     snapshot_round(m, s);
     snapshot_end(m, s);
 }

@@ -406,6 +406,20 @@ static void make_late_notice(struct db_fixture *db)
     db_notice(db, "signal-2", "rank = 0, incarnation = 101, received_unix_ms = %lld", DB_T0 + 850);
 }
 
+/* Told that it will end, it saves by itself meanwhile. */
+static void make_standing(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_notice(db, "signal-1", "left_ms = 600000, received_unix_ms = %lld", DB_T0 - 20000);
+}
+
+static void make_joining(struct db_fixture *db)
+{
+    db_job(db, "state = 'joining'");
+    db_generation(db, 1, "state = 'joining', started_unix_ms = 0");
+    db_node(db, 1, 0, "state = 'joined'");
+}
+
 static void make_finished(struct db_fixture *db)
 {
     make_running(db);
@@ -446,6 +460,8 @@ const struct cli_story cli_stories[] = {
     {"killed_later", make_killed_later},
     {"broker_away", make_broker_away},
     {"late_notice", make_late_notice},
+    {"standing", make_standing},
+    {"joining", make_joining},
     {"finished", make_finished},
     {NULL, NULL},
 };

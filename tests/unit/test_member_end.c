@@ -64,7 +64,7 @@ static void an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary(voi
     assert_int_equal(end->rank, 2);
     assert_int_equal(end->code, 3); /* the rank's own */
     assert_int_equal(end->step, 7);
-    assert_string_equal(end->text, "loss is NaN");
+    assert_string_equal(end->text, "rank 2 failed at step 7: loss is NaN");
     assert_false(member_seen(f)->leave_restart);
     member_peer_error(f, 0, false); /* the first one wins */
     assert_member(f, "HEARTBEAT");
