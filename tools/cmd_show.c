@@ -75,6 +75,19 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
     return print_json_as(tool, "nodes", nodes);
 }
 
+/* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is there. */
+static struct shown phase_of(const struct muster_node_row *node)
+{
+    bool live = strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
+    struct shown shown = {""};
+
+    if (live && strcmp(node->phase, "ended") == 0 && node->begun > node->done)
+        snprintf(shown.text, sizeof shown.text, "in step %" PRId64, node->begun);
+    else if (strcmp(node->phase, "none") != 0)
+        snprintf(shown.text, sizeof shown.text, "%s", node->phase);
+    return shown;
+}
+
 static void print_nodes(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">RANK", "ROLE", "HOST", ">PID",   "STATE", "PHASE",
@@ -95,7 +108,7 @@ static void print_nodes(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, node->host);
         table_add(&table, render_number(node->pid).text);
         table_add(&table, state);
-        table_add(&table, strcmp(node->phase, "none") == 0 ? "" : node->phase);
+        table_add(&table, phase_of(node).text);
         table_add(&table, render_number(node->done).text);
         table_add(&table, render_number(node->lag).text);
         table_add(&table, render_duration(node->step_p95_ms).text);

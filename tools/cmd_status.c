@@ -258,6 +258,30 @@ static void print_missing(FILE *out, const struct muster_job_row *job, const mus
         fputc('\n', out);
 }
 
+/* Of a launch that ends: whoever has not left yet. */
+static void print_staying(FILE *out, const muster_rows_t *nodes)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    int shown = 0;
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++) {
+        bool live = strcmp(node[i].state, "joined") == 0 || strcmp(node[i].state, "restored") == 0;
+
+        if (!live || shown > 8)
+            continue;
+        if (shown == 8) {
+            fprintf(out, ", ...");
+        } else {
+            fprintf(out, "%srank %" PRId64, shown == 0 ? "  not left yet  " : ", ", node[i].rank);
+            if (node[i].begun > node[i].done)
+                fprintf(out, " (in step %" PRId64 ")", node[i].begun);
+        }
+        shown++;
+    }
+    if (shown > 0)
+        fputc('\n', out);
+}
+
 static void print_job(struct tool *tool, const struct muster_job_row *job,
                       const muster_rows_t *members, const muster_rows_t *notices,
                       const muster_rows_t *nodes)
@@ -279,6 +303,8 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
             job->nodes_live, job->world_size);
     if (strcmp(job->state, "joining") == 0)
         print_missing(out, job, nodes);
+    if (strcmp(job->state, "ending") == 0)
+        print_staying(out, nodes);
     if (job->resume_checkpoint != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 job->resume_step, job->resume_checkpoint);

@@ -235,6 +235,11 @@ static bool is_told_elsewhere(const struct muster_event_row *event)
     return strcmp(event->kind, "notice cancelled") == 0;
 }
 
+static const char *shown_kind(const struct muster_event_row *event)
+{
+    return strcmp(event->kind, "peer error") == 0 ? "a step failed" : event->kind;
+}
+
 /* Incidents of [from, until), each with the broker's own words. */
 static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
 {
@@ -258,8 +263,8 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
             story_say_text(story, text, "At %s generation %" PRId64 " ended: ", time.text,
                            event[i].generation);
         else if (event[i].rank >= 0)
-            story_say_text(story, text, "At %s, %s (rank %" PRId64 "): ", time.text, event[i].kind,
-                           event[i].rank);
+            story_say_text(story, text, "At %s, %s (rank %" PRId64 "): ", time.text,
+                           shown_kind(&event[i]), event[i].rank);
         else
             story_say_text(story, text, "At %s, %s: ", time.text, event[i].kind);
     }
@@ -367,10 +372,24 @@ static void tell_failure_headline(struct story *story, int64_t generation)
         story_say(story, "Job %s, generation %" PRId64 ": ended.", story->job, generation);
     else if (event->rank >= 0)
         story_say(story, "Job %s, generation %" PRId64 ": %s, rank %" PRId64 ".", story->job,
-                  generation, event->kind, event->rank);
+                  generation, shown_kind(event), event->rank);
     else
         story_say(story, "Job %s, generation %" PRId64 ": %s.", story->job, generation,
-                  event->kind);
+                  shown_kind(event));
+}
+
+/* Does its notice stand in a launch that runs? */
+static bool may_come(const struct story *story)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+
+    if (generation == NULL || story->served_by != 0 || strncmp(generation->state, "end", 3) == 0)
+        return false;
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (story_has_notice(story, &notice[i]) && strcmp(notice[i].state, "active") == 0)
+            return true;
+    return false;
 }
 
 /* The answer in one line; the story follows. */
@@ -383,8 +402,8 @@ static void tell_headline(struct story *story)
     if (is_failure_story(story))
         tell_failure_headline(story, number);
     else if (last == NULL)
-        story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round.", story->job, number,
-                  story->notice_id);
+        story_say(story, "Job %s, generation %" PRId64 ", notice %s: no round%s.", story->job,
+                  number, story->notice_id, may_come(story) ? " yet" : "");
     else if (strcmp(last->state, "committed") == 0)
         story_say(story,
                   "Job %s, generation %" PRId64 ", round %" PRId64 ": saved at step %" PRId64 ".",

@@ -229,12 +229,12 @@ static void tell_captures(struct story *story, const struct part *part)
                   part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
                   part->round->step, render_duration(last->captured_ms).text, last->rank);
     else if (strcmp(part->round->state, "committed") == 0)
-        story_say(
-            story,
-            "%zu of %zu captured their state at step %" PRId64
-            ": that is the whole state, as any rank's shard holds it in a replicated job; the "
-            "others left without waiting.",
-            part->count - missing, part->count, part->round->step);
+        story_say(story,
+                  "%zu of %zu captured their state at step %" PRId64
+                  ": that is the whole state, as any rank's shard holds it in a replicated job; "
+                  "%s did not, and nobody waited.",
+                  part->count - missing, part->count, part->round->step,
+                  name_them(part, lacks_capture).text);
     else
         story_say(story, "%zu of %zu captured their state at step %" PRId64 "; %s did not.",
                   part->count - missing, part->count, part->round->step,

@@ -247,10 +247,12 @@ static void wait_say(struct run *run)
             used += (size_t)snprintf(ranks + used, sizeof ranks - used, " %d", run->ranks[i].rank);
     output_say(
         &run->output,
-        "muster run: %d s after SIGTERM these ranks still run:%s%s. They leave once a save is "
-        "committed; `muster nodes --job %s` shows what they wait for. If no broker answers, "
-        "they leave 1 s before their time is over, which is 30 s after the signal unless they "
-        "know better",
+        "muster run: %d s after SIGTERM these ranks still run:%s%s. One that waits for a save "
+        "leaves "
+        "once it is committed or given up; one in a step leaves at its end, or is ended --leave-ms "
+        "after the first left; `muster nodes --job %s` shows which, if a broker runs. If none "
+        "answers, they leave 1 s before their time is over, which is 30 s after the signal unless "
+        "they know better",
         WAIT_SAY_MS / 1000, ranks, used < sizeof ranks ? "" : " ...", run->job);
 }
 

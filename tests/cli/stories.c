@@ -406,6 +406,36 @@ static void make_late_notice(struct db_fixture *db)
     db_notice(db, "signal-2", "rank = 0, incarnation = 101, received_unix_ms = %lld", DB_T0 + 850);
 }
 
+/* Saved without rank 1, which is in a step that does not end: the others have left. */
+static void make_hung(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE participant SET captured_ms = -1, saved_ms = -1, writer = 0"
+               " WHERE round = 4 AND rank = 1");
+    db_sql(db, "UPDATE node SET state = 'restored', leave_why = '', exit_code = 0,"
+               " ended_unix_ms = 0 WHERE rank = 1");
+    db_sql(db, "UPDATE progress SET begun = 47, done = 46 WHERE incarnation ="
+               " (SELECT incarnation FROM node WHERE rank = 1)");
+    db_sql(db, "UPDATE generation SET state = 'ending', layout = 'replicated', ended_unix_ms = 0");
+    db_sql(db, "DELETE FROM event WHERE kind = 'generation ended'");
+    db_sql(db, "UPDATE job SET state = 'ending'");
+}
+
+static void make_step_failed(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_event(db, 11,
+             "kind = 'peer error', rank = 1, step = 44, unix_ms = %lld, text ="
+             " 'the step function returned 7'",
+             DB_T0 + 4000);
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
+           " error_code = 7, end_text = 'rank 1 failed its step',"
+           " error_text = 'the step function returned 7'",
+           MUSTER_E_PEER);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 5000);
+}
+
 /* Told that it will end, it saves by itself meanwhile. */
 static void make_standing(struct db_fixture *db)
 {
@@ -460,6 +490,8 @@ const struct cli_story cli_stories[] = {
     {"killed_later", make_killed_later},
     {"broker_away", make_broker_away},
     {"late_notice", make_late_notice},
+    {"hung", make_hung},
+    {"step_failed", make_step_failed},
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},

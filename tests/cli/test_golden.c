@@ -66,6 +66,8 @@ static const struct golden goldens[] = {
     {"why_notice_cancelled_late", "why notice signal-1 --db cancelled_late.db"},
     {"why_notice_late", "why notice signal-2 --db late_notice.db"},
     {"status_killed", "status words --db killed.db"},
+    {"status_hung", "status words --db hung.db"},
+    {"nodes_hung", "nodes --db hung.db"},
     {"status_late_notice", "status words --db late_notice.db"},
     {"status_late_notice_table", "status --db late_notice.db"},
     {"status_broker_away", "status words --db broker_away.db"},
