@@ -114,6 +114,30 @@ static void write_manifest(struct agent *agent, const struct member_action *acti
         agent_fault(agent, NO_MEMORY_TO_TELL);
 }
 
+static void write_notice_id(const struct agent *agent, const char *source, uint64_t number,
+                            char ret_id[NOTICE_ID_MAX + 1])
+{
+    snprintf(ret_id, NOTICE_ID_MAX + 1, "%s-%016llx-%llu", source,
+             (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
+}
+
+/* A notice of ours that was cancelled may be given anew. */
+static void note_cancelled(struct agent *agent, const char *cancelled)
+{
+    char id[NOTICE_ID_MAX + 1];
+    const char *dash = strrchr(cancelled, '-');
+    const char *first = strchr(cancelled, '-');
+    uint64_t number = dash != NULL ? strtoull(dash + 1, NULL, 10) : 0;
+    char source[SOURCE_NAME_MAX + 1];
+
+    if (dash == NULL || first == dash || (size_t)(first - cancelled) > SOURCE_NAME_MAX)
+        return;
+    snprintf(source, sizeof source, "%.*s", (int)(first - cancelled), cancelled);
+    write_notice_id(agent, source, number, id);
+    if (strcmp(id, cancelled) == 0 && strcmp(source, "user") != 0)
+        watch_forget(agent->watch, number);
+}
+
 /* Returns the begun of the closing, or -1: the gate was not to be closed. */
 static int64_t carry_out(struct agent *agent, const struct member_action *action)
 {
@@ -143,6 +167,9 @@ static int64_t carry_out(struct agent *agent, const struct member_action *action
         return -1;
     case MEMBER_DELETE:
         agent_delete(agent, action);
+        return -1;
+    case MEMBER_NOTICE_WITHDRAWN:
+        note_cancelled(agent, action->text);
         return -1;
     case MEMBER_EXIT_PROCESS:
         /* a thread that knows of its end is on its way */
@@ -209,13 +236,6 @@ void agent_feed_posts(struct agent *agent)
         post_free(post);
         pthread_cond_broadcast(&agent->changed);
     }
-}
-
-static void write_notice_id(const struct agent *agent, const char *source, uint64_t number,
-                            char ret_id[NOTICE_ID_MAX + 1])
-{
-    snprintf(ret_id, NOTICE_ID_MAX + 1, "%s-%016llx-%llu", source,
-             (unsigned long long)agent->options.member.incarnation, (unsigned long long)number);
 }
 
 static int64_t left_of(const struct agent *agent, int64_t deadline_boot_ms)
@@ -288,23 +308,6 @@ void agent_feed_notices(struct agent *agent)
                   status.text);
 }
 
-/* A notice of ours that was cancelled may be given anew. */
-static void note_cancelled(struct agent *agent, const char *cancelled)
-{
-    char id[NOTICE_ID_MAX + 1];
-    const char *dash = strrchr(cancelled, '-');
-    const char *first = strchr(cancelled, '-');
-    uint64_t number = dash != NULL ? strtoull(dash + 1, NULL, 10) : 0;
-    char source[SOURCE_NAME_MAX + 1];
-
-    if (dash == NULL || first == dash || (size_t)(first - cancelled) > SOURCE_NAME_MAX)
-        return;
-    snprintf(source, sizeof source, "%.*s", (int)(first - cancelled), cancelled);
-    write_notice_id(agent, source, number, id);
-    if (strcmp(id, cancelled) == 0 && strcmp(source, "user") != 0)
-        watch_forget(agent->watch, number);
-}
-
 static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
 {
     struct wire_msg message;
@@ -323,8 +326,6 @@ static void feed_frame(struct agent *agent, const uint8_t *frame, size_t size)
         return;
     }
     agent->frames_heard++;
-    if (message.type == WIRE_EVENT && message.u.event.kind == EVENT_NOTICE_CANCELLED)
-        note_cancelled(agent, message.u.event.text);
     agent_feed(agent, &input);
     if (member_end_is_committed(agent->core))
         watch_committed(agent->watch);

@@ -176,6 +176,7 @@ enum member_action_kind {
                               shards (after a save still running has ended); off this thread */
     MEMBER_DELETE, /* round (= checkpoint), generation, step, text = path or "", trash: remove that checkpoint's
                       directory, then feed MEMBER_DELETED; off this thread */
+    MEMBER_NOTICE_WITHDRAWN, /* text = its id: it may be given anew */
     MEMBER_EXIT_PROCESS, /* policy EXIT only: the step does not return; end the process from this
                               thread. restart: with the restart code, else as a failure (1) */
     MEMBER_LOG,          /* level, text */

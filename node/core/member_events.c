@@ -127,6 +127,14 @@ void restore_refused(struct member *m, const char *text)
     member_end(m, MUSTER_E_RESTORE, false, -1, 0, m->view.resume_step, text);
 }
 
+/* Who gave it remembers that it did: to give it again would be a repeat. */
+static void withdrawn(struct member *m, const char *id)
+{
+    struct member_action *action = member_add(m, MEMBER_NOTICE_WITHDRAWN);
+
+    action->text = member_text(m, id);
+}
+
 void events_apply(struct member *m, const struct wire_event *event)
 {
     if (event->generation != m->generation)
@@ -189,6 +197,7 @@ void events_apply(struct member *m, const struct wire_event *event)
             policy_over(m);
         break;
     case EVENT_NOTICE_CANCELLED:
+        withdrawn(m, event->text);
         if (event->incarnation !=
             m->options.incarnation) /* what it withdrew itself it forgot then */
             notice_forget(m, event->text);
@@ -254,8 +263,10 @@ static void snapshot_end(struct member *m, const struct wire_snapshot *s)
 static void snapshot_withdrawn(struct member *m, const struct wire_snapshot *s)
 {
     for (size_t i = 0; i < s->withdrawn.count; i++)
-        if (!notice_is_being_told(m, s->withdrawn.items[i].id))
+        if (!notice_is_being_told(m, s->withdrawn.items[i].id)) {
+            withdrawn(m, s->withdrawn.items[i].id);
             notice_forget(m, s->withdrawn.items[i].id);
+        }
 }
 
 void events_snapshot(struct member *m, const struct wire_snapshot *s)

@@ -48,12 +48,39 @@ static void note_line(int level, const char *text, void *arg)
         atomic_store(&again_said, true);
 }
 
-static void a_signal_after_its_notice_was_cancelled_is_a_new_notice(void **state)
+static void withdraw_by_event(const char *id)
+{
+    lone_say((struct wire_event){.kind = EVENT_NOTICE_CANCELLED, .rank = 0, .text = id});
+}
+
+/* The event is heard no more: the journal does not reach back that far. */
+static void withdraw_by_snapshot(const char *id)
+{
+    const struct wire_notice_id withdrawn = {.id = id};
+    struct wire_msg message = {.type = WIRE_SNAPSHOT};
+
+    message.u.snapshot = (struct wire_snapshot){.seq = ++lone.seq,
+                                                .generation = 1,
+                                                .generation_state = GENERATION_RUNNING,
+                                                .resume_step = -1,
+                                                .resume_path = "",
+                                                .round_step = -1,
+                                                .newest_step = -1,
+                                                .named_step = -1,
+                                                .error_rank = -1,
+                                                .error_text = "",
+                                                .end_text = "",
+                                                .left_ms = -1,
+                                                .withdrawn = {&withdrawn, 1}};
+    lone_transmit(&message, false);
+}
+
+static void signal_is_a_new_notice_after(void (*withdraw)(const char *id))
 {
     char first[NOTICE_ID_MAX + 1];
     int64_t until = lone_now_ms() + LONE_DEADLINE_MS;
 
-    (void)state;
+    atomic_store(&again_said, false);
     lone.options.log = note_line;
     lone_start();
     lone_welcome_and_start();
@@ -65,12 +92,24 @@ static void a_signal_after_its_notice_was_cancelled_is_a_new_notice(void **state
         assert_true(lone_now_ms() < until);
         lone_await(WIRE_HEARTBEAT);
     }
-    lone_say((struct wire_event){.kind = EVENT_NOTICE_CANCELLED, .rank = 0, .text = first});
+    withdraw(first);
     lone_await(WIRE_NOTICE);
     lone.nag = 0;
     assert_string_not_equal(lone.heard.u.notice.id, first);
     assert_string_equal(lone.heard.u.notice.source, "signal");
     lone_await_leave();
+}
+
+static void a_signal_after_its_notice_was_cancelled_is_a_new_notice(void **state)
+{
+    (void)state;
+    signal_is_a_new_notice_after(withdraw_by_event);
+}
+
+static void also_when_only_a_snapshot_told_of_that(void **state)
+{
+    (void)state;
+    signal_is_a_new_notice_after(withdraw_by_snapshot);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lone_setup, lone_teardown)
@@ -80,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_that_comes_later_is_told_anew),
         TEST(a_signal_after_its_notice_was_cancelled_is_a_new_notice),
+        TEST(also_when_only_a_snapshot_told_of_that),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,8 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
     case MEMBER_DELETE:
         delete_begin(sim, proc, action->generation, action->round);
         return -1;
+    case MEMBER_NOTICE_WITHDRAWN: /* each has an id of its own here */
+        return -1;
     case MEMBER_EXIT_PROCESS:
         sim_after(sim, 0, exit_by_agent, proc)->number = action->restart;
         return -1;

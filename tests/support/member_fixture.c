@@ -517,6 +517,9 @@ static void put_action(struct line *line, const struct member_fixture *f,
         put(line, "delete %llu S%lld %s", (unsigned long long)action->round,
             (long long)action->step, action->text);
         break;
+    case MEMBER_NOTICE_WITHDRAWN:
+        put(line, "withdrawn %s", action->text);
+        break;
     case MEMBER_EXIT_PROCESS:
         put(line, "exit%s", action->restart ? " restart" : "");
         break;
