@@ -22,7 +22,8 @@ static enum muster_status save_by_hook(const struct save_target *target,
                               "untouched",
                               code, (long long)order->step, dir);
     }
-    return shard_dir_seal(round_dir, target->rank, target->incarnation, ret_files, err);
+    return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch, ret_files,
+                          err);
 }
 
 static enum muster_status save_state(const struct save_target *target,

@@ -87,7 +87,8 @@ void checksum_raw(const void *data, size_t size, unsigned char ret_sum[CHECKSUM_
 }
 
 /* Returns 0 or an errno value. */
-static int sum_all(int fd, struct checksum *sum, char *buffer, uint64_t *ret_bytes)
+static int sum_all(int fd, const struct fs_watcher *watcher, struct checksum *sum, char *buffer,
+                   uint64_t *ret_bytes)
 {
     uint64_t bytes = 0;
 
@@ -102,13 +103,17 @@ static int sum_all(int fd, struct checksum *sum, char *buffer, uint64_t *ret_byt
             break;
         checksum_update(sum, buffer, (size_t)n);
         bytes += (uint64_t)n;
+        if (watcher != NULL && !watcher->went((uint64_t)n, watcher->arg))
+            return ECANCELED;
     }
     *ret_bytes = bytes;
     return 0;
 }
 
-enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
-                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+static enum muster_status checksum_opened(int fd, const char *path,
+                                          const struct fs_watcher *watcher, uint64_t *ret_bytes,
+                                          char ret_text[MANIFEST_CHECKSUM_SIZE],
+                                          struct muster_error *err)
 {
     struct checksum *sum = checksum_create();
     char *buffer = malloc(FS_CHUNK_BYTES);
@@ -116,7 +121,7 @@ enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
 
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
     if (code == 0)
-        code = sum_all(fd, sum, buffer, ret_bytes);
+        code = sum_all(fd, watcher, sum, buffer, ret_bytes);
     if (code == 0)
         checksum_text(sum, ret_text);
     free(buffer);
@@ -126,8 +131,21 @@ enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
     return fs_fail(err, code == ENOMEM ? MUSTER_E_NOMEM : MUSTER_E_IO, code, "read", path);
 }
 
+enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
+                               char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+{
+    return checksum_opened(fd, path, NULL, ret_bytes, ret_text, err);
+}
+
 enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err)
+{
+    return checksum_file_watched(path, NULL, ret_bytes, ret_text, err);
+}
+
+enum muster_status checksum_file_watched(const char *path, const struct fs_watcher *watcher,
+                                         uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
+                                         struct muster_error *err)
 {
     int fd = -1;
     uint64_t size = 0;
@@ -135,7 +153,7 @@ enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
 
     if (status != MUSTER_OK)
         return status;
-    status = checksum_fd(fd, path, ret_bytes, ret_text, err);
+    status = checksum_opened(fd, path, watcher, ret_bytes, ret_text, err);
     close(fd);
     return status;
 }

@@ -34,5 +34,10 @@ enum muster_status checksum_fd(int fd, const char *path, uint64_t *ret_bytes,
 /* The same with open; also E_NOT_FOUND, and E_CORRUPT for what is not a regular file. */
 enum muster_status checksum_file(const char *path, uint64_t *ret_bytes,
                                  char ret_text[MANIFEST_CHECKSUM_SIZE], struct muster_error *err);
+/* ... which takes its time; E_IO with ECANCELED: the watcher broke it off. */
+struct fs_watcher;
+enum muster_status checksum_file_watched(const char *path, const struct fs_watcher *watcher,
+                                         uint64_t *ret_bytes, char ret_text[MANIFEST_CHECKSUM_SIZE],
+                                         struct muster_error *err);
 
 #endif

@@ -205,9 +205,39 @@ enum muster_status fs_sync_dir(const char *path, struct muster_error *err)
     return sync_opened(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), path, err);
 }
 
-enum muster_status fs_sync_file(const char *path, struct muster_error *err)
+static bool has_no_ranges(int code)
 {
-    return sync_opened(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), path, err);
+    return code == EINVAL || code == ENOSYS || code == ESPIPE;
+}
+
+int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher)
+{
+    for (uint64_t at = 0; at < bytes; at += FS_WRITEBACK_BYTES) {
+        uint64_t size = bytes - at < FS_WRITEBACK_BYTES ? bytes - at : FS_WRITEBACK_BYTES;
+
+        if (sync_file_range(fd, (off_t)at, (off_t)size,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return has_no_ranges(errno) ? 0 : errno;
+        if (watcher != NULL && !watcher->went(size, watcher->arg))
+            return ECANCELED;
+    }
+    return 0;
+}
+
+enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watcher,
+                                struct muster_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+    int code = 0;
+
+    if (fd >= 0 && watcher != NULL && fstat(fd, &st) == 0)
+        code = fs_await_disk(fd, (uint64_t)st.st_size, watcher);
+    if (code == 0)
+        return sync_opened(fd, path, err);
+    close(fd);
+    return fs_fail(err, MUSTER_E_IO, code, "make durable", path);
 }
 
 bool fs_exists(const char *path)

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FS_PATH_MAX 4096          /* with the final NUL; as PATH_MAX */
-#define FS_CHUNK_BYTES (1U << 20) /* the size of one read or write of a large file */
+#define FS_PATH_MAX 4096                        /* with the final NUL; as PATH_MAX */
+#define FS_WRITEBACK_BYTES ((uint64_t)16 << 20) /* of which the disk is told, or asked, at a time */
+#define FS_CHUNK_BYTES (1U << 20)               /* the size of one read or write of a large file */
 
 /* Says "cannot <doing> <path>: <cause>; <what to do>", with code = the errno value. */
 enum muster_status fs_fail(struct muster_error *err, enum muster_status status, int code,
@@ -43,8 +44,20 @@ enum muster_status fs_write_new(const char *path, const void *data, size_t size,
 /* Makes the names inside a directory durable. */
 enum muster_status fs_sync_dir(const char *path, struct muster_error *err);
 
+/* Who sees a long work go on; NULL: nobody does. */
+struct fs_watcher {
+    bool (*went)(uint64_t bytes,
+                 void *arg); /* each piece that is done; false: break off, ECANCELED */
+    void *arg;
+};
+
+/* The disk's part of a file of so many bytes in pieces, so that who watches sees it go on; the fsync is still to
+ * be done. 0, errno: what a piece's wait finds, whatever it is, the fsync would not tell again. */
+int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher);
+
 /* Makes the content of one file durable. */
-enum muster_status fs_sync_file(const char *path, struct muster_error *err);
+enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watcher,
+                                struct muster_error *err);
 
 /* mkdir of path and of its missing parents, each made durable in its own parent. */
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err);
@@ -80,8 +93,8 @@ struct fs_list {
 
 /* E_UNSUPPORTED: something that is neither a regular file nor a directory (a link, a socket), over
  * FILES_SHARD_MAX files, too deep. With sync, every file and every directory, itself included, is fsynced. */
-enum muster_status fs_walk(const char *dir, bool sync, struct fs_list *ret_list,
-                           struct muster_error *err);
+enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *watcher,
+                           struct fs_list *ret_list, struct muster_error *err);
 void fs_list_clear(struct fs_list *list);
 
 /* Removes a file or a whole tree; links are removed, not followed. What is gone already is fine. */

@@ -16,6 +16,7 @@
 struct walk {
     const char *root;
     bool sync;
+    const struct fs_watcher *watcher;
     struct fs_list list;
 };
 
@@ -79,7 +80,7 @@ static enum muster_status walk_entry(struct walk *walk, const char *relative, in
             "write a copy there",
             path, S_ISLNK(st.st_mode) ? "symbolic link" : "special file");
     if (walk->sync)
-        status = fs_sync_file(path, err);
+        status = fs_sync_file(path, walk->watcher, err);
     return status != MUSTER_OK ? status : list_add(&walk->list, relative, err);
 }
 
@@ -122,10 +123,10 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-enum muster_status fs_walk(const char *dir, bool sync, struct fs_list *ret_list,
-                           struct muster_error *err)
+enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *watcher,
+                           struct fs_list *ret_list, struct muster_error *err)
 {
-    struct walk walk = {.root = dir, .sync = sync};
+    struct walk walk = {.root = dir, .sync = sync, .watcher = watcher};
     enum muster_status status = walk_dir(&walk, "", 0, err);
 
     if (status != MUSTER_OK) {

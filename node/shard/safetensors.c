@@ -25,14 +25,11 @@ struct out {
 };
 
 /* The disk works while we copy, instead of beginning with the fsync: that is what a save wins over a plain
- * write. Less at a time costs more calls than it gains. */
-#define WRITEBACK_BYTES ((uint64_t)16 * FS_CHUNK_BYTES)
-
-/* Only begun, never waited for here: a wait would take the error that the fsync has to tell. Where it cannot
+ * write. Less at a time costs more calls than it gains. Only begun, never waited for here: a wait would take the error that the fsync has to tell. Where it cannot
  * be had (ESPIPE, ENOSYS) the fsync does all of it. */
 static void begin_writeback(struct out *out)
 {
-    if (out->bytes - out->begun_bytes < WRITEBACK_BYTES)
+    if (out->bytes - out->begun_bytes < FS_WRITEBACK_BYTES)
         return;
     (void)sync_file_range(out->fd, (off_t)out->begun_bytes, (off_t)(out->bytes - out->begun_bytes),
                           SYNC_FILE_RANGE_WRITE);
@@ -54,29 +51,14 @@ static int out_write(struct out *out, const void *data, size_t size)
     return 0;
 }
 
-static bool has_no_ranges(int code)
+static bool disk_went(uint64_t bytes, void *arg)
 {
-    return code == EINVAL || code == ENOSYS || code == ESPIPE;
-}
+    struct out *out = arg;
 
-/* The disk's part in pieces, so that who watches sees it go on, and can break it off. What a piece's wait finds
- * is told here, whatever it is, because the fsync would not tell it again. */
-static int await_disk(struct out *out)
-{
-    for (uint64_t at = 0; at < out->bytes; at += WRITEBACK_BYTES) {
-        uint64_t left = out->bytes - at;
-        uint64_t size = left < WRITEBACK_BYTES ? left : WRITEBACK_BYTES;
-
-        if (out->watch != NULL && atomic_load(&out->watch->stop))
-            return ECANCELED;
-        if (sync_file_range(out->fd, (off_t)at, (off_t)size,
-                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
-            return has_no_ranges(errno) ? 0 : errno;
-        if (out->watch != NULL)
-            atomic_fetch_add(&out->watch->bytes, size);
-    }
-    return 0;
+    if (out->watch == NULL)
+        return true;
+    atomic_fetch_add(&out->watch->bytes, bytes);
+    return !atomic_load(&out->watch->stop);
 }
 
 static int out_flush(struct out *out)
@@ -163,7 +145,7 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
     if (code == 0)
         code = out_flush(out);
     if (code == 0)
-        code = await_disk(out);
+        code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_went, out});
     if (code == 0 && fsync(out->fd) != 0)
         code = errno;
     hasher_wait(out->hasher);

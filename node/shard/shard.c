@@ -170,8 +170,17 @@ enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_
     return fs_path(ret_dir, err, "%s", path);
 }
 
+static bool seal_went(uint64_t bytes, void *arg)
+{
+    struct safetensors_watch *watch = arg;
+
+    atomic_fetch_add(&watch->bytes, bytes);
+    return !atomic_load(&watch->stop);
+}
+
 static enum muster_status sum_up(const char *dir, const char *name, const struct fs_list *list,
-                                 struct shard_files *files, struct muster_error *err)
+                                 const struct fs_watcher *watcher, struct shard_files *files,
+                                 struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char reported[FS_PATH_MAX];
@@ -191,7 +200,7 @@ static enum muster_status sum_up(const char *dir, const char *name, const struct
                 "the file name %.600s cannot be in a manifest: at most %d bytes of UTF-8 "
                 "with the shard's name, no control character or backslash; rename it",
                 path, FILE_PATH_MAX);
-        status = checksum_file(path, &bytes, checksum, err);
+        status = checksum_file_watched(path, watcher, &bytes, checksum, err);
         if (status == MUSTER_OK && !files_add(files, reported, bytes, checksum))
             status = error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir);
     }
@@ -199,8 +208,11 @@ static enum muster_status sum_up(const char *dir, const char *name, const struct
 }
 
 enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
-                                  struct shard_files *ret_files, struct muster_error *err)
+                                  struct safetensors_watch *watch, struct shard_files *ret_files,
+                                  struct muster_error *err)
 {
+    const struct fs_watcher watching = {seal_went, watch};
+    const struct fs_watcher *watcher = watch != NULL ? &watching : NULL;
     char dir[FS_PATH_MAX];
     char name[DIR_NAME_SIZE];
     struct fs_list list = {0};
@@ -210,12 +222,12 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
     dir_shard_name(rank, incarnation, name);
     status = fs_path(dir, err, "%s/%s", round_dir, name);
     if (status == MUSTER_OK)
-        status = fs_walk(dir, true, &list, err);
+        status = fs_walk(dir, true, watcher, &list, err);
     if (status == MUSTER_OK) {
         files.files = calloc(list.count + 1, sizeof *files.files);
         status = files.files == NULL
                      ? error_set(err, MUSTER_E_NOMEM, "no memory to report the shard %.600s", dir)
-                     : sum_up(dir, name, &list, &files, err);
+                     : sum_up(dir, name, &list, watcher, &files, err);
     }
     if (status == MUSTER_OK)
         status = fs_sync_dir(round_dir, err);

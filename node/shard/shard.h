@@ -46,11 +46,12 @@ enum muster_status shard_save_state(const char *round_dir, const struct shard_fa
 /* The user's own save_fn: begin makes "shard-<rank>-<incarnation>/" for it to write into; seal,
  * after it returned, finds what it wrote, makes it durable and sums it up. No file at all is legal
  * (the job writes elsewhere). Links and special files, more than FILES_SHARD_MAX files, and paths
- * that no manifest can hold are refused (E_UNSUPPORTED), and the directory is removed. */
+ * that no manifest can hold are refused (E_UNSUPPORTED), and the directory is removed. watch may be NULL. */
 enum muster_status shard_dir_begin(const char *round_dir, uint64_t rank, uint64_t incarnation,
                                    char ret_dir[FS_PATH_MAX], struct muster_error *err);
 enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t incarnation,
-                                  struct shard_files *ret_files, struct muster_error *err);
+                                  struct safetensors_watch *watch, struct shard_files *ret_files,
+                                  struct muster_error *err);
 
 /* Removes the own shard, file or directory (save_fn failed). Never another's. */
 void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation);
