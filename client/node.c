@@ -81,6 +81,7 @@ static void tell_preempted(struct muster_node *node)
 void node_leave_process(struct muster_node *node)
 {
     const struct muster_termination_config *t = &node->options.termination;
+    struct member_view view = {.mode = VIEW_END}; /* alone: it has said why */
 
     if (t->on_preempted != MUSTER_PREEMPTED_EXIT || node->exited)
         return;
@@ -89,9 +90,11 @@ void node_leave_process(struct muster_node *node)
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
         tell_preempted(node);
         agent_drain(node->agent);
+        agent_view(node->agent, &view);
     }
     supervised_leaves(&node->supervised);
-    node_log(node, 2, "rank %d leaves with the restart code %d", node->rank, t->restart_code);
+    node_log(node, 2, "rank %d leaves with the restart code %d%s%s", node->rank, t->restart_code,
+             view.end.text[0] != '\0' ? ": " : "", view.end.text);
     if (t->exit_fn != NULL)
         t->exit_fn(t->restart_code, node->options.arg);
     else

@@ -41,7 +41,8 @@ static int fail_order(enum muster_status status, const struct muster_error *err)
 {
     int code = tool_fail_status(status, err);
 
-    return code == TOOL_NO || code == TOOL_USAGE ? TOOL_REFUSED : code;
+    /* E_BUSY: a broker that is there says "not now" */
+    return code == TOOL_NO || code == TOOL_USAGE || status == MUSTER_E_BUSY ? TOOL_REFUSED : code;
 }
 
 static int print_order(struct tool *tool, json_t *document, const char *sentence)

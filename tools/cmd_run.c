@@ -217,6 +217,16 @@ static void counts_text(const struct run *run, char *text, size_t size)
              run_plural(sup->preemption_count), sup->failure_count, run_plural(sup->failure_count));
 }
 
+/* Was anything saved? The rank knows. */
+static void ended_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
+                      const char *counts, const struct files_error *error)
+{
+    output_say(&run->output, "muster run: job %s ended (%s; %s), exit code %d", run->job, why,
+               counts, verdict->exit_code);
+    if (error != NULL)
+        output_say(&run->output, "muster run: rank %d left with: %s", error->rank, error->text);
+}
+
 static int end_say(struct run *run, const struct supervise_verdict *verdict, const char *why,
                    const struct files_error *error)
 {
@@ -240,8 +250,7 @@ static int end_say(struct run *run, const struct supervise_verdict *verdict, con
         output_say(&run->output, "muster run: job %s finished (%s)", run->job, counts);
     else if (verdict->reason == SUPERVISE_BY_SIGNAL &&
              (kind == SUPERVISE_RESTART || run->sup.now.cause.signo == run->sup.told_signo))
-        output_say(&run->output, "muster run: job %s ended (%s; %s), exit code %d", run->job, why,
-                   counts, verdict->exit_code);
+        ended_say(run, verdict, why, counts, error);
     else
         box_say(&run->output, &box);
     return verdict->exit_code;

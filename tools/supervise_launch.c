@@ -233,36 +233,84 @@ static nfds_t polls_fill(struct run *run)
     return count;
 }
 
+/* " 1 3 8", " ..." behind what does not fit. */
+static void ranks_left(const struct run *run, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < run->rank_count; i++) {
+        char rank[16];
+
+        if (run->ranks[i].pid <= 0 || run->ranks[i].ended)
+            continue;
+        snprintf(rank, sizeof rank, " %d", run->ranks[i].rank);
+        if (used + strlen(rank) + sizeof " ..." > size) {
+            snprintf(text + used, size - used, " ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s", rank);
+    }
+}
+
 /* A rank that should leave and does not is mostly in a long step, or its broker is away. */
 static void wait_say(struct run *run)
 {
-    char ranks[128] = "";
-    size_t used = 0;
+    char ranks[128];
 
     if (run->wait_say_boot_ms == 0 || run_clock_boot_ms() < run->wait_say_boot_ms)
         return;
     run->wait_say_boot_ms = 0; /* once */
-    for (int i = 0; i < run->rank_count && used < sizeof ranks; i++)
-        if (run->ranks[i].pid > 0 && !run->ranks[i].ended)
-            used += (size_t)snprintf(ranks + used, sizeof ranks - used, " %d", run->ranks[i].rank);
+    run->stuck_said = true;
+    ranks_left(run, ranks, sizeof ranks);
     output_say(
         &run->output,
-        "muster run: %d s after SIGTERM these ranks still run:%s%s. One that waits for a save "
+        "muster run: %d s after SIGTERM these ranks still run:%s. One that waits for a save "
         "leaves "
         "once it is committed or given up; one in a step leaves at its end, or is ended --leave-ms "
         "after the first left; `muster nodes --job %s` shows which, if a broker runs. If none "
         "answers, they leave 1 s before their time is over, which is 30 s after the signal unless "
         "they know better",
-        WAIT_SAY_MS / 1000, ranks, used < sizeof ranks ? "" : " ...", run->job);
+        WAIT_SAY_MS / 1000, ranks, run->job);
 }
 
+/* When to say that some do not follow those that left; INT64_MAX = not. */
+static int64_t stuck_boot_ms(const struct run *run)
+{
+    const struct supervise_launch *now = &run->sup.now;
+    int64_t leave_ms = run->sup.policy.leave_ms;
+
+    if (run->stuck_said || now->term_sent || now->alive == 0 ||
+        now->cause_kind != SUPERVISE_RESTART || now->deadline_ms == INT64_MAX)
+        return INT64_MAX;
+    return now->deadline_ms - leave_ms + (leave_ms / 2 < WAIT_SAY_MS ? leave_ms / 2 : WAIT_SAY_MS);
+}
+
+static void stuck_say(struct run *run)
+{
+    int64_t now_ms = run_clock_boot_ms();
+    char ranks[128];
+
+    if (now_ms < stuck_boot_ms(run))
+        return;
+    run->stuck_said = true;
+    ranks_left(run, ranks, sizeof ranks);
+    output_say(&run->output,
+               "muster run: rank %d left with the restart code, these ranks still run:%s. One in a "
+               "step leaves at its end; whoever has not in %.1f s is ended (--leave-ms)",
+               run->sup.now.cause.rank, ranks, (double)(run->sup.now.deadline_ms - now_ms) / 1000);
+}
+
+/* What is to be said is not slept over. */
 static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
 {
-    int64_t left_ms = run->wait_say_boot_ms - run_clock_boot_ms();
+    int64_t now_ms = run_clock_boot_ms(), next_ms = stuck_boot_ms(run);
 
-    if (run->wait_say_boot_ms == 0 || (wait_ms >= 0 && wait_ms < left_ms))
+    if (run->wait_say_boot_ms != 0 && run->wait_say_boot_ms < next_ms)
+        next_ms = run->wait_say_boot_ms;
+    if (next_ms == INT64_MAX || (wait_ms >= 0 && wait_ms < next_ms - now_ms))
         return wait_ms;
-    return left_ms > 0 ? left_ms : 0;
+    return next_ms > now_ms ? next_ms - now_ms : 0;
 }
 
 static void launch_watch(struct run *run)
@@ -278,6 +326,7 @@ static void launch_watch(struct run *run)
         order_obey(run);
         heirs_end(run);
         wait_say(run);
+        stuck_say(run);
         for (nfds_t i = 0; i < count; i++) {
             if (run->streams[i] != NULL && run->polls[i].revents != 0)
                 output_read(&run->output, &run->output.ranks[run->owners[i]], run->streams[i]);
@@ -286,6 +335,7 @@ static void launch_watch(struct run *run)
         output_write(&run->output.sinks[1]);
     }
     run->wait_say_boot_ms = 0;
+    run->stuck_said = false;
 }
 
 /* Nothing that the launch started may live on: the next one needs its memory, files and devices. */

@@ -27,6 +27,7 @@ struct run {
     int restarts_before; /* that the launcher knows of */
     int signal_fd;
     int64_t wait_say_boot_ms; /* when to say whom it waits for, after SIGTERM; 0 = not */
+    bool stuck_said;          /* whom it waits for after a rank left with the restart code */
     char job[IDENTITY_JOB_MAX];
     struct pollfd *polls;
     struct output_stream **streams; /* beside polls; NULL = not a stream */

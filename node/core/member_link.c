@@ -307,6 +307,9 @@ void link_frame(struct member *m, const struct wire_msg *message)
     if (m->link == LINK_OVER || wire_is_up(message->type) || !from_my_broker(m, message))
         return;
     m->heard_at = m->now;
+    if (m->unheard_said)
+        member_log(m, 1, "the broker is heard again");
+    m->unheard_said = false;
     if (m->join_until != NEVER && m->options.join_timeout_default)
         m->join_until = m->now + join_wait_ms(m); /* its own option counts, which may be longer */
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
@@ -385,10 +388,25 @@ static bool link_gave_up(const struct member *m)
     return m->closing && !m->view.joined;
 }
 
+/* Once a silence: what is not saved meanwhile nobody else can tell of. */
+static void say_unheard(struct member *m)
+{
+    if (m->unheard_said || !m->view.joined || m->view.mode == VIEW_END ||
+        m->now - m->heard_at < LOST_MS)
+        return;
+    m->unheard_said = true;
+    member_log(
+        m, 1,
+        "no broker was heard for %lld s: training goes on, and nothing is saved by agreement "
+        "until it is back; start musterd with its database again",
+        (long long)(m->now - m->heard_at) / 1000);
+}
+
 void link_tick(struct member *m)
 {
     if (m->link == LINK_OVER)
         return;
+    say_unheard(m);
     if (m->link == LINK_HELLO) {
         if (m->nonce == 0)
             m->nonce = m->options.incarnation >> 1;

@@ -89,6 +89,7 @@ struct member {
     bool hello_open; /* one is on its way, or its answer */
     uint64_t start_id;
     int64_t heard_at; /* the broker, last */
+    bool unheard_said;
     bool silence_said;
     uint64_t broker_epoch;
     uint64_t generation;

@@ -119,7 +119,9 @@ static void look(struct file *file, const struct notice_now *now, const struct s
 
     file->state = SOURCE_HEALTHY;
     file->text[0] = '\0';
-    if (fd >= 0 && fstat(fd, &info) == 0)
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
+        trouble(file, "is no notice file", EISDIR); /* a wrong path, and no end of anything */
+    else if (fd >= 0 && fstat(fd, &info) == 0)
         say_content(file, fd, &info, now, out);
     else if (fd < 0 && code == EACCES && stat(file->path, &info) == 0)
         say_content(file, fd, &info, now, out);

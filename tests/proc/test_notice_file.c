@@ -178,6 +178,17 @@ static void a_pipe_that_nobody_writes_to_stops_nobody(void **state)
     assert_int_equal(notice_await(f, LIMIT_MS).item.kind, NOTICE_TERMINATE);
 }
 
+static void a_directory_is_a_wrong_path_and_no_notice(void **state)
+{
+    struct notice_fixture *f = *state;
+
+    snprintf(sources, sizeof sources, "file:%s", f->directory);
+    notice_fixture_watch(f, sources);
+    notice_state(f, "file", SOURCE_DEGRADED, "Is a directory", LIMIT_MS);
+    notice_none(f);
+    snprintf(sources, sizeof sources, "file:%s", path);
+}
+
 static void a_symbolic_link_that_is_turned_is_noticed(void **state)
 {
     struct notice_fixture *f =
@@ -224,6 +235,7 @@ int main(void)
         CASE(a_final_one_stands),
         CASE(a_directory_that_comes_later_is_watched_then),
         CASE(a_pipe_that_nobody_writes_to_stops_nobody),
+        CASE(a_directory_is_a_wrong_path_and_no_notice),
         CASE(a_symbolic_link_that_is_turned_is_noticed),
         CASE(two_files_are_two_notices),
     };
