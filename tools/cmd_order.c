@@ -70,7 +70,7 @@ static int withdraw(struct tool *tool, const char *id)
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "cancelled", json_string(id));
-    snprintf(sentence, sizeof sentence, "Notice %.200s was withdrawn before anything came of it.",
+    snprintf(sentence, sizeof sentence, "Notice %.200s is withdrawn: nothing more comes of it.",
              id);
     return print_order(tool, document, sentence);
 }

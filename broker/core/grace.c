@@ -94,7 +94,8 @@ void grace_forget(struct job *job)
 static void describe(struct grace *grace, const struct plan *plan, const struct plan_facts *facts,
                      const struct notice *notice)
 {
-    bool told = notice->left_ms >= 0 && (notice->flags & NOTICE_FLAG_ASSUMED) == 0;
+    bool told = notice->left_ms >= 0 &&
+                (notice->flags & (NOTICE_FLAG_ASSUMED | NOTICE_FLAG_GRACE_PERIOD)) == 0;
     const char *id = notice->id;
     char *text = grace->text;
     size_t size = sizeof grace->text;
