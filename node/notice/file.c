@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,21 @@ static void say(const struct source_out *out, const struct notice_item *item)
     free(set);
 }
 
+#define PATH_SHOWN 100
+
+/* Who reads the notice far from here has to find the file. */
+static void name_file(const char *path, struct notice_item *item)
+{
+    char text[PATH_MAX + NOTICE_TEXT_MAX + 16];
+    size_t length = strlen(path);
+    bool says = item->text[0] != '\0';
+
+    if (says && length > PATH_SHOWN) /* its words count more than the beginning of a long path */
+        path += length - PATH_SHOWN;
+    snprintf(text, sizeof text, "%s%s%s", path, says ? ": " : " is there", item->text);
+    notice_text(item->text, text, strlen(text));
+}
+
 static void say_content(struct file *file, int fd, const struct stat *info,
                         const struct notice_now *now, const struct source_out *out)
 {
@@ -105,8 +121,7 @@ static void say_content(struct file *file, int fd, const struct stat *info,
     if (sense >= LINE_NO_TIME) /* whoever wrote it shall see that it was not understood */
         file->state = SOURCE_DEGRADED;
     snprintf(item.key, sizeof item.key, "file");
-    if (item.text[0] == '\0')
-        snprintf(item.text, sizeof item.text, "%.200s is there", file->path);
+    name_file(file->path, &item);
     say(out, &item);
 }
 

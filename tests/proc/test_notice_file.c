@@ -101,7 +101,7 @@ static void it_may_say_how_long_and_then_a_shorter_time(void **state)
     record = notice_await(f, LIMIT_MS);
     assert_false(record.withdrawn);
     assert_left(&record, 60000);
-    assert_string_equal(record.item.text, "preempt +60 because of the weather");
+    assert_non_null(strstr(record.item.text, "/terminate: preempt +60 because of the weather"));
 }
 
 static void what_is_not_understood_is_a_notice_all_the_same_and_is_said(void **state)
