@@ -122,7 +122,7 @@ void notice_put(struct member *m, const struct member_input *in)
         member_log(
             m, 2,
             "notice %s says that %lld ms are left: nothing could be saved in that time, so it is "
-            "taken as unknown, and a save is tried at once",
+            "taken as unknown, and what is new since the last save is saved at once",
             in->id, (long long)in->left_ms);
     notice_fill(m, notice, in, deadline);
     notice->flags = flags;
