@@ -454,8 +454,7 @@ static void check_big(size_t size)
     CHECK(got == size);
     bytes = data;
     for (size_t i = 0; i < size; i++)
-        if (bytes[i] != (uint8_t)(i * 31 + i / 977))
-            CHECK(!"a byte of the result is another");
+        CHECK(bytes[i] == (uint8_t)(i * 31 + i / 977));
     muster_remote_value_free(&value);
 }
 
