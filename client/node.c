@@ -66,31 +66,24 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
     return view.mode == VIEW_END && view.leave_restart;
 }
 
-/* The supervisor may have to say why its restarts lead nowhere. */
-static void tell_preempted(struct muster_node *node)
-{
-    struct member_view view;
-
-    agent_view(node->agent, &view);
-    if (view.mode == VIEW_END && view.leave_restart)
-        supervised_preempted(&node->supervised, view.end.text);
-}
-
 /* The termination is settled. Policy RETURN: the status goes to the caller. EXIT: LEAVE, then
  * exit_fn, once; if that returns, as RETURN. */
 void node_leave_process(struct muster_node *node)
 {
     const struct muster_termination_config *t = &node->options.termination;
-    struct member_view view = {.mode = VIEW_END}; /* alone: it has said why */
+    struct member_view view = {.joined = false}; /* alone: it has said why */
 
     if (t->on_preempted != MUSTER_PREEMPTED_EXIT || node->exited)
         return;
     node->exited = true;
     if (node->agent != NULL) {
         agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
-        tell_preempted(node);
-        agent_drain(node->agent);
         agent_view(node->agent, &view);
+        if (view.leave_restart &&
+            view.mode ==
+                VIEW_END) /* the supervisor may have to say why its restarts lead nowhere */
+            supervised_preempted(&node->supervised, view.end.text);
+        agent_drain(node->agent);
     }
     supervised_leaves(&node->supervised);
     node_log(node, 2, "rank %d leaves with the restart code %d%s%s", node->rank, t->restart_code,

@@ -4,7 +4,9 @@
 
 #include "schema/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Fills *err (may be NULL) with status and a formatted line; rank -1, code 0, step -1.
  * Returns status, so that a caller can write `return error_set(err, MUSTER_E_IO, "...");`. */
@@ -29,5 +31,8 @@ static inline enum muster_status error_pass(struct muster_error *to, enum muster
         *to = *from;
     return status;
 }
+
+/* Does the text begin with "rank N", for this one? Most texts that tell of a rank do. */
+bool error_names_rank(const char *text, int64_t rank);
 
 #endif

@@ -7,6 +7,7 @@
 #undef error_set /* as the analyzer sees them */
 #undef error_set_code
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,4 +113,12 @@ enum muster_status error_set_code(struct muster_error *err, enum muster_status s
     fill(err, status, code, format, args);
     va_end(args);
     return status;
+}
+
+bool error_names_rank(const char *text, int64_t rank)
+{
+    char name[40];
+    size_t length = (size_t)snprintf(name, sizeof name, "rank %" PRId64, rank);
+
+    return strncmp(text, name, length) == 0 && (text[length] < '0' || text[length] > '9');
 }

@@ -78,10 +78,9 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
 /* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is there. */
 static struct shown phase_of(const struct muster_node_row *node)
 {
-    bool live = strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
     struct shown shown = {""};
 
-    if (live && strcmp(node->phase, "ended") == 0 && node->begun > node->done)
+    if (tool_node_is_live(node) && strcmp(node->phase, "ended") == 0 && node->begun > node->done)
         snprintf(shown.text, sizeof shown.text, "in step %" PRId64, node->begun);
     else if (strcmp(node->phase, "none") != 0)
         snprintf(shown.text, sizeof shown.text, "%s", node->phase);

@@ -2,6 +2,7 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
+#include "schema/error.h"
 #include "schema/limits.h"
 
 #include <errno.h>
@@ -218,17 +219,12 @@ static void print_plan(struct tool *tool, const struct muster_job_row *job)
             render_duration(left_ms < 0 ? 0 : left_ms).text, job->plan);
 }
 
-/* Most of the broker's texts name the rank themselves. */
 static void print_error(FILE *out, const struct muster_job_row *job)
 {
-    char rank[40];
-    size_t length = (size_t)snprintf(rank, sizeof rank, "rank %" PRId64, job->error_rank);
-
-    if (strncmp(job->error_text, rank, length) == 0 &&
-        (job->error_text[length] < '0' || job->error_text[length] > '9'))
+    if (error_names_rank(job->error_text, job->error_rank))
         fprintf(out, "  first error   %s\n", job->error_text);
     else
-        fprintf(out, "  first error   %s: %s\n", rank, job->error_text);
+        fprintf(out, "  first error   rank %" PRId64 ": %s\n", job->error_rank, job->error_text);
 }
 
 static bool is_there(const muster_rows_t *nodes, int64_t rank)
@@ -236,8 +232,7 @@ static bool is_there(const muster_rows_t *nodes, int64_t rank)
     const struct muster_node_row *node = muster_rows_nodes(nodes);
 
     for (size_t i = 0; i < muster_rows_count(nodes); i++)
-        if (node[i].rank == rank &&
-            (strcmp(node[i].state, "joined") == 0 || strcmp(node[i].state, "restored") == 0))
+        if (node[i].rank == rank && tool_node_is_live(&node[i]))
             return true;
     return false;
 }
@@ -265,9 +260,7 @@ static void print_staying(FILE *out, const muster_rows_t *nodes)
     int shown = 0;
 
     for (size_t i = 0; i < muster_rows_count(nodes); i++) {
-        bool live = strcmp(node[i].state, "joined") == 0 || strcmp(node[i].state, "restored") == 0;
-
-        if (!live || shown > 8)
+        if (!tool_node_is_live(&node[i]) || shown > 8)
             continue;
         if (shown == 8) {
             fprintf(out, ", ...");
@@ -282,6 +275,13 @@ static void print_staying(FILE *out, const muster_rows_t *nodes)
         fputc('\n', out);
 }
 
+static void print_newest(struct tool *tool, const struct muster_job_row *job)
+{
+    fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n", job->newest_step,
+            render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
+            strstr(job->newest_path, "/.muster/") != NULL ? " (its final name follows)" : "");
+}
+
 static void print_job(struct tool *tool, const struct muster_job_row *job,
                       const muster_rows_t *members, const muster_rows_t *notices,
                       const muster_rows_t *nodes)
@@ -292,8 +292,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);
     if (strcmp(outcome(job), "imported") == 0) {
-        fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s\n", job->newest_step,
-                render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path);
+        print_newest(tool, job);
         fprintf(out, "  known         what `muster import` found on disk; nothing of how it ran\n");
         return;
     }
@@ -319,9 +318,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (job->freeze_unix_ms != 0)
         print_plan(tool, job);
     if (job->newest_checkpoint != 0)
-        fprintf(out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n", job->newest_step,
-                render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
-                strstr(job->newest_path, "/.muster/") != NULL ? " (its final name follows)" : "");
+        print_newest(tool, job);
     else
         fprintf(out, "  checkpoint    none committed yet\n");
     if (job->error_rank >= 0)

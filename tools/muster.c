@@ -260,6 +260,11 @@ static const char *broker_of(const char *broker, char *address, size_t size)
     return tool_default_broker(address, size) ? address : NULL;
 }
 
+bool tool_node_is_live(const struct muster_node_row *node)
+{
+    return strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
+}
+
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size)
 {
     struct tool tool = {.verb = "run", .timeout_ms = 1000};

@@ -2,6 +2,8 @@
  * gaps, once each; a snapshot stands for all up to its seq. */
 #include "node/core/member_state.h"
 
+#include "schema/error.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -51,16 +53,14 @@ struct peer_text {
 static struct peer_text peer_text(int64_t rank, int64_t step, const char *words)
 {
     struct peer_text shown;
-    char name[40];
-    size_t length = (size_t)snprintf(name, sizeof name, "rank %lld", (long long)rank);
 
-    if (strncmp(words, name, length) == 0 && (words[length] < '0' || words[length] > '9'))
+    if (error_names_rank(words, rank))
         snprintf(shown.text, sizeof shown.text, "%s", words); /* the broker's, of a lost rank */
     else if (step > 0)
-        snprintf(shown.text, sizeof shown.text, "%s failed at step %lld: %s", name, (long long)step,
-                 words);
+        snprintf(shown.text, sizeof shown.text, "rank %lld failed at step %lld: %s",
+                 (long long)rank, (long long)step, words);
     else
-        snprintf(shown.text, sizeof shown.text, "%s failed: %s", name, words);
+        snprintf(shown.text, sizeof shown.text, "rank %lld failed: %s", (long long)rank, words);
     return shown;
 }
 

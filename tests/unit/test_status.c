@@ -159,10 +159,20 @@ static void a_long_text_is_cut_and_no_error_is_needed(void **state)
     assert_int_equal(error_set_code(NULL, MUSTER_E_IO, EIO, "%s", "x"), MUSTER_E_IO);
 }
 
+static void a_text_that_names_the_rank_is_known(void **state)
+{
+    (void)state;
+    assert_true(error_names_rank("rank 1 was lost", 1));
+    assert_true(error_names_rank("rank 1", 1));
+    assert_false(error_names_rank("rank 12 was lost", 1));
+    assert_false(error_names_rank("loss is NaN", 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_texts),
+        cmocka_unit_test(a_text_that_names_the_rank_is_known),
         cmocka_unit_test(count_is_one_more_than_the_highest_number),
         cmocka_unit_test(published_numbers_stay),
         cmocka_unit_test(an_exit_code_says_whether_a_restart_can_help),
