@@ -82,6 +82,59 @@ static const char *const rules[] = {
         WORLD_SIZE_MAX) "  OR NOT (begun" NONE_OR_COUNT_OK " AND done" NONE_OR_COUNT_OK
                         "  AND reported_ms" NONE_OR_COUNT_OK " AND at_step_ms" NONE_OR_COUNT_OK
                         "  AND captured_ms" NONE_OR_COUNT_OK " AND saved_ms" NONE_OR_COUNT_OK ")",
+
+    /* tasks: see broker/core/tasks.h. None is lost: what is not released is there, and what has not ended is
+     * what the queue's count says; none is done twice: its attempts are its losses, and the one that it has. */
+    "SELECT printf('queue %d (%s of job %s) has taken %d tasks, %d ended, %d are released, %d had "
+    "the error', queue,"
+    "  name, job, taken, ended, released, error_number) FROM task_queue"
+    " WHERE queue NOT BETWEEN 1 AND (1 << 22) - 1 OR taken NOT BETWEEN 0 AND (1 << 40) - 1"
+    "  OR ended NOT BETWEEN 0 AND taken OR released NOT BETWEEN 0 AND taken"
+    "  OR cancelled_to NOT BETWEEN 0 AND taken OR error_pending NOT IN (0, 1)"
+    "  OR error_number NOT BETWEEN error_pending AND taken OR max_attempts NOT BETWEEN 1 AND 255",
+    "SELECT printf('queue %d has %d of the tasks behind %d to %d, the last is %d; %d have not "
+    "ended, and its count"
+    " says %d', queue, there, released, taken, last, live, taken - ended) FROM"
+    " (SELECT queue, taken, ended, released, max(ifnull(id, 0)) & ((1 << 40) - 1) AS last,"
+    "  count(id) FILTER (WHERE id > (queue << 40) + released) AS there,"
+    "  count(id) FILTER (WHERE state IN ('queued', 'leased')) AS live"
+    "  FROM task_queue LEFT JOIN task ON id BETWEEN queue << 40 AND (queue << 40) + (1 << 40) - 1"
+    "  GROUP BY queue)"
+    " WHERE there <> taken - released OR last > taken OR live <> taken - ended",
+    "SELECT printf('task %d of queue %d is \"%s\" at attempt %d with %d losses', id & ((1 << 40) - "
+    "1), id >> 40,"
+    "  state, attempt, losses) FROM task"
+    " WHERE id & ((1 << 40) - 1) = 0 OR losses NOT BETWEEN 0 AND 255"
+    "  OR NOT EXISTS (SELECT 1 FROM task_queue WHERE queue = id >> 40)"
+    "  OR NOT CASE state WHEN 'queued' THEN worker = 0 AND attempt = losses"
+    "   WHEN 'leased' THEN worker <> 0 AND attempt = losses + 1"
+    "   WHEN 'done' THEN worker <> 0 AND attempt = losses + 1"
+    "   WHEN 'failed' THEN worker <> 0 AND attempt - losses IN (0, 1)"
+    "   WHEN 'cancelled' THEN attempt - losses IN (0, 1) ELSE 0 END",
+    "SELECT printf('task %d of queue %d is leased to worker %d, which is %s', id & ((1 << 40) - "
+    "1), queue,"
+    "  t.worker_index, CASE WHEN w.incarnation <> t.worker THEN 'another process now'"
+    "   ELSE ifnull(w.state, 'not there') END)"
+    " FROM task t JOIN task_queue q ON queue = id >> 40"
+    " LEFT JOIN task_worker w ON w.job = q.job AND w.worker_index = t.worker_index"
+    " WHERE t.state = 'leased' AND (w.incarnation IS NOT t.worker OR w.state <> 'live')",
+    "SELECT printf('a part of a result is of task %d of queue %d, which is not there', id & ((1 << "
+    "40) - 1), id >> 40)"
+    " FROM task_part p WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.id = p.id)",
+    "SELECT printf('queue %d has %d values for each worker, numbered %d to %d', queue, count(*), "
+    "min(number),"
+    "  max(number)) FROM task_resource GROUP BY queue"
+    " HAVING min(number) <> 1 OR max(number) <> count(*) OR count(*) > " STRING_OF(
+        TASK_RESOURCES_MAX),
+    "SELECT printf('worker %d of job %s is \"%s\", has %d slots and takes %d tasks', worker_index, "
+    "job, state, slots,"
+    "  takes) FROM task_worker"
+    " WHERE state NOT IN ('live', 'left', 'lost') OR incarnation = 0"
+    "  OR (state = 'live' AND NOT (slots BETWEEN 1 AND takes AND takes <= " STRING_OF(
+        TASK_CREDIT_MAX) "))",
+    "SELECT printf('one process is worker %d and worker %d of job %s', min(worker_index), "
+    "max(worker_index), job)"
+    " FROM task_worker WHERE state = 'live' GROUP BY incarnation HAVING count(*) > 1",
 };
 /* clang-format on */
 

@@ -299,9 +299,8 @@ static bool run(uint64_t at, unsigned *failures, bool *good)
     return allocations_hits() > 0;
 }
 
-int node_allocations_sweep(uint64_t stride, uint64_t points_min)
+static void prepare(void)
 {
-    uint64_t points = 0;
     unsigned failures = 0;
     bool good = true;
 
@@ -309,9 +308,36 @@ int node_allocations_sweep(uint64_t stride, uint64_t points_min)
     if (access("/dev/shm", W_OK) == 0)
         setenv("TMPDIR", "/dev/shm", 1);
     run(0, &failures, &good); /* nothing fails, and what is made once is there */
+}
+
+int node_allocations_sweep(uint64_t stride, uint64_t points_min)
+{
+    uint64_t points = 0;
+    unsigned failures = 0;
+    bool good = true;
+
+    prepare();
     for (uint64_t at = 1; run(at, &failures, &good); at += stride)
         points++;
     printf("%" PRIu64 " points (never below %" PRIu64 "), %u of them ended or failed something\n",
            points, points_min, failures);
     return good && points >= points_min ? 0 : 1;
+}
+
+int node_allocations_replay(uint64_t from, uint64_t to)
+{
+    unsigned failures = 0;
+    bool good = true;
+
+    prepare();
+    for (uint64_t at = from; at <= to; at++) {
+        int64_t since = lone_now_ms();
+
+        run(at, &failures, &good);
+        printf("allocation %" PRIu64 ": %" PRId64 " ms, open %s, run %s, committed %d\n", at,
+               lone_now_ms() - since, muster_status_name(lone.open_status),
+               muster_status_name(lone.run_status), told.committed);
+        fflush(stdout);
+    }
+    return good ? 0 : 1;
 }

@@ -9,4 +9,7 @@
  * descriptor behind, or when fewer points were met. */
 int node_allocations_sweep(uint64_t stride, uint64_t points_min);
 
+/* These points only, a line each. */
+int node_allocations_replay(uint64_t from, uint64_t to);
+
 #endif

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Each rule of lib_invariants.sh sees a database in which it is broken.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_tasks.sh"
 
 declare -A break_by=(
     [I1_shards]="UPDATE shard SET incarnation = incarnation + 1 WHERE round = 2"
@@ -19,6 +20,15 @@ declare -A break_by=(
     [I9_whole]="UPDATE checkpoint SET state = 'failed' WHERE round = 3"
     [I9_same]="UPDATE event SET generation = 2, step = 3, kind = 'resume' WHERE kind = 'freeze' AND round = 1"
     [foreign_keys]="DELETE FROM round WHERE round = 1"
+    [T_lost]="DELETE FROM task WHERE state = 'done'"
+    [T_ended]="UPDATE task SET state = 'queued' WHERE state = 'done'"
+    [T_owner]="INSERT INTO task_part VALUES (77, 1, 0, x'00')"
+    [T_attempts]="UPDATE task SET attempt = 2 WHERE state = 'done'"
+    [T_cap]="UPDATE task SET attempt = 4, losses = 3 WHERE state = 'leased'"
+    [T_leases]="UPDATE task_worker SET state = 'lost'"
+    [T_credit]="UPDATE task_worker SET takes = 0"
+    [T_result]="UPDATE task SET bytes = bytes + 1 WHERE state = 'done'"
+    [T_error]="UPDATE task_queue SET error_pending = 1, error_number = 1"
 )
 
 broker_start
@@ -32,8 +42,14 @@ kill -TERM "${pids[1]}"
 all_preempted
 ranks_start 2 --steps $((saved + 5))
 all_finished $((saved + 5))
-broker_stop
+worker_start 0
+coordinate_behind stay
+in_states() { [ "$(query "SELECT group_concat(state, ' ') FROM (SELECT state FROM task ORDER BY id)")" = "$1" ]; }
+await "one task done, one at the worker, one queued" in_states "done leased queued"
+broker_kill
 invariants
+worker_kill 0
+kill -KILL "$coordinator"
 
 # A job that resumed at its third round: what is broken is in the second or the first.
 "$sql" --write "$db" "PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null

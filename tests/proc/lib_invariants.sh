@@ -1,5 +1,5 @@
 # lib_invariants.sh - what must hold in every database, whatever was killed: read from SQLite itself.
-# Each rule is a query whose rows are its violations. The letters are those of schema/PROTOCOL.md.
+# Each rule is a query whose rows are its violations. The letters are those of schema/PROTOCOL.md, but for tasks.
 
 declare -A invariant=(
     [integrity]="SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'"
@@ -51,6 +51,30 @@ declare -A invariant=(
         (SELECT job, generation, round || '/' || step AS checkpoint_and_step FROM event WHERE kind = 'resume')
         GROUP BY job, generation HAVING count(DISTINCT checkpoint_and_step) > 1
         AND generation NOT IN (SELECT generation FROM generation WHERE fallback = 1)"
+
+    # Tasks, T1 to T4 of broker/core/tasks.h. None is lost: what is not released is there; what has not ended is counted so
+    [T_lost]="SELECT queue, taken, released, count(id), max(id) FROM task_queue LEFT JOIN task
+        ON id BETWEEN (queue << 40) + released + 1 AND (queue << 40) + (1 << 40) - 1
+        GROUP BY queue HAVING count(id) <> taken - released OR max(id) > (queue << 40) + taken"
+    [T_ended]="SELECT queue, taken, ended, count(id) FROM task_queue LEFT JOIN task ON id >> 40 = queue
+        AND state IN ('queued', 'leased') GROUP BY queue HAVING count(id) <> taken - ended"
+    [T_owner]="SELECT id FROM task WHERE id >> 40 NOT IN (SELECT queue FROM task_queue)
+        UNION ALL SELECT id FROM task_part WHERE id NOT IN (SELECT id FROM task)"
+    # each attempt but the present or last one was a loss, and there are not too many
+    [T_attempts]="SELECT id, state, attempt, losses, worker FROM task WHERE NOT CASE state
+        WHEN 'queued' THEN attempt = losses AND worker = 0 WHEN 'leased' THEN attempt = losses + 1
+        WHEN 'done' THEN attempt = losses + 1 AND worker <> 0 WHEN 'failed' THEN attempt - losses IN (0, 1)
+        WHEN 'cancelled' THEN attempt - losses IN (0, 1) ELSE 0 END"
+    [T_cap]="SELECT id, attempt, max_attempts FROM task JOIN task_queue ON queue = id >> 40 WHERE attempt > max_attempts"
+    [T_leases]="SELECT t.id, t.worker, w.incarnation, w.state FROM task t JOIN task_queue q ON q.queue = t.id >> 40
+        LEFT JOIN task_worker w ON w.job = q.job AND w.worker_index = t.worker_index
+        WHERE t.state = 'leased' AND (w.incarnation IS NOT t.worker OR w.state <> 'live')"
+    [T_credit]="SELECT worker, takes, count(*) FROM task JOIN task_worker ON incarnation = worker
+        WHERE task.state = 'leased' GROUP BY worker HAVING count(*) > takes"
+    [T_result]="SELECT t.id, t.bytes, length(t.result) FROM task t WHERE t.state = 'done' AND t.bytes <> length(t.result)
+        + (SELECT ifnull(sum(length(p.bytes)), 0) FROM task_part p WHERE p.id = t.id AND p.attempt = t.attempt)"
+    [T_error]="SELECT queue, error_number FROM task_queue WHERE error_pending AND (error_number = 0 OR EXISTS
+        (SELECT 1 FROM task WHERE id = (queue << 40) + error_number AND state <> 'failed'))"
 )
 checked=0 # databases looked at
 

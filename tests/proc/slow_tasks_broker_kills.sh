@@ -19,6 +19,7 @@ for ((killed = 0; killed < kills;)); do
         await "tasks that run" attempts_or_end
         if coordinator_is_gone; then break; fi
         broker_kill
+        invariants
         broker_start
         killed=$((killed + 1))
     done
@@ -28,4 +29,4 @@ for ((killed = 0; killed < kills;)); do
     total=$((total + 400))
 done
 workers_stop
-finish "the broker killed at $killed random moments under load: $total tasks, each ended once, none begun more than three times"
+finish "the broker killed at $killed random moments under load: $total tasks, each ended once, none begun more than three times; invariants hold in $checked readings"

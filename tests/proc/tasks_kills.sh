@@ -22,6 +22,7 @@ coordinate_behind run 60 slow
 await "tasks that run" attempts_at_least 10
 worker_kill 1
 worker_kill 2
+invariants
 worker_start 1
 worker_start 2
 coordinator_ends
@@ -32,6 +33,7 @@ attempts_right 60 3
 coordinate_behind run 300
 await "tasks that ran" attempts_at_least 30
 broker_kill
+invariants # while much is leased
 broker_start
 await "tasks that ran after its restart" attempts_at_least 150
 broker_kill
@@ -45,6 +47,7 @@ attempts_right 300 3
 coordinate begin 100
 same "its tasks" "$(query "SELECT count(*) FROM task")" 100
 await "its tasks, done without it" eval '[ "$(in_state "done")" = 100 ]'
+invariants # while nothing is released
 for index in 0 1 2; do worker_kill "$index"; done
 coordinate attach 100
 attempts_right 100 1

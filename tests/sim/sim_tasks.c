@@ -1,7 +1,7 @@
 #include "tests/sim/sim_tasks.h"
 
 #include "broker/core/core.h"
-#include "broker/store.h"
+#include "broker/store_internal.h"
 #include "client/coordinator_private.h"
 #include "client/worker_private.h"
 #include "schema/error.h"
@@ -298,6 +298,15 @@ static void check_ends(void)
     }
 }
 
+/* What a start of the broker insists on holds in between, too. */
+static void check_rows(void)
+{
+    struct muster_error err;
+
+    INSIST(store_check_rows(w.store, &err) == MUSTER_OK, "%s", err.text);
+    w.stats->checks++;
+}
+
 static struct task_link *link_of(uint64_t route)
 {
     for (size_t i = 0; i <= WORKERS; i++)
@@ -345,6 +354,8 @@ static void commit_and_send(void)
     if (store_apply(w.store, &w.out, w.now, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
     check_ends();
+    if (below(200) == 0)
+        check_rows();
     if (one_in(400)) {
         broker_dies(); /* and nobody was told */
         return;
@@ -687,6 +698,7 @@ static void check_result(const struct muster_remote_value *value)
 
 static void clean_up(void)
 {
+    check_rows();
     coordinator_dies();
     w.faults = false;
     for (size_t i = 0; i < WORKERS; i++)
@@ -740,13 +752,12 @@ void sim_tasks_print(const struct sim_tasks_stats *stats)
     printf("%llu tasks, %llu attempts: %llu done, %llu failed, %llu cancelled; %llu errors raised; "
            "broker "
            "killed %llu times, workers %llu, left %llu, stopped %llu, cut %llu; %llu attaches, "
-           "%llu frames "
-           "lost\n",
+           "%llu frames lost; the database was checked %llu times\n",
            (unsigned long long)stats->tasks, (unsigned long long)stats->attempts,
            (unsigned long long)stats->done, (unsigned long long)stats->failed,
            (unsigned long long)stats->cancelled, (unsigned long long)stats->raised,
            (unsigned long long)stats->broker_kills, (unsigned long long)stats->worker_kills,
            (unsigned long long)stats->leaves, (unsigned long long)stats->pauses,
            (unsigned long long)stats->cuts, (unsigned long long)stats->attaches,
-           (unsigned long long)stats->frames_lost);
+           (unsigned long long)stats->frames_lost, (unsigned long long)stats->checks);
 }

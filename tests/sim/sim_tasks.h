@@ -3,6 +3,7 @@
  * that die, stop and come back. A world is its seed. Checked as it goes:
  *   no task ends twice, and none is lost: all have ended when the faults are over
  *   no task is begun more than three times
+ *   the rows fit together: none lost, leases of living workers (broker/store_check.c)
  *   when an error was raised nothing is executing, at any worker that the broker could hear */
 #ifndef TESTS_SIM_SIM_TASKS_H
 #define TESTS_SIM_SIM_TASKS_H
@@ -11,7 +12,7 @@
 
 struct sim_tasks_stats {
     uint64_t tasks, attempts, done, failed, cancelled, raised, stale;
-    uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost;
+    uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost, checks;
 };
 
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */
