@@ -1,27 +1,28 @@
 /* How many empty tasks a second, and how long one takes. usage: bench_tasks [TASKS [DIRECTORY...]]
  *
  * For each directory of a database (a disk's: every commit is synced; /dev/shm: memory), 1, 4 and 16 workers with 1
- * and 64 tasks in flight each: tasks a second from the first schedule to the end of join, and, with one worker and one
- * task at a time, p50 and p99 from schedule to fetched result. Beside them the limit: a bare echo over the same hops
- * (DEALER, ROUTER, DEALER and back) in the same process. Workers and coordinator are threads of this process, musterd is
- * one of its own. One line of JSON a cell. */
+ * and 64 tasks in flight each: tasks a second from the first schedule to the end of join; and, with one worker and one
+ * task at a time, p50 and p99 from schedule to fetched result. Beside that, in blocks of trips in turn, the limit: a
+ * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
+ * context (see echo.h). TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
+ * own. One line of JSON a cell. */
+#include "tests/bench/echo.h"
+
 #include <muster/muster.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #define WORKERS_MAX 16
-#define ROUND_TRIPS 2000
+#define BLOCKS 20
+#define BLOCK_TRIPS 100
 
 static char scratch[512], address[600];
 static pid_t broker;
@@ -136,148 +137,101 @@ static double tasks_a_second(muster_coordinator_t *coordinator, int count)
     return count / (now_ms() - began_ms) * 1e3;
 }
 
-static void latency(muster_coordinator_t *coordinator, double *ret_p50, double *ret_p99)
+/* --- how long one takes --------------------------------------------------------------------------- */
+
+struct trips {
+    double times[BLOCKS * BLOCK_TRIPS];
+    size_t count;
+};
+
+static void task_trip(muster_coordinator_t *coordinator)
 {
-    static double times[ROUND_TRIPS];
     struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
     struct muster_error err;
+    const void *data;
+    size_t size;
 
     call.function = "nothing";
-    for (int i = 0; i < ROUND_TRIPS; i++) {
-        muster_remote_value_t *value = NULL;
-        double began_ms = now_ms();
-        const void *data;
-        size_t size;
-
-        insist(muster_coordinator_schedule(coordinator, &call, -1, &value, &err) == MUSTER_OK,
-               "schedule", &err);
-        insist(muster_remote_value_fetch(value, -1, &data, &size, &err) == MUSTER_OK, "fetch",
-               &err);
-        times[i] = now_ms() - began_ms;
-        muster_remote_value_free(&value);
-    }
-    qsort(times, ROUND_TRIPS, sizeof times[0], by_size);
-    *ret_p50 = times[ROUND_TRIPS / 2];
-    *ret_p99 = times[ROUND_TRIPS * 99 / 100];
+    insist(muster_coordinator_schedule(coordinator, &call, -1, &value, &err) == MUSTER_OK,
+           "schedule", &err);
+    insist(muster_remote_value_fetch(value, -1, &data, &size, &err) == MUSTER_OK, "fetch", &err);
+    muster_remote_value_free(&value);
 }
+
+/* A tenth of the block first goes uncounted: the others have slept meanwhile. */
+static void block(struct trips *trips, muster_coordinator_t *coordinator, struct echo *echo)
+{
+    for (int i = -BLOCK_TRIPS / 10; i < BLOCK_TRIPS; i++) {
+        double began_ms = now_ms();
+
+        if (echo != NULL)
+            insist(echo_trip(echo), "no echo", NULL);
+        else
+            task_trip(coordinator);
+        if (i >= 0)
+            trips->times[trips->count++] = now_ms() - began_ms;
+    }
+}
+
+static void print_trips(const char *what, const char *directory, struct trips *trips)
+{
+    qsort(trips->times, trips->count, sizeof trips->times[0], by_size);
+    printf("{\"bench\": \"tasks_latency\", \"what\": \"%s\", \"beside\": \"%s\", "
+           "\"trips\": %zu, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
+           what, directory, trips->count, trips->times[trips->count / 2],
+           trips->times[trips->count * 99 / 100]);
+    fflush(stdout);
+}
+
+static void latency(const char *directory)
+{
+    static struct trips trips[3];
+    struct echo *placed = echo_open(true), *shared = echo_open(false);
+    muster_coordinator_t *coordinator;
+    muster_worker_t *worker;
+
+    insist(placed != NULL && shared != NULL, "an echo", NULL);
+    broker_start(directory);
+    workers_start(&worker, 1, 1);
+    coordinator = coordinator_start();
+    for (size_t i = 0; i < 3; i++)
+        trips[i].count = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        block(&trips[0], coordinator, NULL);
+        block(&trips[1], NULL, placed);
+        block(&trips[2], NULL, shared);
+    }
+    print_trips("task", directory, &trips[0]);
+    print_trips("echo, a context each", directory, &trips[1]);
+    print_trips("echo, one context", directory, &trips[2]);
+    muster_coordinator_close(&coordinator);
+    muster_worker_close(&worker);
+    broker_stop();
+    echo_close(&placed);
+    echo_close(&shared);
+}
+
+/* --- how many -------------------------------------------------------------------------------------- */
 
 static void measure(const char *directory, int workers_count, int in_flight, int tasks)
 {
     muster_worker_t *workers[WORKERS_MAX];
     muster_coordinator_t *coordinator;
-    double rate, p50 = 0, p99 = 0;
+    double rate;
 
     broker_start(directory);
     workers_start(workers, workers_count, in_flight);
     coordinator = coordinator_start();
     rate = tasks_a_second(coordinator, tasks);
-    if (workers_count == 1 && in_flight == 1)
-        latency(coordinator, &p50, &p99);
     printf("{\"bench\": \"tasks\", \"database\": \"%s\", \"workers\": %d, \"in_flight\": %d, "
-           "\"tasks\": %d, \"tasks_per_s\": %.0f",
+           "\"tasks\": %d, \"tasks_per_s\": %.0f}\n",
            directory, workers_count, in_flight, tasks, rate);
-    if (p50 > 0)
-        printf(", \"p50_ms\": %.3f, \"p99_ms\": %.3f", p50, p99);
-    printf("}\n");
     fflush(stdout);
     muster_coordinator_close(&coordinator);
     for (int i = 0; i < workers_count; i++)
         muster_worker_close(&workers[i]);
     broker_stop();
-}
-
-/* --- the limit ------------------------------------------------------------------------------------ */
-
-static void *context;
-static atomic_bool stop;
-
-/* Passes each of two peers' frames to the other. */
-static void *route(void *arg)
-{
-    void *router = zmq_socket(context, ZMQ_ROUTER);
-    char ids[2][256], id[256], frame[256];
-    int sizes[2] = {0, 0}, wait_ms = 100;
-
-    zmq_setsockopt(router, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_bind(router, arg);
-    while (!atomic_load(&stop)) {
-        int id_size = zmq_recv(router, id, sizeof id, 0), size, other;
-
-        if (id_size < 0)
-            continue;
-        size = zmq_recv(router, frame, sizeof frame, 0);
-        if (size < 0)
-            continue;
-        other = frame[0] == 'c' ? 1 : 0; /* from the coordinator to the worker, and back */
-        memcpy(ids[1 - other], id, (size_t)id_size);
-        sizes[1 - other] = id_size;
-        if (sizes[other] == 0)
-            continue;
-        zmq_send(router, ids[other], (size_t)sizes[other], ZMQ_SNDMORE);
-        zmq_send(router, frame, (size_t)size, 0);
-    }
-    zmq_close(router);
-    return NULL;
-}
-
-static void *answer(void *arg)
-{
-    void *dealer = zmq_socket(context, ZMQ_DEALER);
-    int wait_ms = 100, linger_ms = 0;
-    char frame[256] = "w";
-
-    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    zmq_connect(dealer, arg);
-    while (!atomic_load(&stop)) {
-        int size = zmq_recv(dealer, frame, sizeof frame, 0);
-
-        frame[0] = 'w'; /* without one: here I am */
-        zmq_send(dealer, frame, size > 0 ? (size_t)size : 64, 0);
-    }
-    zmq_close(dealer);
-    return NULL;
-}
-
-static void echo(void)
-{
-    static double times[ROUND_TRIPS];
-    char endpoint[600], frame[256] = "c", got[256];
-    pthread_t threads[2];
-    int wait_ms = 1000, linger_ms = 0;
-    void *dealer;
-
-    snprintf(scratch, sizeof scratch, "/tmp/muster-bench-echo-%ld", (long)getpid());
-    snprintf(endpoint, sizeof endpoint, "ipc://%s", scratch);
-    context = zmq_ctx_new();
-    pthread_create(&threads[0], NULL, route, endpoint);
-    pthread_create(&threads[1], NULL, answer, endpoint);
-    dealer = zmq_socket(context, ZMQ_DEALER);
-    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    zmq_connect(dealer, endpoint);
-    for (int i = -500; i < ROUND_TRIPS;) {
-        double began_ms = now_ms();
-
-        zmq_send(dealer, frame, 64, 0);
-        while (zmq_recv(dealer, got, sizeof got, 0) < 0 || got[0] != 'w')
-            if (now_ms() - began_ms > 5000)
-                insist(false, "no echo", NULL);
-        if (i >= 0)
-            times[i] = now_ms() - began_ms;
-        i++;
-    }
-    atomic_store(&stop, true);
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    zmq_close(dealer);
-    zmq_ctx_term(context);
-    unlink(scratch);
-    qsort(times, ROUND_TRIPS, sizeof times[0], by_size);
-    printf("{\"bench\": \"tasks_limit\", \"what\": \"bare echo over the same hops\", "
-           "\"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
-           times[ROUND_TRIPS / 2], times[ROUND_TRIPS * 99 / 100]);
-    fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -288,11 +242,12 @@ int main(int argc, char **argv)
     char **directories = argc > 2 ? argv + 2 : defaults;
     int count = argc > 2 ? argc - 2 : 2;
 
-    echo();
-    for (int d = 0; d < count; d++)
-        for (size_t w = 0; w < sizeof workers / sizeof *workers; w++)
+    for (int d = 0; d < count; d++) {
+        latency(directories[d]);
+        for (size_t w = 0; tasks > 0 && w < sizeof workers / sizeof *workers; w++)
             for (size_t f = 0; f < sizeof in_flight / sizeof *in_flight; f++)
                 measure(directories[d], workers[w], in_flight[f],
                         in_flight[f] == 1 ? tasks / 10 : tasks);
+    }
     return 0;
 }
