@@ -229,7 +229,7 @@ static bool may_start_first(const struct core *core, struct job *job)
 
 void grace_consider(struct core *core, struct job *job)
 {
-    struct round *round = round_open_one(job);
+    struct round *round = round_awaited(job);
 
     if ((job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING) ||
         job->want.cause == CAUSE_TERMINATION ||

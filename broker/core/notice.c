@@ -206,7 +206,7 @@ void notices_join(struct core *core, struct job *job, struct round *round)
  * come. */
 static void announce(struct core *core, struct job *job, struct notice *notice)
 {
-    struct round *round = round_open_one(job);
+    struct round *round = round_awaited(job);
     bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
     bool joins = ends(notice) && round != NULL;
 
@@ -223,7 +223,7 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     if (!both || job->gen.state != GENERATION_RUNNING || job->plan.early_saved)
         return;
     job->plan.early_saved = true;
-    if (round_open_one(job) == NULL)
+    if (round_awaited(job) == NULL)
         round_want(core, job, CAUSE_NOTICE); /* an open one is as good */
 }
 

@@ -30,6 +30,11 @@ static void open_policy(struct core *core, struct job *job, int64_t step)
         skip_policy(core, job, step, MUSTER_OK, "this step is being written already");
         return;
     }
+    if (round_awaited(job) != NULL) {
+        skip_policy(core, job, step, MUSTER_E_ENDING,
+                    "the job ends with the checkpoint that is being written");
+        return;
+    }
     if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0) {
         skip_policy(core, job, step, MUSTER_OK, text);
         return;

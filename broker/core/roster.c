@@ -12,9 +12,21 @@ unsigned roster_phase_known(uint64_t phase)
 
 /* --- while it lives --------------------------------------------------------------------------- */
 
+/* However long it takes: whoever waits for its verdict knows that it is bounded here. */
+static uint64_t awaited_by(struct peer *peer, uint64_t number)
+{
+    struct round *round = number > 0 ? round_find(peer->job, number) : NULL;
+    bool decided =
+        round != NULL && (round->state == ROUND_DECIDED || round->state == ROUND_WRITING);
+
+    return decided && round_part(round, peer) != NULL ? number : 0;
+}
+
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)
 {
-    send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
+    struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
+
+    alive->u.alive.awaited_round = awaited_by(peer, beat->round);
     if (!step_ok(beat->begun) || !step_ok(beat->done))
         return;
     if (beat->begun != peer->begun || beat->done != peer->done) {
@@ -53,36 +65,42 @@ static void gone(struct core *core, struct peer *peer, enum wire_node_state stat
         job->trainers[peer->rank] = NULL;
 }
 
+static enum abort_retry retry_without(bool again, bool steps_broken)
+{
+    return !again ? ABORT_FINAL : steps_broken ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY;
+}
+
 /* Ends or repeats the open round if this member was needed. `why_text` goes into the story. Returns
- * whether a round is open afterwards. */
+ * whether a round is awaited afterwards. */
 static bool round_without(struct core *core, struct job *job, const struct peer *peer,
                           unsigned code, const char *why_text, bool steps_broken)
 {
-    struct round *round = round_open_one(job);
+    struct round *round = round_awaited(job);
 
     if (round == NULL)
         return false;
     struct participant *part = round_part(round, peer);
-    if (part == NULL || !save_is_needed(job, round, part))
-        return true;
+    if (part == NULL || !save_is_needed(job, round, part) || round->state == ROUND_WRITING)
+        return true; /* what is written behind a failed step may be whole all the same: writes_without */
     bool again = job->gen.layout == LAYOUT_REPLICATED &&
                  (round->cause == CAUSE_TERMINATION || !steps_broken);
-    enum abort_retry retry = !again         ? ABORT_FINAL
-                             : steps_broken ? ABORT_RETRY_ABORTED_STEPS
-                                            : ABORT_RETRY;
-    return round_abort(core, job, round, (int64_t)peer->rank, code, why_text, retry);
+    return round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
+                       retry_without(again, steps_broken));
 }
 
 /* A write behind whose writer is gone never ends. */
 static void writes_without(struct core *core, struct job *job, const struct peer *peer,
-                           unsigned code, const char *why_text)
+                           unsigned code, const char *why_text, bool steps_broken)
 {
+    bool replicated = job->gen.layout == LAYOUT_REPLICATED;
+
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         struct round *round = &job->rounds[i];
         const struct participant *part = round->used ? round_part(round, peer) : NULL;
         if (part != NULL && round->state == ROUND_WRITING && save_is_needed(job, round, part))
-            round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
-                        round->cause == CAUSE_TERMINATION ? ABORT_RETRY : ABORT_FINAL);
+            round_abort(
+                core, job, round, (int64_t)peer->rank, code, why_text,
+                retry_without(round->cause == CAUSE_TERMINATION, steps_broken && replicated));
     }
 }
 
@@ -148,7 +166,7 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
         bool finished = leave->why == LEAVE_FINISHED;
         snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
                  finished ? "finished" : "left");
-        writes_without(core, job, peer, MUSTER_E_ABORTED, text);
+        writes_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
         round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
         if (finished)
             notices_of_finished(core, job, peer);
@@ -187,12 +205,13 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     event.step = error->step;
     event.text = error->text;
     /* the error before the retry's freeze: everybody knows why its step is broken off */
-    struct round *round = round_open_one(job);
+    struct round *round = round_awaited(job);
     bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION &&
                                              job->gen.layout == LAYOUT_REPLICATED);
     if (round != NULL && !follows) {
         const struct participant *part = round_part(round, peer);
-        follows = part != NULL && !save_is_needed(job, round, part);
+        follows =
+            round->state == ROUND_WRITING || (part != NULL && !save_is_needed(job, round, part));
     }
     event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
     event_emit(core, job, event, 0);
@@ -218,7 +237,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
              peer->mapped ? "" : "some time ", (long long)peer->done, why);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
-        struct round *round = round_open_one(job);
+        struct round *round = round_awaited(job);
         const struct participant *part = round ? round_part(round, peer) : NULL;
         bool needed = part != NULL && save_is_needed(job, round, part);
         bool follows = plan_can_be_kept(job);
@@ -234,7 +253,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         event_emit(core, job, event, 0);
         char reason[256];
         snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
-        writes_without(core, job, peer, MUSTER_E_PEER, reason);
+        writes_without(core, job, peer, MUSTER_E_PEER, reason, true);
         if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
             !freeze_without(core, job, peer))
             generation_ending(core, job, MUSTER_E_PEER, text);

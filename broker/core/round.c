@@ -32,6 +32,16 @@ struct round *round_open_one(struct job *job)
     return NULL;
 }
 
+struct round *round_awaited(struct job *job)
+{
+    struct round *round = round_open_one(job);
+
+    for (size_t i = 0; round == NULL && i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
+            round = &job->rounds[i];
+    return round;
+}
+
 struct round *round_find(struct job *job, uint64_t number)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
@@ -282,7 +292,7 @@ static bool plan_forces(const struct core *core, struct job *job)
 
 static bool may_open(struct core *core, struct job *job)
 {
-    if (job->want.cause == CAUSE_NONE || round_open_one(job) != NULL)
+    if (job->want.cause == CAUSE_NONE || round_awaited(job) != NULL)
         return false;
     if (core->now < job->want_not_before_boot_ms && !generation_is_back(job) &&
         !plan_forces(core, job)) {
@@ -355,7 +365,7 @@ void round_join_termination(struct core *core, struct job *job, struct round *ro
     round->checkpoint.cause = CAUSE_TERMINATION;
     memcpy(round->plan, job->plan.text, sizeof round->plan);
     persist_round(core, job, round);
-    if (round->state == ROUND_DECIDED)
+    if (round->state == ROUND_DECIDED || round->state == ROUND_WRITING)
         persist_checkpoint(core, &round->checkpoint);
     job_timer(job, core->now);
 }
@@ -385,7 +395,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
                        job->name, (unsigned long long)job->gen.generation,
                        wire_generation_state_name(job->gen.state)),
             0};
-    round = round_open_one(job);
+    round = round_awaited(job);
     if (round == NULL) {
         uint64_t before = job->round;
         round_want(core, job, CAUSE_OPERATOR);
@@ -400,7 +410,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
                 0};
         }
     }
-    /* an open round is an agreed save too: its outcome is the answer */
+    /* an open round is an agreed save too, and so is the job's last: its outcome is the answer */
     snprintf(job->save_now_id, sizeof job->save_now_id, "%s", id);
     job->save_now_round = round ? round->round : job->round;
     persist_job(core, job);
@@ -431,14 +441,11 @@ static int64_t writing_laggard(const struct job *job)
 /* Everybody leaves with what was committed before. */
 void round_margin_reached(struct core *core, struct job *job)
 {
-    struct round *round = round_open_one(job);
+    struct round *round = round_awaited(job);
     char text[256];
 
     if (!notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
         return;
-    for (size_t i = 0; round == NULL && i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
-            round = &job->rounds[i];
     int64_t rank = round ? laggard(job, round) : -1;
     bool reports = round != NULL && round->state == ROUND_FREEZING && rank >= 0;
     if (round != NULL && rank < 0)
@@ -487,6 +494,6 @@ void round_tick(struct core *core, struct job *job)
     policy_pending(core, job);
     /* the round that an error waited for came to nothing */
     if (job->gen.state == GENERATION_RUNNING && job->gen.error_rank >= 0 &&
-        job->want.cause == CAUSE_NONE && round_open_one(job) == NULL)
+        job->want.cause == CAUSE_NONE && round_awaited(job) == NULL)
         generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
 }

@@ -128,7 +128,7 @@ static bool may_save(const struct core *core, struct job *job)
     if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0)
         return false; /* each of them would be aborted */
     return job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_NONE &&
-           round_open_one(job) == NULL && core->now >= job->keep.retry_boot_ms;
+           round_awaited(job) == NULL && core->now >= job->keep.retry_boot_ms;
 }
 
 void save_policy_tick(struct core *core, struct job *job)
@@ -157,7 +157,7 @@ void save_policy_tick(struct core *core, struct job *job)
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step)
 {
     struct job *job = peer->job;
-    struct round *open = round_open_one(job);
+    struct round *open = round_awaited(job);
 
     if (!role_is_trainer(peer->role) || !step_ok(step))
         return (struct answer){MUSTER_E_ARGUMENT, "only a rank may wish for a save, at its step",

@@ -455,6 +455,8 @@ struct answer bystander_restore_failed(struct core *core, struct peer *peer, int
 
 /* round.c */
 struct round *round_open_one(struct job *job); /* freezing or decided, NULL if none */
+/* The same, or a termination's save that is written behind training: no other is opened beside the job's last. */
+struct round *round_awaited(struct job *job);
 struct round *round_find(struct job *job, uint64_t number);
 struct participant *round_part(struct round *round, const struct peer *peer);
 struct outcome round_outcome(struct job *job, uint64_t number);

@@ -343,6 +343,9 @@ void link_frame(struct member *m, const struct wire_msg *message)
     case WIRE_PING:
         m->heartbeat_at = m->now;
         break;
+    case WIRE_ALIVE:
+        round_is_awaited(m, message->u.alive.awaited_round);
+        break;
     case WIRE_HINT:
         if (!m->view.termination_seen && wire_notice_ends(message->u.hint.kind)) {
             m->view.termination_seen = true;

@@ -207,6 +207,19 @@ void round_arrived(struct member *m)
     hold_or_go(m);
 }
 
+/* Others still save for the termination that this rank waits for, as long as it takes them: that is bounded by the
+ * broker, and the wait for a broker that has nothing to say of it begins here. */
+void round_is_awaited(struct member *m, uint64_t round)
+{
+    if (round == 0 || round != m->round || m->part != PART_CAPTURED ||
+        m->cause != CAUSE_TERMINATION)
+        return;
+    if (m->give_up_at != NEVER)
+        m->give_up_at = m->now + GIVE_UP_MS;
+    if (m->error_until != NEVER)
+        m->error_until = m->now + GIVE_UP_MS;
+}
+
 static void ask_policy(struct member *m, int64_t step)
 {
     struct wire_msg message = message_make(WIRE_SAVE_AT);

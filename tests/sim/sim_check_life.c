@@ -381,17 +381,6 @@ static void check_manifests(struct sim *sim)
     }
 }
 
-/* A notice joins a decided save, which is written behind: a second round is opened for the same end, and ends with
- * the processes when the first is committed. */
-static bool is_outrun(const struct sim *sim, const struct record_round *round)
-{
-    const struct record_round *before = disk_round(sim, round->job, round->round - 1);
-
-    return round->cause == CAUSE_TERMINATION && before != NULL &&
-           before->cause == CAUSE_TERMINATION && before->state == ROUND_COMMITTED &&
-           before->generation == round->generation;
-}
-
 void check_over(struct sim *sim)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
@@ -405,8 +394,7 @@ void check_over(struct sim *sim)
             (job->state == GENERATION_ENDED || job->generation != round->generation))
             sim_broken(sim, "I5", "round %llu is %s though generation %llu is over",
                        U(round->round), wire_round_state_name(round->state), U(round->generation));
-        if (sim->options.healthy && round->state == ROUND_ABORTED &&
-            !is_outrun(sim, round)) /* that of an earlier one ended the job */
+        if (sim->options.healthy && round->state == ROUND_ABORTED)
             sim_broken(sim, "healthy", "round %llu (%s) was aborted without any fault: %s",
                        U(round->round), wire_cause_name(round->cause), round->reason);
     }

@@ -120,6 +120,7 @@ void member_pass(struct member_fixture *f, int64_t ms, bool broker)
             if (f->out.items[i].kind == MEMBER_SEND &&
                 f->out.items[i].message.type == WIRE_HEARTBEAT) {
                 struct wire_msg alive = member_down(f, WIRE_ALIVE);
+                alive.u.alive.awaited_round = f->awaited;
                 step(f, (struct member_input){.kind = MEMBER_FRAME, .message = &alive});
                 break;
             }

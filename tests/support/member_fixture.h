@@ -29,6 +29,7 @@ struct member_fixture {
     uint64_t generation;
     uint64_t seq;          /* of the last event told */
     uint64_t last_request; /* taken */
+    uint64_t awaited;      /* the round that its answers to heartbeats name */
     uint64_t rank;
     struct wire_member members[3]; /* ranks 0, 1, 2; number `rank` is this node */
     struct {                       /* what each MEMBER_VIEW of the actions showed */

@@ -48,12 +48,133 @@ static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **
     assert_non_null(strstr(abort->text, "rank 1 had not saved"));
 }
 
+/* --- a notice joins a save, and all have captured: it is the job's last, though it is written behind training --- */
+
+/* Of round 1, the notice's now, rank 0 still writes behind. */
+static void join(struct core_fixture *f)
+{
+    core_save_now(f, "a");
+    for (int n = 0; n < 2; n++)
+        core_report(f, n, 1, 4, 4);
+    core_at_step(f, 1, 1, 4, true);
+    core_notice(f, 1, "n1", 60000); /* nothing was measured: at once */
+    core_at_step(f, 0, 1, 4, true);
+    if (f->layout == LAYOUT_SHARDED)
+        core_save(f, 1, 1, 4);
+    assert_int_equal(core_job(f)->rounds[0].state, ROUND_WRITING);
+    assert_int_equal(core_job(f)->rounds[0].cause, CAUSE_TERMINATION);
+    core_clear(f);
+}
+
+static void replicate(struct core_fixture *f)
+{
+    core_fixture_close(f);
+    core_fixture_running(f, 2, LAYOUT_REPLICATED);
+}
+
+static void opens_no_other(struct core_fixture *f)
+{
+    core_pass(f, 5000);
+    assert_null(core_event(f, EVENT_FREEZE));
+    core_files(f, 0, 1, 4, 1);
+    core_saved(f, 0, 1, 4, 1);
+    assert_int_equal(core_event(f, EVENT_COMMIT)->cause, CAUSE_TERMINATION);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
+    for (const struct notice *notice = core_job(f)->notices; notice; notice = notice->next)
+        assert_int_equal(notice->round, 1);
+}
+
+static void who_joined_a_save_that_is_written_behind_opens_no_other(void **state)
+{
+    struct core_fixture *f = *state;
+
+    join(f);
+    opens_no_other(f);
+    replicate(f);
+    join(f);
+    core_notice(f, 0, "n2", 30000); /* the next one joins it, too */
+    assert_int_equal(core_event(f, EVENT_TERMINATION)->round, 1);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    opens_no_other(f);
+}
+
+static void its_outcome_is_the_answer_to_whoever_wants_a_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    join(f);
+    core_save_now(f, "b");
+    assert_int_equal(core_job(f)->save_now_round, 1);
+    core_save_at(f, 1, 6);
+    assert_int_equal(core_event(f, EVENT_SAVE_SKIPPED)->code, MUSTER_E_ENDING);
+    opens_no_other(f);
+}
+
+static void its_margin_is_the_earliest_of_who_joined(void **state)
+{
+    struct core_fixture *f = *state;
+
+    join(f);
+    core_notice(f, 0, "n2", 10000);
+    core_clear(f);
+    core_pass(f, 10000 - MARGIN_MS - 1);
+    assert_null(core_event(f, EVENT_ABORT));
+    core_pass(f, 1);
+    assert_non_null(strstr(core_event(f, EVENT_ABORT)->text, "rank 0 had not saved"));
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
+}
+
+static void a_lost_writer_of_it_is_replaced_with_steps_broken_off(void **state)
+{
+    struct core_fixture *f = *state;
+
+    replicate(f);
+    join(f);
+    f->nodes[0].silent = true;
+    core_pass(f, LOST_MS + 1000);
+    assert_int_equal(core_event(f, EVENT_NODE_LOST)->flags, EVENT_FLAG_ROUND_FOLLOWS);
+    assert_int_equal(core_event(f, EVENT_ABORT)->rank, 0);
+    assert_int_equal(core_event(f, EVENT_FREEZE)->round, 2);
+    assert_int_equal(core_event(f, EVENT_FREEZE)->flags, EVENT_FLAG_ABORT);
+    core_report_aborted(f, 1, 2, 5);
+    core_save(f, 1, 2, 5);
+    assert_int_equal(core_event(f, EVENT_COMMIT)->cause, CAUSE_TERMINATION);
+}
+
+/* Whom it does not need any more: the others wait for its end, not for one of their own. */
+static void a_loss_or_failure_of_who_captured_leaves_it_as_it_is(void **state)
+{
+    struct core_fixture *f = *state;
+
+    replicate(f);
+    join(f);
+    f->nodes[1].silent = true;
+    core_pass(f, LOST_MS + 1000);
+    assert_int_equal(core_event(f, EVENT_NODE_LOST)->flags, EVENT_FLAG_ROUND_FOLLOWS);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    opens_no_other(f);
+    replicate(f);
+    join(f);
+    core_error(f, 0, 6,
+               "its step"); /* the writer: what it writes behind may be whole all the same */
+    assert_int_equal(core_event(f, EVENT_PEER_ERROR)->flags, EVENT_FLAG_ROUND_FOLLOWS);
+    opens_no_other(f);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, close_core)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(the_margin_names_who_still_writes_the_step_that_all_stand_at),
+        T(who_joined_a_save_that_is_written_behind_opens_no_other),
+        T(its_outcome_is_the_answer_to_whoever_wants_a_save),
+        T(its_margin_is_the_earliest_of_who_joined),
+        T(a_lost_writer_of_it_is_replaced_with_steps_broken_off),
+        T(a_loss_or_failure_of_who_captured_leaves_it_as_it_is),
     };
 
     return cmocka_run_group_tests_name("core_behind", tests, NULL, NULL);

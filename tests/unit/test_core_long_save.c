@@ -101,6 +101,41 @@ static void nothing_keeps_a_round_for_longer_than_a_day(void **state)
     assert_non_null(aborted(f));
 }
 
+/* Who waits for its verdict is told that the save is awaited here, and by it: so its wait is as long as this one. */
+static uint64_t awaited(struct core_fixture *f, int node, uint64_t round)
+{
+    struct wire_msg beat = core_msg(f, node, WIRE_HEARTBEAT);
+
+    beat.u.heartbeat =
+        (struct wire_heartbeat){.begun = 4, .done = 4, .round = round, .sources = ""};
+    core_feed(f, f->nodes[node].route, &beat);
+    return core_sent(f, f->nodes[node].route, WIRE_ALIVE)->u.alive.awaited_round;
+}
+
+static void members_are_told_that_a_save_is_awaited(void **state)
+{
+    struct core_fixture *f = *state;
+
+    assert_int_equal(awaited(f, 0, 1), 1);
+    assert_int_equal(awaited(f, 0, 0), 0);
+    assert_int_equal(awaited(f, 0, 2), 0);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_int_equal(awaited(f, 0, 1), 1);
+    core_job(f)->rounds[0].parts[0].incarnation +=
+        1000; /* as if another life of it were the member */
+    assert_int_equal(awaited(f, 0, 1), 0);
+    assert_int_equal(awaited(f, 1, 1), 1);
+    core_files(f, 1, 1, 4, 1);
+    core_saved(f, 1, 1, 4, 1);
+    assert_non_null(core_event(f, EVENT_COMMIT));
+    assert_int_equal(awaited(f, 1, 1), 0);
+    core_save_now(f, "b");
+    assert_int_equal(core_event(f, EVENT_FREEZE)->round, 2);
+    assert_int_equal(awaited(f, 1, 2), 0); /* a freeze has bounds of its own at its members */
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, writing, close_core)
 
 int main(void)
@@ -110,6 +145,7 @@ int main(void)
         T(one_that_stands_still_is_given_up),
         T(what_is_told_of_another_round_does_not_count),
         T(nothing_keeps_a_round_for_longer_than_a_day),
+        T(members_are_told_that_a_save_is_awaited),
     };
 
     return cmocka_run_group_tests_name("core_long_save", tests, NULL, NULL);
