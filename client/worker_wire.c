@@ -307,8 +307,9 @@ static void send_batch(struct muster_worker *worker, struct batch *batch)
 
 static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
-    struct batch batch = {.count = 0};
+    struct batch batch; /* 100 KB, of which most turns use nothing */
 
+    batch.count = batch.bytes = 0;
     arena_init(&batch.arena, 0);
     for (struct muster_task *task = worker->first; task != NULL; task = task->next) {
         struct wire_ended_entry entry;

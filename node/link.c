@@ -4,6 +4,8 @@
 #include "schema/error.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,9 @@ struct half {
     int type;     /* ZMQ_DEALER or ZMQ_SUB */
     void *socket; /* NULL: not wanted yet, or to be made anew */
     void *monitor;
-    bool up; /* connected and shaken hands */
+    int fd, monitor_fd; /* readable when there may be something; only while the sockets are there */
+    bool told;          /* the monitor has something to say */
+    bool up;            /* connected and shaken hands */
     bool wanted;
     int64_t retry_mono_ms; /* when to begin anew unless it is up */
     int64_t backoff_ms;
@@ -111,6 +115,13 @@ static bool set(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
+static bool get_fd(void *socket, int *ret_fd)
+{
+    size_t size = sizeof *ret_fd;
+
+    return zmq_getsockopt(socket, ZMQ_FD, ret_fd, &size) == 0;
+}
+
 static bool set_options(const struct link *link, const struct half *half)
 {
     void *socket = half->socket;
@@ -140,7 +151,7 @@ static bool watch_connection(struct link *link, struct half *half)
         return false;
     half->monitor = zmq_socket(link->context, ZMQ_PAIR);
     return half->monitor != NULL && set(half->monitor, ZMQ_LINGER, 0) &&
-           zmq_connect(half->monitor, name) == 0;
+           zmq_connect(half->monitor, name) == 0 && get_fd(half->monitor, &half->monitor_fd);
 }
 
 static void half_close(struct half *half)
@@ -164,7 +175,7 @@ static bool half_open(struct link *link, struct half *half)
     half->retry_mono_ms = now_mono_ms() + HANDSHAKE_MS;
     half->socket = zmq_socket(link->context, half->type);
     if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
-        zmq_connect(half->socket, half->endpoint) == 0)
+        get_fd(half->socket, &half->fd) && zmq_connect(half->socket, half->endpoint) == 0)
         return true;
     code = zmq_errno();
     half_close(half);
@@ -187,13 +198,23 @@ static int64_t next_pause_ms(struct link *link, struct half *half)
     return pause_ms - (int64_t)(link->jitter % (uint64_t)(pause_ms / 5));
 }
 
+static bool hear_part(const struct half *half, zmq_msg_t *part)
+{
+    int size;
+
+    do
+        size = zmq_msg_recv(part, half->monitor, ZMQ_DONTWAIT);
+    while (size < 0 && zmq_errno() == EINTR);
+    return size >= 0;
+}
+
 static void half_hear(struct link *link, struct half *half)
 {
     zmq_msg_t part;
     uint16_t event;
 
     zmq_msg_init(&part);
-    while (half->monitor != NULL && zmq_msg_recv(&part, half->monitor, ZMQ_DONTWAIT) >= 0) {
+    while (half->monitor != NULL && hear_part(half, &part)) {
         if (zmq_msg_size(&part) < sizeof event || !zmq_msg_more(&part))
             continue; /* the address, which follows each event */
         memcpy(&event, zmq_msg_data(&part), sizeof event);
@@ -212,7 +233,8 @@ static void half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)
         return;
-    half_hear(link, half);
+    if (half->told)
+        half_hear(link, half);
     if (half->up || now_mono_ms() < half->retry_mono_ms)
         return;
     half_close(half);
@@ -430,20 +452,41 @@ static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
     return left_ms > 0 ? left_ms : 0;
 }
 
+/* A socket's descriptor tells of what came since the socket was last touched; what is there already, only the
+ * socket itself. */
+static bool has_frame(const struct half *half)
+{
+    int events = 0, code = -1;
+    size_t size = sizeof events;
+
+    while (half->socket != NULL && code != 0) {
+        code = zmq_getsockopt(half->socket, ZMQ_EVENTS, &events, &size);
+        if (code != 0 && zmq_errno() != EINTR)
+            return false;
+    }
+    return (events & ZMQ_POLLIN) != 0;
+}
+
+/* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so
+ * that their descriptors tell all. A descriptor below 0 is passed over. */
 void link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 {
     struct half *halves[] = {&link->dealer, &link->sub};
-    zmq_pollitem_t items[5] = {{.fd = wake_fd, .events = ZMQ_POLLIN}};
-    int count = 1;
+    struct pollfd items[5] = {{.fd = wake_fd, .events = POLLIN}};
 
-    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
-        if (halves[i]->socket != NULL)
-            items[count++] = (zmq_pollitem_t){.socket = halves[i]->socket, .events = ZMQ_POLLIN};
-        if (halves[i]->monitor != NULL)
-            items[count++] = (zmq_pollitem_t){.socket = halves[i]->monitor, .events = ZMQ_POLLIN};
-        timeout_ms = until_retry_ms(halves[i], timeout_ms);
+    for (size_t i = 0; i < 2; i++) {
+        items[1 + i] =
+            (struct pollfd){.fd = halves[i]->socket != NULL ? halves[i]->fd : -1, .events = POLLIN};
+        items[3 + i] = (struct pollfd){
+            .fd = halves[i]->monitor != NULL ? halves[i]->monitor_fd : -1, .events = POLLIN};
+        timeout_ms = has_frame(halves[i]) ? 0 : until_retry_ms(halves[i], timeout_ms);
     }
-    zmq_poll(items, count, timeout_ms < 0 ? 0 : (long)timeout_ms);
-    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+    if (timeout_ms > INT_MAX)
+        timeout_ms = INT_MAX;
+    if (poll(items, 5, timeout_ms < 0 ? 0 : (int)timeout_ms) < 0)
+        items[3].revents = items[4].revents = 0;
+    for (size_t i = 0; i < 2; i++) {
+        halves[i]->told = items[3 + i].revents != 0;
         half_mend(link, halves[i]);
+    }
 }
