@@ -99,7 +99,6 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     struct behind_result result = {.order = order, .files = &files, .why = &why};
     int64_t began_ms;
 
-    atomic_store(&agent->foreground.bytes, 0);
     order->watch = &agent->foreground;
     pthread_mutex_unlock(&agent->mutex);
     began_ms = agent_now_mono_ms();
@@ -112,17 +111,30 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
     return agent_wait_fed(agent, err); /* after a fault the view says it */
 }
 
+/* A program that counts from 0 again, its snapshot and then its save, has come further all the same. */
 void agent_set_save_progress(struct agent *agent, uint64_t bytes)
 {
-    atomic_store(&agent->told_bytes, bytes);
+    uint64_t before = atomic_exchange(&agent->told_bytes, bytes);
+
+    atomic_fetch_add(&agent->told_in_all, bytes >= before ? bytes - before : bytes);
 }
 
 uint64_t agent_saving_bytes(struct agent *agent)
 {
-    bool behind = agent->behind != NULL && behind_is_busy(agent->behind);
-    uint64_t bytes = behind ? behind_bytes(agent->behind) : atomic_load(&agent->foreground.bytes);
+    uint64_t bytes = atomic_load(&agent->foreground.bytes) + atomic_load(&agent->told_in_all);
 
-    return bytes + atomic_load(&agent->told_bytes);
+    return bytes + (agent->behind != NULL ? behind_bytes(agent->behind) : 0);
+}
+
+/* Nothing is being written now. The broker waits for a save as long as it comes further: what the one before came to
+ * would be taken for the beginning of this one. */
+static void progress_from_zero(struct agent *agent)
+{
+    atomic_store(&agent->foreground.bytes, 0);
+    if (agent->behind != NULL)
+        behind_begin(agent->behind);
+    atomic_store(&agent->told_bytes, 0);
+    atomic_store(&agent->told_in_all, 0);
 }
 
 /* --- behind -------------------------------------------------------------------------------------- */
@@ -218,8 +230,8 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
     if (status != MUSTER_OK || agent->view.mode != VIEW_CAPTURE || agent->view.round != order.round)
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
+    progress_from_zero(agent);
     agent->saving_round = order.round;
-    atomic_store(&agent->told_bytes, 0);
     agent_facts_take(agent);
     remember_round(agent, &agent->view);
     if (agent->behind != NULL && !visit->leaving && !agent->view.termination) {

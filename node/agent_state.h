@@ -66,9 +66,10 @@ struct agent {
     char *saving_metrics, *saving_custom;   /* of the one that is captured */
     bool leaving;
     struct safetensors_watch
-        foreground;              /* any thread: of the save that the training thread makes */
-    _Atomic uint64_t told_bytes; /* any thread: how far the user's own save_fn came, as it says */
-    struct post *farewell;       /* CLOSE: the last word needs no memory */
+        foreground;               /* any thread: of the save that the training thread makes */
+    _Atomic uint64_t told_bytes;  /* any thread: how far the user's own save_fn came, as it says */
+    _Atomic uint64_t told_in_all; /* the same, grows only */
+    struct post *farewell;        /* CLOSE: the last word needs no memory */
 
     /* agent thread only */
     struct member *core;

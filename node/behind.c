@@ -110,6 +110,11 @@ static bool start_thread(struct behind *behind)
     return behind->started;
 }
 
+void behind_begin(struct behind *behind)
+{
+    atomic_store(&behind->watch.bytes, 0);
+}
+
 enum muster_status behind_take(struct behind *behind, const struct save_order *order,
                                struct muster_error *err)
 {
@@ -126,8 +131,9 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
     behind->order.call_arg = NULL; /* the boundary's own: it is gone when this is written */
     status = save_take(target, &behind->order, err);
     if (status == MUSTER_OK && target->take == NULL) {
-        status = snapshot_take(&behind->snapshot,
-                               order->state != NULL ? order->state : target->state, err);
+        status =
+            snapshot_take(&behind->snapshot, order->state != NULL ? order->state : target->state,
+                          &behind->watch.bytes, err);
         behind->order.state = behind->snapshot.state;
     }
     behind->blocked_ms = now_ms() - behind->began_ms;
@@ -136,7 +142,6 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
 
 void behind_start(struct behind *behind)
 {
-    atomic_store(&behind->watch.bytes, 0);
     atomic_store(&behind->watch.stop, false);
     pthread_mutex_lock(&behind->mutex);
     behind->busy = true;

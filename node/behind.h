@@ -27,9 +27,10 @@ enum muster_status behind_create(const struct save_target *target, behind_done_f
  * thread is left behind with all that it uses, also target and what `done` is called with. NULL-safe. */
 bool behind_destroy(struct behind **behind, int64_t limit_ms);
 
-/* Training thread, while none is under way. take: copies; the state may change when it returns. start:
+/* Training thread, while none is under way. begin: behind_bytes counts from 0 again. take: copies; the state may change when it returns. start:
  * writes what was taken; drop: does not. E_NOMEM, E_BUSY (no thread to be had): nothing was taken.
  * E_SAVE: the user's hook. */
+void behind_begin(struct behind *behind);
 enum muster_status behind_take(struct behind *behind, const struct save_order *order,
                                struct muster_error *err);
 void behind_start(struct behind *behind);
@@ -39,6 +40,7 @@ bool behind_is_busy(struct behind *behind); /* any thread; until done has return
 void behind_stop(
     struct behind *
         behind); /* any thread: what is written fails soon; the user's own save_fn is not disturbed */
-uint64_t behind_bytes(struct behind *behind); /* any thread: written of the present save */
+uint64_t behind_bytes(
+    struct behind *behind); /* any thread: copied, then written of the present save; grows */
 
 #endif

@@ -46,7 +46,7 @@ static int out_write(struct out *out, const void *data, size_t size)
         return code;
     out->bytes += size;
     if (out->watch != NULL)
-        atomic_store(&out->watch->bytes, out->bytes);
+        atomic_fetch_add(&out->watch->bytes, size);
     begin_writeback(out);
     return 0;
 }

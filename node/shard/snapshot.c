@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64 /* of each entry, as an allocator of its own would give it */
+#define COPY_BYTES ((size_t)256 << 20) /* at a time */
+#define ALIGNMENT 64                   /* of each entry, as an allocator of its own would give it */
 
 static uint64_t room_of(const struct state_item *item)
 {
@@ -37,8 +38,23 @@ static bool make_room(struct snapshot *snapshot, const struct muster_state *sour
     return true;
 }
 
+/* A large tensor takes longer than a minute where its memory has to be fetched first. */
+static void copy_watched(char *to, const char *from, size_t size, _Atomic uint64_t *copied_bytes)
+{
+    while (size > 0) {
+        size_t part = size < COPY_BYTES ? size : COPY_BYTES;
+
+        memcpy(to, from, part);
+        if (copied_bytes != NULL)
+            atomic_fetch_add(copied_bytes, part);
+        to += part;
+        from += part;
+        size -= part;
+    }
+}
+
 static enum muster_status copy_items(struct snapshot *snapshot, const struct muster_state *source,
-                                     struct muster_error *err)
+                                     _Atomic uint64_t *copied_bytes, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     char *at = snapshot->memory;
@@ -47,7 +63,7 @@ static enum muster_status copy_items(struct snapshot *snapshot, const struct mus
         struct state_item item = source->items[i];
 
         if (item.size_bytes > 0) {
-            memcpy(at, item.data, (size_t)item.size_bytes);
+            copy_watched(at, item.data, (size_t)item.size_bytes, copied_bytes);
             item.data = at;
         }
         at += room_of(&item);
@@ -57,7 +73,7 @@ static enum muster_status copy_items(struct snapshot *snapshot, const struct mus
 }
 
 enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_state *source,
-                                 struct muster_error *err)
+                                 _Atomic uint64_t *copied_bytes, struct muster_error *err)
 {
     enum muster_status status;
 
@@ -66,7 +82,7 @@ enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_
     if (status != MUSTER_OK)
         return status;
     status = make_room(snapshot, source)
-                 ? copy_items(snapshot, source, err)
+                 ? copy_items(snapshot, source, copied_bytes, err)
                  : error_set(err, MUSTER_E_NOMEM, "no memory for a copy of the state of %llu bytes",
                              (unsigned long long)source->size_bytes);
     if (status != MUSTER_OK)

@@ -6,16 +6,18 @@
 
 #include "node/shard/state.h"
 
+#include <stdatomic.h>
+
 struct snapshot { /* zero at first */
     struct muster_state *state;
     char *memory;
     uint64_t capacity_bytes;
 };
 
-/* snapshot->state is then the source as it is now, until the next take or clear.
- * E_NOMEM: nothing was taken. */
+/* snapshot->state is then the source as it is now, until the next take or clear. *copied_bytes (may be NULL) grows by
+ * what is copied, as it goes. E_NOMEM: nothing was taken. */
 enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_state *source,
-                                 struct muster_error *err);
+                                 _Atomic uint64_t *copied_bytes, struct muster_error *err);
 void snapshot_clear(struct snapshot *snapshot); /* idempotent */
 
 #endif

@@ -27,13 +27,15 @@ static void copy_stays_while_the_state_changes_and_follows_when_taken_again(void
     struct snapshot snapshot = {0};
     char a[5] = "abcd", b[100] = "first";
     const char *memory;
+    _Atomic uint64_t copied = 7;
 
     (void)state;
     assert_int_equal(state_create(&s, NULL), MUSTER_OK);
     add(s, "a", 5, a);
     add(s, "none", 0, NULL);
     add(s, "b", sizeof b, b);
-    assert_int_equal(snapshot_take(&snapshot, s, NULL), MUSTER_OK);
+    assert_int_equal(snapshot_take(&snapshot, s, &copied, NULL), MUSTER_OK);
+    assert_int_equal(copied, 7 + sizeof a + sizeof b);
     strcpy(a, "....");
     strcpy(b, "second");
     assert_int_equal(snapshot.state->count, 3);
@@ -42,7 +44,7 @@ static void copy_stays_while_the_state_changes_and_follows_when_taken_again(void
     assert_string_equal(state_find(snapshot.state, "b")->data, "first");
     memory = snapshot.memory;
     assert_int_equal(state_remove(s, "a", NULL), MUSTER_OK);
-    assert_int_equal(snapshot_take(&snapshot, s, NULL), MUSTER_OK);
+    assert_int_equal(snapshot_take(&snapshot, s, NULL, NULL), MUSTER_OK);
     assert_ptr_equal(snapshot.memory, memory); /* kept */
     assert_null(state_find(snapshot.state, "a"));
     assert_string_equal(state_find(snapshot.state, "b")->data, "second");
