@@ -225,7 +225,7 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a manager; free some");
     arena_init(&manager->arena, 0);
     manager_list_init(&manager->list);
-    manager->passed = manager->latest = manager->asked = manager->given = -1;
+    manager->passed = manager->latest = manager->asked = manager->given = manager->wished = -1;
     status = take_options(manager, options, ret_error);
     if (status == MUSTER_OK)
         *ret_manager = manager;
@@ -323,7 +323,7 @@ enum muster_status muster_manager_all_steps(muster_manager_t *manager,
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_all_steps", ret_error);
-    status = manager_read_list(manager, ret_error);
+    status = manager_read_placed(manager, ret_error);
     if (status != MUSTER_OK)
         return status;
     if (ret_all != NULL)

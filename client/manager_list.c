@@ -44,6 +44,11 @@ static enum muster_status take_row(struct manager_list *list,
 {
     struct muster_checkpoint_info *info;
 
+    if (strcmp(row->state, "committed") == 0 && !row->in_place &&
+        (uint64_t)row->checkpoint > list->unplaced) {
+        list->unplaced = (uint64_t)row->checkpoint;
+        list->unplaced_generation = (uint64_t)row->generation;
+    }
     if (strcmp(row->state, "committed") == 0 && readable_only && !row->in_place) {
         list->hidden++;
         return MUSTER_OK;

@@ -31,8 +31,11 @@ struct manager_list {
     size_t count;
     struct manager_unlisted *unlisted; /* of a broker only; in the order of their numbers */
     size_t unlisted_count;
-    size_t hidden;      /* committed, but left out by readable_only */
-    struct arena arena; /* holds all of it */
+    size_t hidden; /* committed, but left out by readable_only */
+    uint64_t
+        unplaced; /* the newest whose manifest and final name are not there yet, 0 = none ... */
+    uint64_t unplaced_generation; /* ... and its launch */
+    struct arena arena;           /* holds all of it */
 };
 
 void manager_list_init(struct manager_list *list);

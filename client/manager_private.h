@@ -37,12 +37,16 @@ struct muster_manager {
     int64_t passed; /* the last step whose boundary was passed; -1 = none */
     int64_t latest; /* the newest step that is known to be committed; -1 = none */
     bool fresh;     /* nothing was restored and no step passed: any step may be the first */
-    int64_t asked;  /* should_save said yes of this step; -1 = of none */
+    int64_t
+        wished; /* a function said yes of this step, and no round was opened for it yet; -1 = none */
+    int64_t wish_again_ms; /* CLOCK_MONOTONIC: not told again before */
+    int64_t asked;         /* should_save said yes of this step; -1 = of none */
     struct manager_pending {
         uint64_t round;
         int64_t step;
     } pending[MEMBER_OUTCOMES_MAX]; /* saves whose end was not told yet, the oldest first */
     size_t pending_count;
+    uint64_t unplaced;                   /* waited for in vain, up to this checkpoint */
     bool deletes;                        /* some were asked for: their files may not be gone yet */
     int64_t given;                       /* the last step that next_checkpoint gave; -1 = none */
     struct muster_checkpoint_info shown; /* of muster_manager_metadata */
@@ -58,6 +62,10 @@ enum muster_status manager_need_node(const struct muster_manager *manager, const
                                      struct muster_error *err);
 /* Reads the list of checkpoints anew; of a job that may go on alone, from the disk if there is no broker. */
 enum muster_status manager_read_list(struct muster_manager *manager, struct muster_error *err);
+
+/* The same, of what stays as it is told: the newest has its final name a moment after its commit. Waits for that, at most
+ * MANIFEST_WAIT_MS. */
+enum muster_status manager_read_placed(struct muster_manager *manager, struct muster_error *err);
 
 /* The checkpoint of a step in a list that is read anew, or the newest (MUSTER_STEP_LATEST). E_NOT_FOUND says what
  * is known of it. */

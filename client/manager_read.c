@@ -16,6 +16,25 @@
 #define LOOK_MS 100 /* between two looks for a new checkpoint */
 #define TRY_MS 20   /* and for the newest, which changes while it is asked for */
 #define TRIES_MAX (MANIFEST_WAIT_MS / TRY_MS)
+#define MOVES_MAX 3 /* a checkpoint's place changes twice at most: it gets its name, and it goes */
+
+/* --- clocks ------------------------------------------------------------------------------------------ */
+
+int64_t manager_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
 
 /* --- one step ---------------------------------------------------------------------------------------- */
 
@@ -36,6 +55,29 @@ enum muster_status manager_find(struct muster_manager *manager, int64_t step,
     }
     *ret_info = info;
     return MUSTER_OK;
+}
+
+static bool is_on_its_way(const struct muster_manager *m)
+{
+    return m->node != NULL && m->node->agent != NULL && m->list.unplaced > m->unplaced &&
+           m->list.unplaced_generation == muster_node_generation(m->node);
+}
+
+enum muster_status manager_read_placed(struct muster_manager *m, struct muster_error *err)
+{
+    int64_t until_ms = manager_now_ms() + MANIFEST_WAIT_MS;
+    enum muster_status status;
+
+    if (m->node != NULL && m->node->agent != NULL)
+        agent_wait_in_place(m->node->agent, MANIFEST_WAIT_MS);
+    status = manager_read_list(m, err);
+    while (status == MUSTER_OK && is_on_its_way(m) && manager_now_ms() < until_ms) {
+        pause_ms(TRY_MS); /* a rank that took no part in its round hears nothing of it */
+        status = manager_read_list(m, err);
+    }
+    if (is_on_its_way(m)) /* a full disk: it is not waited for again */
+        m->unplaced = m->list.unplaced;
+    return status;
 }
 
 static enum muster_status no_metric(const char *call, struct muster_error *err)
@@ -107,15 +149,21 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
 {
     const struct muster_checkpoint_info *info = NULL;
     struct manifest *manifest = NULL;
+    struct muster_error why;
     enum muster_status status;
 
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_metadata", ret_error);
-    status = manager_find(manager, step, &info, ret_error);
-    if (status == MUSTER_OK)
-        status = shard_manifest_read(info->path, &manifest, ret_error);
+    status = manager_read_placed(manager, &why);
+    for (int tries = 0; status == MUSTER_OK && manifest == NULL && tries < MOVES_MAX; tries++) {
+        status = manager_find(manager, step, &info, &why);
+        if (status == MUSTER_OK && shard_manifest_read(info->path, &manifest, &why) != MUSTER_OK)
+            pause_ms(tries > 0 ? TRY_MS : 0); /* named, or deleted, since it was asked for */
+    }
+    if (status == MUSTER_OK && manifest == NULL)
+        status = why.status;
     if (status != MUSTER_OK)
-        return status;
+        return error_pass(ret_error, status, &why);
     manager->shown = *info;
     manager->shown.custom_metadata = arena_strdup(&manager->list.arena, manifest->custom);
     manifest_destroy(&manifest);
@@ -127,22 +175,6 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
 }
 
 /* --- waiting ----------------------------------------------------------------------------------------- */
-
-int64_t manager_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        continue;
-}
 
 bool manager_try_again(const struct muster_manager *manager, int *tries)
 {

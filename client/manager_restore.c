@@ -116,6 +116,7 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
     if (step == MUSTER_STEP_LATEST)
         ret->fell_back = fell_back(m, newest_step);
     ret->step = m->latest;
+    ret->checkpoint = m->node->resumed_checkpoint;
     muster_node_position(m->node, &ret->epoch, &ret->step_in_epoch, &ret->data_position);
     return MUSTER_OK;
 }

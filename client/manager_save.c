@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WISH_AGAIN_MS 200 /* a broker that opened no round is asked again */
+
 /* --- which step -------------------------------------------------------------------------------------- */
 
 /* Is it committed? On record, not by what this process remembers. */
@@ -73,6 +75,8 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
         m->passed = step;
         m->asked = end->ask && *ret_saves ? step : -1;
     }
+    if (*ret_saves)
+        m->wished = -1; /* this is what the function wanted, or newer */
     if (ended.committed)
         m->latest = step;
     if (!end->ask && ended.saves && status == MUSTER_OK && ended.round != 0)
@@ -139,23 +143,40 @@ static enum muster_status metrics_text(const struct muster_save_request *r,
     return MUSTER_OK;
 }
 
-/* The chief's own functions are asked. A yes is a round that the broker opens now: its step is the first that
- * all ranks can still save, this one or one of the next. Nobody answers: no save for it. */
-static bool ask_functions(struct muster_manager *m, int64_t step)
+/* A round that the broker opens now: its step is the first that all ranks can still save, this one or one of the
+ * next. Where it cannot open one the wish stands, and is told again. */
+static void tell_wish(struct muster_manager *m, int64_t step)
 {
     const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
-    struct muster_error why;
+    struct muster_error why = {.text = "the broker opens no round now: earlier saves are being "
+                                       "written or have just failed, or a rank is missing"};
+    int64_t now_ms = manager_now_ms();
     uint64_t round = 0;
 
-    if (m->rank != 0 || m->rules.functions_count == 0 || !step_rules_ask(&m->rules, step))
+    if (step > m->wished && now_ms < m->wish_again_ms)
+        return;
+    if (agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why) == MUSTER_OK && round > 0) {
+        m->wished = -1;
+        agent_wait_round(m->node->agent, round, FREEZE_MS);
+        return;
+    }
+    m->wish_again_ms = manager_now_ms() + WISH_AGAIN_MS;
+    if (step == m->wished)
+        node_log(m->node, 1, "a function wants step %lld saved, which waits: %s", (long long)step,
+                 why.text);
+}
+
+/* The chief's own functions are asked. True: this step is to be saved, by a process alone. */
+static bool ask_functions(struct muster_manager *m, int64_t step)
+{
+    if (m->rank != 0 || m->rules.functions_count == 0)
         return false;
     if (m->node->agent == NULL)
-        return true;
-    if (agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why) != MUSTER_OK)
-        node_log(m->node, 1, "a function wants step %lld saved, but: %s", (long long)step,
-                 why.text);
-    else if (round > 0)
-        agent_wait_round(m->node->agent, round, FREEZE_MS);
+        return step_rules_ask(&m->rules, step);
+    if (step_rules_ask(&m->rules, step) && m->wished < 0)
+        m->wished = step;
+    if (m->wished >= 0)
+        tell_wish(m, step);
     return false;
 }
 
@@ -327,6 +348,9 @@ enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t
 enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager, int64_t timeout_ms,
                                                       struct muster_error *ret_error)
 {
+    int64_t until_ms, left_ms;
+    enum muster_status status;
+
     if (manager_is_gone(manager))
         return manager_refuse(manager, "muster_manager_wait_until_finished", ret_error);
     if (timeout_ms < -1)
@@ -339,9 +363,13 @@ enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
         return MUSTER_OK;
     if (timeout_ms < 0)
         timeout_ms = manager->save_timeout_ms;
-    return manager_outcome_await(
-        manager, 0, manager->pending_count,
-        timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms, ret_error);
+    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms;
+    status = manager_outcome_await(manager, 0, manager->pending_count, until_ms, ret_error);
+    left_ms = until_ms - manager_now_ms();
+    if (status == MUSTER_OK && manager->node->agent != NULL && left_ms > 0)
+        agent_wait_in_place(manager->node->agent,
+                            left_ms < MANIFEST_WAIT_MS ? left_ms : MANIFEST_WAIT_MS);
+    return status;
 }
 
 enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,

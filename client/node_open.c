@@ -162,6 +162,7 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
                                     "from a copy, or set option restore_fallback, which takes the "
                                     "next older checkpoint"
                                   : "");
+    node->resumed_checkpoint = manifest->round;
     node->epoch = manifest->epoch;
     node->step_in_epoch = manifest->step_in_epoch;
     node->data_position = manifest->data_position;

@@ -102,14 +102,21 @@ static bool has_advanced(const struct job *job)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* What is still being written has not. */
+static bool last_came_to_nothing(struct job *job)
+{
+    unsigned state = round_outcome(job, job->keep.policy_round).state;
+
+    return job->keep.policy_round > 0 && state != ROUND_COMMITTED && state != ROUND_WRITING;
+}
+
 static struct answer open_one(struct core *core, struct job *job)
 {
     uint64_t before = job->round;
-    bool failed = job->keep.policy_round > 0 &&
-                  round_outcome(job, job->keep.policy_round).state != ROUND_COMMITTED;
 
-    job->keep.retry_every_ms =
-        failed ? 2 * job->keep.retry_every_ms : SAVE_POLICY_RETRY_MS; /* a full disk stays full */
+    job->keep.retry_every_ms = last_came_to_nothing(job)
+                                   ? 2 * job->keep.retry_every_ms
+                                   : SAVE_POLICY_RETRY_MS; /* a full disk stays full */
     if (job->keep.retry_every_ms > SAVE_POLICY_RETRY_MAX_MS)
         job->keep.retry_every_ms = SAVE_POLICY_RETRY_MAX_MS;
     job->keep.retry_boot_ms = core->now + job->keep.retry_every_ms;
@@ -121,14 +128,14 @@ static struct answer open_one(struct core *core, struct job *job)
     return job->round > before ? (struct answer){MUSTER_OK, "", job->round} : none_opened;
 }
 
-static bool may_save(const struct core *core, struct job *job)
+static bool may_save(struct job *job)
 {
     char text[256];
 
     if (job->gen.layout == LAYOUT_SHARDED && round_missing_rank(job, text, sizeof text) >= 0)
         return false; /* each of them would be aborted */
     return job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_NONE &&
-           round_awaited(job) == NULL && core->now >= job->keep.retry_boot_ms;
+           round_awaited(job) == NULL;
 }
 
 void save_policy_tick(struct core *core, struct job *job)
@@ -149,7 +156,7 @@ void save_policy_tick(struct core *core, struct job *job)
         job_timer(job, due);
         return;
     }
-    if (may_save(core, job) && has_advanced(job))
+    if (may_save(job) && core->now >= job->keep.retry_boot_ms && has_advanced(job))
         open_one(core, job);
     job_timer(job, core->now + SAVE_POLICY_RETRY_MS);
 }
@@ -164,7 +171,7 @@ struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t ste
                                0};
     if (open != NULL) /* its outcome is the answer */
         return (struct answer){MUSTER_OK, "", open->round};
-    if (!may_save(core, job))
+    if (!may_save(job) || (core->now < job->keep.retry_boot_ms && last_came_to_nothing(job)))
         return none_opened;
     return open_one(core, job);
 }

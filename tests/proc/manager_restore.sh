@@ -55,6 +55,7 @@ ranks_end 0
 same_on_all "answers of should_save" 's/^should //p'
 same_on_all "steps saved" 's/^saved //p'
 listed "$said"
+holds "saves of a function that wants every third step" "$(wc -w <<<"$said")" -ge 3 # one a second was all there were
 rank_said 0 '^function asked of 3' || fail "the chief's function was not asked"
 not rank_said 1 'function asked' || fail "another rank's function was asked"
 same "causes of function" "$(query "SELECT DISTINCT cause FROM checkpoint WHERE job = 'function'")" period

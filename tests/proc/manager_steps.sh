@@ -60,7 +60,7 @@ all_have_saved ''
 on_disk step_0000 step_0002
 
 job=late # rank 0 saves for all, and has committed when the others come to their save
-options=(--every 2 --skew-ms 60)
+options=(--every 2 --skew-ms 60 --look 1)
 ranks_start 3 --steps 5
 ranks_end 0
 all_have_saved '0 2 4'
@@ -73,7 +73,7 @@ all_have_saved 8
 listed '0 2 4 5 6 8'
 
 job=sharded
-options=(--every 3 --sharded 1)
+options=(--every 3 --sharded 1 --look 1)
 ranks_start 3 --steps 5
 ranks_end 0
 all_have_saved '0 3'
@@ -84,5 +84,6 @@ all_have_saved '6'
 
 finish "interval 2 over 6 saves 0 2 4; steps 1 3 5 with interval 10000 save 0 1 3 5; interval 4 preempted at 2 saves 0 2 4 8" \
     "should_save gives the same answers on every rank, and save does what it said" \
+    "what is told of a step as soon as it is saved is where it stays" \
     "a rank that comes late to a step that is committed is told the same as the others" \
     "names with prefix and digits; first and forced saves; replicated and sharded; all of it after a restart"

@@ -37,7 +37,7 @@ struct program {
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
     int64_t continuous_ms, overhead_ppm, young_daly, skew_ms, check;
-    int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state;
+    int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state, look;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
     const char *prefix, *gate, *trash;
@@ -98,6 +98,7 @@ static const struct {
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
     {"--save-timeout-ms", &program.save_timeout_ms},
+    {"--look", &program.look}, /* at each step that was saved, as soon as save has told it */
     {"--give-state", &program.give_state}, /* save is given a state; the node's own is wrong */
 };
 
@@ -370,6 +371,8 @@ static enum muster_status restore(struct program *p, struct muster_error *error)
            restored.step, restored.epoch, restored.step_in_epoch, restored.data_position,
            restored.fell_back);
     p->resumed = p->last = restored.step;
+    if (restored.checkpoint == 0)
+        printf("WRONG: checkpoint 0 was restored\n");
     if (p->value != 3 * (restored.step + 1) + 1) {
         printf("WRONG STATE %" PRId64 " of step %" PRId64 "\n", p->value, restored.step);
         return MUSTER_E_FAULT;
@@ -381,6 +384,30 @@ static void complain(const struct program *p, const struct muster_error *error)
 {
     printf("error: rank=%d status=%s peer=%d text=%s\n", p->rank, muster_status_name(error->status),
            error->rank, error->text);
+}
+
+/* What is told of a step that was saved holds: it is there, under its name. */
+static void look_at(struct program *p, int64_t step)
+{
+    const struct muster_checkpoint_info *info = NULL, *all = NULL;
+    struct muster_error error;
+    char custom[64], manifest[4200];
+    size_t count = 0;
+
+    if (muster_manager_metadata(p->manager, step, &info, &error) != MUSTER_OK) {
+        printf("WRONG: no metadata of step %" PRId64 ": %s\n", step, error.text);
+        return;
+    }
+    snprintf(custom, sizeof custom, "step %" PRId64, step);
+    if (strstr(info->custom_metadata, custom) == NULL)
+        printf("WRONG: step %" PRId64 " has %s\n", step, info->custom_metadata);
+    if (muster_manager_all_steps(p->manager, &all, &count, &error) != MUSTER_OK || count == 0) {
+        printf("WRONG: no list with step %" PRId64 ": %s\n", step, error.text);
+        return;
+    }
+    snprintf(manifest, sizeof manifest, "%s/manifest.json", all[count - 1].path);
+    if (strstr(manifest, "/.muster/") != NULL || access(manifest, F_OK) != 0)
+        printf("WRONG: step %" PRId64 " is not at %s\n", all[count - 1].step, manifest);
 }
 
 static enum muster_status one_step(struct program *p, int64_t step, struct muster_error *error)
@@ -416,6 +443,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     }
     if (saved)
         printf("saved %" PRId64 "\n", step);
+    if (saved && p->look && status == MUSTER_OK)
+        look_at(p, step);
     else if (p->behind && muster_manager_is_saving_in_progress(p->manager))
         printf("goes on at %" PRId64 "\n", step);
     if (p->ask && (status == MUSTER_OK || status == MUSTER_PREEMPTED) && saved != should &&

@@ -198,8 +198,17 @@ static void the_chief_may_wish_for_a_save(void **state)
     core_say(f, 0, message); /* while it is open: the same */
     assert_int_equal(core_ack_value(f, 0), 1);
     finish(f, 1, 1);
-    core_say(f, 0, message); /* within a second of the last: not now */
+    message.u.save_wish.step = 2;
+    steps(f, 2);
+    core_say(f, 0, message); /* the last one was saved: at once */
+    assert_int_equal(core_ack_value(f, 0), 2);
+    core_report(f, 0, 2, 2, 2);
+    core_save_failed(f, 0, 2, 2, MUSTER_E_STORAGE);
+    core_say(f, 0, message); /* a full disk stays full: not now */
     assert_int_equal(core_ack_value(f, 0), 0);
+    core_pass(f, 4 * SAVE_POLICY_RETRY_MS);
+    core_say(f, 0, message);
+    assert_int_equal(core_ack_value(f, 0), 3);
 }
 
 /* --- what a save tells --------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
 
 struct muster_restored {
     int64_t step;        /* index of the restored step; training goes on with step + 1 */
-    uint64_t checkpoint; /* its number, of the round that made it; 0 = by a directory alone */
+    uint64_t checkpoint; /* its number, of the round that made it; 0 = nothing was restored */
     int64_t epoch, step_in_epoch, data_position; /* as told at its save; -1 = not told */
     bool fell_back; /* a newer one was there and could not be restored by all */
 };
@@ -159,8 +159,8 @@ MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manag
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);
 
-/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms). Tells of a save that
- * failed, once. MUSTER_E_TIMEOUT. */
+/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms), and until what they made has its
+ * manifest and final name (2 s of that at most). Tells of a save that failed, once. MUSTER_E_TIMEOUT. */
 MUSTER_API enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
                                                                  int64_t timeout_ms,
                                                                  struct muster_error *ret_error);
@@ -177,8 +177,8 @@ MUSTER_API bool muster_manager_reached_preemption(muster_manager_t *manager, int
 struct muster_checkpoint_info {
     uint64_t checkpoint; /* number of the round that made it */
     uint64_t generation;
-    int64_t step; /* index */
-    const char *path;
+    int64_t step;                                /* index */
+    const char *path;                            /* where it stays, until it is deleted */
     int64_t epoch, step_in_epoch, data_position; /* -1 = not told */
     int64_t committed_unix_ms;
     int64_t bytes;
@@ -188,8 +188,9 @@ struct muster_checkpoint_info {
 };
 
 /* All committed checkpoints that are not superseded, by step. Asks the broker (query_timeout_ms), or
- * reads the directory. *ret_all is borrowed until the next call of the manager. An empty list is
- * MUSTER_OK. */
+ * reads the directory. Right after a save that takes up to 2 s more: a checkpoint gets its manifest and final name a moment
+ * after its commit (of one that cannot get them, as on a full disk, the path is where it was written, in .muster).
+ * *ret_all is borrowed until the next call of the manager. An empty list is MUSTER_OK. */
 MUSTER_API enum muster_status
 muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
                          size_t *ret_count, struct muster_error *ret_error);

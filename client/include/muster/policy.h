@@ -60,7 +60,8 @@ enum muster_save_kind {
     MUSTER_SAVE_CONTINUOUS_MS, /* as soon as the last save is done and `number` ms after it began, 0 is legal */
     MUSTER_SAVE_OVERHEAD, /* so often that saves take at most `share` of the time, from their measured cost */
     MUSTER_SAVE_YOUNG_DALY, /* Young's and Daly's optimum, from the cost of a save and the job's interruptions */
-    /* Asked on the chief alone; its yes is a round, as above. */
+    /* Asked on the chief alone, before each step ends; its yes is a round, as above. A yes that the broker cannot open a
+     * round for stands until it can, or a save is made all the same; of several that wait the first counts. */
     MUSTER_SAVE_FUNCTION,
     MUSTER_SAVE_KIND_COUNT
     /* Preemption needs no policy: a preempted job always saves. */
