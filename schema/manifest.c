@@ -68,7 +68,7 @@ bool manifest_path_ok(const char *path)
 }
 
 static const char *shard_problem(const struct manifest *manifest,
-                                 const struct manifest_shard *shard)
+                                 const struct manifest_shard *shard, uint64_t *bytes)
 {
     if (shard->rank >= manifest->world_size)
         return "has a shard of a rank outside its world";
@@ -79,28 +79,47 @@ static const char *shard_problem(const struct manifest *manifest,
 
         if (file->path == NULL || !manifest_path_ok(file->path))
             return "has a file path that is empty, absolute, too long or leaves the directory";
-        if (file->bytes > (uint64_t)INT64_MAX)
+        if (file->bytes > (uint64_t)INT64_MAX - *bytes) /* all files together, too */
             return "has a file of an impossible size";
+        *bytes += file->bytes;
         if (file->checksum == NULL || !manifest_checksum_ok(file->checksum))
             return "has a checksum that is not \"xxh3-128:\" and 32 digits";
     }
     return NULL;
 }
 
-/* NULL: all rules hold but those about duplicates, which need sorting. */
-static const char *problem_of(const struct manifest *m)
+static bool is_beyond(int64_t number)
 {
-    if (m->job == NULL || !plain_text(m->job, JOB_NAME_MAX))
-        return "has no valid job name";
-    if (m->generation == 0 || m->generation > (uint64_t)INT64_MAX || m->round == 0 ||
-        m->round > (uint64_t)INT64_MAX)
+    return number > MANIFEST_NUMBER_MAX;
+}
+
+static const char *number_problem(const struct manifest *m)
+{
+    if (m->generation == 0 || m->round == 0)
         return "has a generation or round below 1";
+    if (m->generation > (uint64_t)MANIFEST_NUMBER_MAX || m->round > (uint64_t)MANIFEST_NUMBER_MAX)
+        return "has a generation or round that no job comes to (above 2^61)";
     if (m->step < 0 || m->total_run_calls < 0 || m->created_unix_ms < 0)
         return "has a negative step, number of calls or time";
+    if (is_beyond(m->step) || is_beyond(m->total_run_calls) || is_beyond(m->created_unix_ms))
+        return "has a step, number of calls or time that no job comes to (above 2^61)";
     if (m->resumed_known && (m->resumed_step < 0 || m->resumed_step > m->step))
         return "has a resumed step that is negative or beyond its own";
     if (m->epoch < -1 || m->step_in_epoch < -1 || m->data_position < -1)
         return "has an epoch, step in epoch or data position below -1";
+    return NULL;
+}
+
+/* NULL: all rules hold but those about duplicates, which need sorting. */
+static const char *problem_of(const struct manifest *m)
+{
+    const char *number = number_problem(m);
+    uint64_t bytes = 0;
+
+    if (m->job == NULL || !plain_text(m->job, JOB_NAME_MAX))
+        return "has no valid job name";
+    if (number != NULL)
+        return number;
     if (m->layout != LAYOUT_REPLICATED && m->layout != LAYOUT_SHARDED)
         return "has an unknown layout";
     if (m->world_size == 0 || m->world_size > WORLD_SIZE_MAX)
@@ -112,7 +131,7 @@ static const char *problem_of(const struct manifest *m)
     if (m->layout == LAYOUT_SHARDED && m->shard_count != m->world_size)
         return "is sharded but has not one shard for each rank";
     for (size_t i = 0; i < m->shard_count; i++) {
-        const char *problem = shard_problem(m, &m->shards[i]);
+        const char *problem = shard_problem(m, &m->shards[i], &bytes);
 
         if (problem != NULL)
             return problem;

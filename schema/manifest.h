@@ -33,6 +33,10 @@
 #define MANIFEST_CHECKSUM_PREFIX "xxh3-128:"
 #define MANIFEST_CHECKSUM_SIZE (sizeof MANIFEST_CHECKSUM_PREFIX + 32) /* with the final NUL */
 
+/* Of generations, rounds and steps: a job that goes on from there has as much room again below 2^62, up to which the
+ * broker's rows and the nodes' messages go. */
+#define MANIFEST_NUMBER_MAX ((int64_t)1 << 61)
+
 struct manifest_shard {
     uint64_t rank;
     uint64_t incarnation;

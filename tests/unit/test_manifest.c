@@ -254,6 +254,14 @@ static void hostile_text_is_refused(void **state)
         {"\"step\": 1200", "\"step\": -1", MUSTER_E_CORRUPT},
         {"\"step\": 1200", "\"step\": 1.5", MUSTER_E_CORRUPT},
         {"\"step\": 1200", "\"step\": 99999999999999999999", MUSTER_E_CORRUPT},
+        /* a job goes on behind them: its numbers have to stay those of a database */
+        {"\"step\": 1200", "\"step\": 2305843009213693952", MUSTER_OK},
+        {"\"step\": 1200", "\"step\": 2305843009213693953", MUSTER_E_CORRUPT},
+        {"\"total_run_calls\": 1200", "\"total_run_calls\": 9223372036854775807", MUSTER_E_CORRUPT},
+        {"\"round\": 7", "\"round\": 2305843009213693952", MUSTER_OK},
+        {"\"round\": 7", "\"round\": 2305843009213693953", MUSTER_E_CORRUPT},
+        {"\"generation\": 2", "\"generation\": 2305843009213693953", MUSTER_E_CORRUPT},
+        {"\"bytes\": 4096", "\"bytes\": 9223372036854775807", MUSTER_E_CORRUPT}, /* in all */
         {"\"round\": 7", "\"round\": 0", MUSTER_E_CORRUPT},
         {"\"generation\": 2", "\"generation\": -2", MUSTER_E_CORRUPT},
         {"\"sharded\"", "\"replicated\"", MUSTER_E_CORRUPT},
