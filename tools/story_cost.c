@@ -35,6 +35,13 @@ static void tell_resumed(struct story *story, const struct muster_generation_row
 {
     char from[192];
 
+    if (next->opened_unix_ms == 0) { /* adopted as it ran, or found on disk */
+        story_say(story,
+                  "Where generation %" PRId64
+                  " resumed is not known: its opening is not in this database.",
+                  next->generation);
+        return;
+    }
     if (next->resume_checkpoint != 0)
         snprintf(from, sizeof from,
                  "Generation %" PRId64 " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",

@@ -100,6 +100,8 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     fence_old(core, job);
     reset(core, job);
     set_facts(core, job, generation, hello);
+    job->gen.opened_unix_ms =
+        0; /* what it resumed from is not known: its manifests say nothing of it */
     const struct checkpoint *newest = registry_newest(job);
     if (newest != NULL) {
         job->gen.resume_checkpoint = newest->row.round;

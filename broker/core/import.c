@@ -76,6 +76,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
                                     .state = GENERATION_ENDED,
                                     .world_size = m->world_size,
                                     .layout = m->layout,
+                                    .resume_step = m->resumed_known ? m->resumed_step : 0,
                                     .end_text = "found on disk",
                                     .error_rank = -1,
                                     .error_text = ""};
@@ -92,10 +93,13 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     free(job->trainers);
     job->trainers = calloc(m->world_size + 1, sizeof(struct peer *));
     MUST(job->trainers != NULL);
-    job->gen.generation = m->generation;
-    job->gen.state = GENERATION_ENDED;
-    job->gen.world_size = m->world_size;
-    job->gen.layout = m->layout;
+    free(job->gen.error_text);
+    job->gen = (struct generation){.generation = m->generation,
+                                   .state = GENERATION_ENDED,
+                                   .world_size = m->world_size,
+                                   .layout = m->layout,
+                                   .resume_step = row.resume_step,
+                                   .error_rank = -1};
     snprintf(job->gen.checkpoint_dir, sizeof job->gen.checkpoint_dir, "%s", dir);
     snprintf(job->gen.end_text, sizeof job->gen.end_text, "%s", row.end_text);
     if (m->round > job->round)

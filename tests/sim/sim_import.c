@@ -56,7 +56,8 @@ static void render(struct sim *sim, struct sim_dir *dir, const struct record_che
     const struct record_generation *launch = disk_generation(sim, row->job, row->generation);
     struct muster_error err;
 
-    manifest.resumed_known = launch != NULL && launch->resume_step <= row->step;
+    manifest.resumed_known =
+        launch != NULL && launch->opened_unix_ms > 0 && launch->resume_step <= row->step;
     manifest.resumed_step = manifest.resumed_known ? launch->resume_step : 0;
 
     for (size_t i = 0; i < table->count; i++) {

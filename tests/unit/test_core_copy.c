@@ -78,6 +78,18 @@ static void a_rank_that_does_not_come_back_is_missed(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_PEER);
 }
 
+/* What it resumed from was committed in what is lost: its manifests are not to tell another step. */
+static void where_an_adopted_launch_began_is_not_known(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].generation = 3; /* nothing of it is in the copy */
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.generation, 3);
+    assert_int_equal(core_job(f)->gen.opened_unix_ms, 0);
+}
+
 static void a_rank_that_does_not_come_back_is_missed_also_after_one_more_start(void **state)
 {
     struct core_fixture *f = *state;
@@ -228,6 +240,7 @@ int main(void)
         T(who_takes_steps_has_started),
         T(so_is_one_that_was_lost_before_the_others_were_heard),
         T(a_rank_that_does_not_come_back_is_missed_also_after_one_more_start),
+        T(where_an_adopted_launch_began_is_not_known),
         T(a_rank_that_does_not_come_back_is_missed),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),

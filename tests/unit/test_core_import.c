@@ -179,6 +179,25 @@ static void a_running_job_and_numbers_of_its_own_refuse(void **state)
     assert_int_equal(value, 0);
 }
 
+/* Its row is that launch's: where it began and how is not that of the launch before it. */
+static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    assert_true(core_job(f)->gen.opened_unix_ms > 0);
+    resumed_step = 5;
+    assert_int_equal(import(f, 4, 6, 9, &value), MUSTER_OK);
+    resumed_step = -1;
+    assert_int_equal(core_job(f)->gen.generation, 4);
+    assert_int_equal(core_job(f)->gen.opened_unix_ms, 0);
+    assert_int_equal(core_job(f)->gen.started_unix_ms, 0);
+    assert_int_equal(core_job(f)->gen.resume_step, 5);
+}
+
 /* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step `step`. */
 static void import_two_launches(struct core_fixture *f, int64_t from, int64_t step, bool told)
 {
@@ -270,6 +289,7 @@ int main(void)
         TEST(where_a_launch_began_is_in_its_manifests, no_job),
         TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
         TEST(the_row_of_a_launch_that_is_here_stays, two_running),
+        TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,8 @@ struct muster_job_row {
     int64_t end_status; /* an enum muster_status: why the generation ends */
     const char *end_text;
     int64_t created_unix_ms;
-    int64_t opened_unix_ms; /* the newest generation */
+    int64_t
+        opened_unix_ms; /* the newest generation; 0 = not in this database: where it resumed is not known */
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
     int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; so the next */
@@ -240,7 +241,7 @@ struct muster_generation_row {
     int64_t error_rank;
     int64_t error_code;
     const char *error_text;
-    int64_t opened_unix_ms;
+    int64_t opened_unix_ms; /* 0 = not in this database: where it resumed is not known */
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
     int64_t unknown_ranks;   /* lost: what they did after they were last heard is not known */
