@@ -225,7 +225,8 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a manager; free some");
     arena_init(&manager->arena, 0);
     manager_list_init(&manager->list);
-    manager->passed = manager->latest = manager->asked = manager->given = manager->wished = -1;
+    manager->passed = manager->latest = manager->failed = manager->asked = manager->given =
+        manager->wished = -1;
     status = take_options(manager, options, ret_error);
     if (status == MUSTER_OK)
         *ret_manager = manager;
@@ -257,6 +258,25 @@ static void unpin_all(struct muster_manager *m)
         manager_order(m, &message, NULL);
 }
 
+/* *ret_saves: how the last saves went. How the leaving went is told before that. */
+static enum muster_status leave_job(struct muster_manager *m, int code,
+                                    enum muster_status *ret_saves, struct muster_error *err)
+{
+    struct muster_error saves_why, why;
+    enum muster_status left;
+
+    if (m->restored)
+        *ret_saves = manager_outcome_end(m, &saves_why);
+    /* a launch that comes after a failed save begins from the newest there is */
+    if (m->restored && code == 0 && *ret_saves == MUSTER_OK && m->failed <= m->latest)
+        sweep_last(m);
+    if (*ret_saves != MUSTER_OK)
+        node_log(m->node, 1, "%s", saves_why.text);
+    left = muster_node_close(&m->node, code, &why);
+    error_pass(err, *ret_saves, &saves_why);
+    return error_pass(err, left, &why);
+}
+
 enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                         struct muster_error *ret_error)
 {
@@ -269,17 +289,8 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     if (manager_is_gone(m)) /* of the parent: nothing is freed */
         return manager_refuse(m, "muster_manager_close", ret_error);
     unpin_all(m);
-    if (m->node != NULL) {
-        struct muster_error why;
-
-        if (m->restored)
-            status = muster_manager_wait_until_finished(m, -1, ret_error);
-        if (m->restored && code == 0)
-            sweep_last(m);
-        left = muster_node_close(&m->node, code, &why);
-        if (left != MUSTER_OK && ret_error != NULL)
-            *ret_error = why;
-    }
+    if (m->node != NULL)
+        left = leave_job(m, code, &status, ret_error);
     manager_free(m);
     return left != MUSTER_OK ? left : status;
 }

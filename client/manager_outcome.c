@@ -73,6 +73,8 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
             settle(m, first);
         } else if (status == MUSTER_OK && told == MUSTER_OK) {
             told = failed_save(&outcome, err);
+            if (outcome.step - 1 > m->failed)
+                m->failed = outcome.step - 1;
             settle(m, first);
         } else { /* its time is over, or another was told of: the next call tells of it */
             if (late == MUSTER_OK && status != MUSTER_OK) {
@@ -83,6 +85,22 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
         }
     }
     return told != MUSTER_OK ? told : error_pass(err, late, &late_why);
+}
+
+enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
+{
+    int64_t until_ms = manager_now_ms() + m->save_timeout_ms;
+    struct muster_error why;
+    enum muster_status status = manager_outcome_await(m, 0, m->pending_count, until_ms, &why);
+    enum muster_status next = status;
+
+    error_pass(err, status, &why);
+    while (next != MUSTER_OK && next != MUSTER_E_TIMEOUT) {
+        next = manager_outcome_await(m, 0, m->pending_count, 0, &why);
+        if (next != MUSTER_OK)
+            node_log(m->node, 1, "%s", why.text);
+    }
+    return status;
 }
 
 bool manager_outcome_is_open(const struct muster_manager *m, int64_t step)

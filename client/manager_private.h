@@ -36,7 +36,9 @@ struct muster_manager {
 
     int64_t passed; /* the last step whose boundary was passed; -1 = none */
     int64_t latest; /* the newest step that is known to be committed; -1 = none */
-    bool fresh;     /* nothing was restored and no step passed: any step may be the first */
+    int64_t
+        failed; /* the newest whose save is known to have failed, or not to have been made; -1 = none */
+    bool fresh; /* nothing was restored and no step passed: any step may be the first */
     int64_t
         wished; /* a function said yes of this step, and no round was opened for it yet; -1 = none */
     int64_t wish_again_ms; /* CLOCK_MONOTONIC: not told again before */
@@ -89,6 +91,9 @@ void manager_outcome_add(struct muster_manager *manager, uint64_t round, int64_t
  * first is told now, each further one by a call of its own. E_TIMEOUT: one has not ended. */
 enum muster_status manager_outcome_await(struct muster_manager *manager, size_t first, size_t count,
                                          int64_t until_ms, struct muster_error *err);
+/* Waits for all, save_timeout_ms at most. Nobody asks again: of those that failed the first is returned, and each
+ * further one, or one that has not ended, is in the log. */
+enum muster_status manager_outcome_end(struct muster_manager *manager, struct muster_error *err);
 /* Is this step captured, and neither committed nor failed yet? */
 bool manager_outcome_is_open(const struct muster_manager *manager, int64_t step);
 

@@ -272,10 +272,14 @@ static enum muster_status save_here(struct muster_manager *m, int64_t step,
         return status;
     status = end_step(m, step, &end, &saves, err);
     *ret_saved = saves && status == MUSTER_PREEMPTED;
+    if (status != MUSTER_OK && status != MUSTER_PREEMPTED)
+        m->failed = step;
     if (status != MUSTER_OK)
         return status;
     if (saves)
         return finish_save(m, ret_saved, err);
+    if (was_asked || r->force)
+        m->failed = step;
     if (was_asked || r->force)
         return error_set(err, MUSTER_E_ABORTED,
                          "muster_manager_save: step %lld was not saved: the save was not agreed or "
@@ -304,6 +308,8 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
         status = save_again(manager, step, r->force, &why);
     if (status != MUSTER_OK)
         return error_pass(ret_error, status, &why);
+    if (again && !r->force && manager->asked != step) /* what goes with the step, once more */
+        status = tell_facts(manager, r, &why);
     want = r->force || (!again && policies_want(manager, step));
     if (manager->asked == step &&
         manager->latest >= step) { /* others saved it before this rank asked */

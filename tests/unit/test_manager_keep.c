@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct muster_keep_policy keep[3];
@@ -43,6 +44,41 @@ static void keep_2_over_5_saves(void **state)
     keeps(5, "3 4");
     assert_false(scratch_exists(scratch_path(managed.directory, "2")));
     assert_int_equal(scratch_count(managed.directory), 3); /* 3, 4, .muster */
+}
+
+static int fails_after_0(const struct muster_save_context *context)
+{
+    FILE *file;
+
+    if (context->step > 1)
+        return 5;
+    file = fopen(scratch_path(context->directory, "value"), "w");
+    return file != NULL && fputs("x", file) >= 0 && fclose(file) == 0 ? 0 : 6;
+}
+
+static int restores_anything(const struct muster_restore_context *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* Close gives up the newest where no rule wants it: not if a newer save was to be made and failed. */
+static void the_newest_stays_for_who_comes_after_a_failed_save(void **state)
+{
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+
+    (void)state;
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 0};
+    policies(1, 1);
+    managed.node.state = NULL;
+    managed.node.termination.save_fn = fails_after_0;
+    managed.node.termination.restore_fn = restores_anything;
+    managed_begin();
+    assert_true(managed_save(0));
+    assert_int_equal(muster_manager_save(managed.manager, 1, &request, NULL, NULL), MUSTER_E_SAVE);
+    managed_close();
+    managed_open_reader();
+    assert_string_equal(managed_steps(), "0");
 }
 
 static void keep_2_and_every_4_with_interval_2_over_12_steps(void **state)
@@ -291,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(keep_2_over_5_saves),
+        TEST(the_newest_stays_for_who_comes_after_a_failed_save),
         TEST(keep_2_and_every_4_with_interval_2_over_12_steps),
         TEST(every_3_counted_from_the_last_kept),
         TEST(given_steps_are_kept),

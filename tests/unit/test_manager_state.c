@@ -92,6 +92,36 @@ static void close_saves_what_was_given_with_the_last_step(void **state)
     assert_int_equal(managed.value, 1001);
 }
 
+static int64_t other_value;
+static muster_state_t *other;
+
+static enum muster_status save_other(int64_t step)
+{
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+
+    request.state = other;
+    return muster_manager_save(managed.manager, step, &request, NULL, NULL);
+}
+
+/* A preemption saves behind the last step what the last call gave that was not refused. */
+static void the_state_of_a_repeated_call_counts_and_that_of_a_refused_one_does_not(void **state)
+{
+    (void)state;
+    other_value = 5000;
+    assert_int_equal(muster_state_create(&other, NULL), MUSTER_OK);
+    assert_int_equal(muster_state_add_i64(other, "value", &other_value, NULL), MUSTER_OK);
+    managed_begin();
+    assert_int_equal(save_given(0, NULL), MUSTER_OK);
+    assert_int_equal(save_other(1), MUSTER_OK);
+    assert_int_equal(save_given(1, NULL), MUSTER_OK); /* again: the other one is free to go */
+    assert_int_equal(save_other(7), MUSTER_E_ARGUMENT);
+    muster_state_destroy(&other);
+    notice();
+    assert_int_equal(muster_manager_close(&managed.manager, 0, NULL), MUSTER_PREEMPTED);
+    assert_int_equal(managed_begin(), 1);
+    assert_int_equal(managed.value, 1001);
+}
+
 static int save_nothing(const struct muster_save_context *context)
 {
     (void)context;
@@ -124,6 +154,7 @@ int main(void)
         TEST(what_is_given_is_saved_and_nothing_else),
         TEST(a_notice_saves_what_is_given_with_its_step),
         TEST(close_saves_what_was_given_with_the_last_step),
+        TEST(the_state_of_a_repeated_call_counts_and_that_of_a_refused_one_does_not),
         TEST(a_save_fn_saves_by_itself),
     };
 

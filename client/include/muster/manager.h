@@ -72,7 +72,8 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
 
 /* Waits for saves that are under way (save_timeout_ms), leaves the job as muster_node_close does, and
  * frees the manager in every case; nulls the handle; NULL-safe. code: as muster_node_close. A save that
- * failed and was told to nobody yet is returned here. */
+ * failed and was told to nobody yet is returned here, if leaving the job has nothing to tell; of several the first. Each
+ * of them is in the log. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
 
@@ -116,8 +117,8 @@ struct muster_save_request {
     size_t struct_size; /* set by MUSTER_SAVE_REQUEST_INIT; do not change */
     bool force;         /* whatever the policies say; on all ranks */
     /* What is saved if this step is saved (also by a preemption). NULL = options.node->state, which is also what a
-     * restore fills. Borrowed until the next save or should_save, or close: a preemption may come behind the last
-     * step. Not with a save_fn or a snapshot_fn, which save by themselves. */
+     * restore fills. Borrowed until close, or until a later save, or should_save of a later step, has returned MUSTER_OK:
+     * a preemption may come behind the last step, and a call that is refused leaves all as it was. Not with a save_fn or a snapshot_fn, which save by themselves. */
     const muster_state_t *state;
     /* Of the state at this step, for its checkpoint if it is saved (also by a preemption). All borrowed
      * for the call. Of a checkpoint of several ranks those of the lowest one count. */

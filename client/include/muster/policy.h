@@ -8,7 +8,7 @@
  *
  * Whatever the policies say, these are never deleted: a checkpoint that is pinned or being restored, and
  * the newest one. (Keep policies that do not want the newest give it up once a newer one is committed, or
- * when the manager closes.) Deletion is decided by the broker, on record, and carried out by the job's
+ * when the manager closes with code 0 and no save has failed since it was made.) Deletion is decided by the broker, on record, and carried out by the job's
  * chief in the background; a crash in the middle leaves nothing that is listed, and is made up for. */
 #ifndef MUSTER_POLICY_H
 #define MUSTER_POLICY_H
