@@ -1,7 +1,9 @@
 #!/bin/bash
-# tidy.sh - clang-tidy over the product's sources, two at a time.
+# tidy.sh [whole] - clang-tidy over the product's sources, two at a time.
+# The analyzer follows each function as far as it will go with `whole` only (checks.slow_tidy); else it ends
+# after 20,000 states of one, which takes a sixth of the time and leaves every other check as it is.
 # A file found clean is not read again until it, a header it includes, .clang-tidy or the tool changes: its
-# key (a hash of all of them) is kept in BUILD_DIR/tidy.
+# key (a hash of all of them) is kept in BUILD_DIR/tidy/.
 set -euo pipefail
 : "${SOURCE_DIR:?}" "${BUILD_DIR:?}"
 tool=$(command -v clang-tidy-14 || command -v clang-tidy || true)
@@ -9,20 +11,24 @@ if [ -z "$tool" ]; then
     echo "skipped: no clang-tidy (Debian: apt-get install clang-tidy)"
     exit 77
 fi
-export SOURCE_DIR BUILD_DIR tool
+depth=${1:-quick}
+kept=$BUILD_DIR/tidy/$depth
+states=20000
+[ "$depth" != whole ] || states=225000 # its own default
+export SOURCE_DIR BUILD_DIR tool depth kept states
 tool_version=$("$tool" --version | sha256sum)
 export tool_version
 
 tidy_one() {
     local file=$1 keep key
-    keep=$BUILD_DIR/tidy/${file//\//_}.clean
+    keep=$kept/${file//\//_}.clean
     key=$( { "${CC:-cc}" -D_GNU_SOURCE -MM -MG -MT x -I. -Iclient/include -I"$BUILD_DIR/include" "$file" |
-                 sed -e 's/^x://' -e 's/\\$//' | xargs -n1 |
-                 while IFS= read -r each; do [ ! -f "$each" ] || cat "$each"; done
+                 sed -e 's/^x://' -e 's/\\$//' | xargs cat 2>/dev/null || true # -MG tells of files not made yet
              cat .clang-tidy
-             echo "$tool_version"; } | sha256sum)
+             echo "$tool_version $states"; } | sha256sum)
     [ "$(cat "$keep" 2>/dev/null)" != "$key" ] || return 0
-    if "$tool" --quiet -p "$BUILD_DIR" "$SOURCE_DIR/$file" 2>/dev/null; then
+    if "$tool" --quiet -p "$BUILD_DIR" --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang \
+        --extra-arg="max-nodes=$states" "$SOURCE_DIR/$file" 2>/dev/null; then
         echo "$key" >"$keep"
     else
         echo "$file: not clean"
@@ -32,11 +38,11 @@ tidy_one() {
 export -f tidy_one
 
 cd "$SOURCE_DIR"
-mkdir -p "$BUILD_DIR/tidy"
+mkdir -p "$kept"
 # Only what is compiled here: a source that CMake has not seen yet has no flags to be read with.
 find schema broker node client tools -name '*.c' | LC_ALL=C sort |
     while IFS= read -r file; do
         if grep -qF "/$file\"" "$BUILD_DIR/compile_commands.json"; then printf '%s\0' "$file"; fi
-    done >"$BUILD_DIR/tidy/files"
-xargs -0 -r -n1 -P2 bash -c 'tidy_one "$1"' tidy <"$BUILD_DIR/tidy/files" || exit 1
-echo "$(tr -cd '\0' <"$BUILD_DIR/tidy/files" | wc -c) files clean"
+    done >"$kept/files"
+xargs -0 -r -n1 -P2 bash -c 'tidy_one "$1"' tidy <"$kept/files" || exit 1
+echo "$(tr -cd '\0' <"$kept/files" | wc -c) files clean"

@@ -118,7 +118,9 @@ static void only_what_a_start_needs_is_loaded(void **state)
     struct fixture *f = *state;
     struct loaded loaded = {.count = 0};
     struct record row = *sample_of(RECORD_GENERATION);
-    char path[32];
+    enum { BATCH = 512 }; /* rows that fixture_apply takes, a divisor of all */
+    static struct record rows[BATCH];
+    static char paths[BATCH][32];
 
     fixture_write_samples(f);
     row.u.generation.generation = 2; /* an earlier one */
@@ -134,17 +136,19 @@ static void only_what_a_start_needs_is_loaded(void **state)
     row = *sample_of(RECORD_JOB);
     row.u.job.round = 100 + 2 * CORE_CHECKPOINTS_MAX;
     fixture_write(f, &row);
-    for (uint64_t round = 100; round < 100 + 2 * CORE_CHECKPOINTS_MAX; round++) {
-        row = *sample_of(RECORD_ROUND);
-        row.u.round.round = round;
-        row.u.round.state = ROUND_COMMITTED;
-        fixture_write(f, &row);
-        row = *sample_of(RECORD_CHECKPOINT);
-        row.u.checkpoint.round = round;
-        row.u.checkpoint.step = (int64_t)round;
-        snprintf(path, sizeof path, "%d", (int)round);
-        row.u.checkpoint.path = path;
-        fixture_write(f, &row);
+    for (uint64_t round = 100; round < 100 + 2 * CORE_CHECKPOINTS_MAX; round += BATCH / 2) {
+        for (size_t i = 0; i < BATCH; i += 2) {
+            snprintf(paths[i], sizeof paths[i], "%d", (int)(round + i / 2));
+            rows[i] = *sample_of(RECORD_ROUND);
+            rows[i].u.round.round = round + i / 2;
+            rows[i].u.round.state = ROUND_COMMITTED;
+            row = *sample_of(RECORD_CHECKPOINT);
+            row.u.checkpoint.round = round + i / 2;
+            row.u.checkpoint.step = (int64_t)(round + i / 2);
+            row.u.checkpoint.path = paths[i];
+            rows[i + 1] = row;
+        }
+        assert_int_equal(fixture_apply(f, rows, BATCH), MUSTER_OK);
     }
     row.u.checkpoint.state = CHECKPOINT_WRITING;
     fixture_write(f, &row);
