@@ -34,12 +34,32 @@ static enum muster_status is_over(const struct muster_coordinator *c, struct mus
     return MUSTER_OK;
 }
 
+/* The first that waits looks after the link meanwhile, so that what comes wakes it and no other thread before. */
+static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
+{
+    uint64_t seen = task_link_seen(c->link);
+    struct timespec until;
+
+    if (c->leading) {
+        task_link_push(c->link);
+        until = thread_time_after(wait_ms);
+        c->waiting++;
+        pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+        c->waiting--;
+        return;
+    }
+    c->leading = true;
+    pthread_mutex_unlock(&c->mutex);
+    task_link_lead(c->link, seen, wait_ms);
+    pthread_mutex_lock(&c->mutex);
+    c->leading = false;
+}
+
 enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
                                     const char *what, struct muster_error *err)
 {
     int64_t now_ms = task_now_ms();
     int64_t wait_ms = c->heard_ms + c->broker_timeout_ms - now_ms;
-    struct timespec until;
     enum muster_status status = is_over(c, err);
 
     if (status != MUSTER_OK)
@@ -52,9 +72,22 @@ enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_
                          (unsigned long long)c->leased, (unsigned long long)c->workers);
     if (until_ms > 0 && until_ms - now_ms < wait_ms)
         wait_ms = until_ms - now_ms;
-    until = thread_time_after(wait_ms > 0 ? wait_ms : 0);
-    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    wait_for_change(c, wait_ms > 0 ? wait_ms : 0);
     return MUSTER_OK;
+}
+
+/* Unlocks, and lets another of the waiting calls lead. */
+static void leave(struct muster_coordinator *c)
+{
+    if (c->waiting > 0 && !c->leading)
+        pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void coordinator_unlock(struct muster_coordinator *c)
+{
+    leave(c);
+    task_link_drive(c->link);
 }
 
 /* --- errors of tasks ---------------------------------------------------------------------------- */
@@ -69,7 +102,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
         if (!c->raising) {
             c->raising = true;
             task_again_reset(&c->raise_again);
-            task_link_wake(c->link);
+            task_link_ask(c->link);
         }
         status = coordinator_wait(c, until_ms,
                                   "a task failed, and what was running then did not end", err);
@@ -166,6 +199,7 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
 {
     struct muster_remote_value *value = NULL;
     struct task_call *copy;
+    bool alone = false;
     enum muster_status status = check_call(call, ret_error);
 
     if (status != MUSTER_OK)
@@ -182,13 +216,18 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
             error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
     if (status == MUSTER_OK) {
         bool idle = c->sent == c->scheduled;
+        alone = idle && c->taken == c->sent;
         c->scheduled++;
         value->call = copy;
         value->held = ret_value != NULL;
-        if (idle)
+        if (alone)
+            task_link_ask(c->link);
+        else if (idle)
             task_link_wake(c->link); /* else it is on its way there */
     }
-    pthread_mutex_unlock(&c->mutex);
+    leave(c);
+    if (alone)
+        task_link_drive(c->link); /* sent from here; of many each would be a frame of its own */
     if (status != MUSTER_OK)
         free(copy);
     else if (ret_value != NULL)
@@ -209,7 +248,7 @@ enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t time
         if (status == MUSTER_OK)
             status = raise_error(c, until_ms, ret_error);
     }
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     return status;
 }
 
@@ -222,7 +261,7 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     status = raise_error(c, 0, ret_error);
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     return status;
 }
 
@@ -259,7 +298,7 @@ static enum muster_status record(struct muster_coordinator *c, struct muster_per
     value->next = c->per_worker;
     c->per_worker = value;
     task_again_reset(&c->resource_again);
-    task_link_wake(c->link);
+    task_link_ask(c->link);
     while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
         status = coordinator_wait(c, until_ms, "the per-worker value was not put on record", err);
     if (status == MUSTER_OK && value->refused != MUSTER_OK)
@@ -290,7 +329,7 @@ enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a per-worker value");
     pthread_mutex_lock(&c->mutex);
     status = record(c, value, ret_error);
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     if (status == MUSTER_OK)
         *ret_value = value;
     return status;
@@ -336,9 +375,9 @@ enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id
     if (status == MUSTER_OK) {
         value->held = true;
         *ret_value = value;
-        task_link_wake(c->link);
+        task_link_ask(c->link);
     }
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     return status;
 }
 
@@ -451,6 +490,8 @@ static void hand_over(struct muster_coordinator *c)
     int code = 0;
 
     pthread_mutex_lock(&c->mutex);
+    if (c->taken < c->scheduled)
+        task_link_wake(c->link); /* its thread has to listen */
     while (c->taken < c->scheduled && !c->stale && code == 0)
         code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
     pthread_mutex_unlock(&c->mutex);

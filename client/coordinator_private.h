@@ -65,9 +65,11 @@ struct muster_coordinator {
     pid_t pid;
     struct task_link *link;
 
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* never held where a turn is taken: turns take it */
     pthread_cond_t changed;
-    bool opened; /* on this connection of this broker start */
+    bool leading;   /* one of the waiting calls looks after the link */
+    size_t waiting; /* the others */
+    bool opened;    /* on this connection of this broker start */
     bool ever_opened;
     bool stale;
     unsigned refused; /* QUEUE_OPENED's code */
@@ -102,6 +104,7 @@ struct muster_coordinator {
     struct muster_per_worker *per_worker; /* newest first */
     uint64_t per_worker_count;
     int64_t beat_ms;
+    struct wire_task_entry adding[TASKS_FRAME_MAX]; /* of one frame */
 };
 
 /* coordinator_values.c; all with the mutex */
@@ -117,6 +120,8 @@ uint64_t values_released(const struct muster_coordinator *c);
 enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
                                     const char *what, struct muster_error *err);
 int64_t coordinator_until(int64_t timeout_ms);
+/* Ends a call: unlocks, lets another waiting call lead, and says what was asked for (task_link_ask). */
+void coordinator_unlock(struct muster_coordinator *c);
 
 /* coordinator_wire.c: the link's owner */
 void coordinator_take(void *coordinator, const struct wire_msg *message, int64_t now_ms);

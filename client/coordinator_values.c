@@ -156,9 +156,9 @@ enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
     if (value->state == TASK_QUEUED) {
         value->cancel = c->look = true;
         task_again_reset(&value->again);
-        task_link_wake(c->link);
+        task_link_ask(c->link);
     }
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     return MUSTER_OK;
 }
 
@@ -195,7 +195,7 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
         if (ended && !value->wanted) {
             value->wanted = c->look = true;
             task_again_reset(&value->again);
-            task_link_wake(c->link);
+            task_link_ask(c->link);
         }
         status = coordinator_wait(c, until_ms, "the task's result did not come", err);
     }
@@ -219,7 +219,7 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
                          (unsigned long long)value->number);
     pthread_mutex_lock(&c->mutex);
     status = fetch(c, value, coordinator_until(timeout_ms), ret_data, ret_size, ret_error);
-    pthread_mutex_unlock(&c->mutex);
+    coordinator_unlock(c);
     return status;
 }
 

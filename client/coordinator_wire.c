@@ -1,4 +1,4 @@
-/* coordinator_wire - what a coordinator says to the broker and hears from it; all on the link's thread.
+/* coordinator_wire - what a coordinator says to the broker and hears from it; all in turns of its link.
  * Everything is repeated until it was answered; ends that are pushed are counted, and pages are asked for when
  * some did not come. */
 #include "client/coordinator_private.h"
@@ -260,7 +260,6 @@ static void say_open(struct muster_coordinator *c)
 /* One frame of what was not sent. */
 static void say_add(struct muster_coordinator *c)
 {
-    static _Thread_local struct wire_task_entry items[TASKS_FRAME_MAX];
     struct wire_msg message = {.type = WIRE_TASKS_ADD};
     size_t count = 0, bytes = 0;
 
@@ -273,7 +272,7 @@ static void say_add(struct muster_coordinator *c)
         bytes += TASK_ENTRY_BYTES + strlen(call->fn) + call->args_size + call->uses_size;
         if (count > 0 && bytes > TASK_FRAME_BYTES)
             break;
-        items[count++] =
+        c->adding[count++] =
             (struct wire_task_entry){.number = ++c->sent,
                                      .timeout_ms = call->timeout_ms,
                                      .fn = call->fn,
@@ -283,7 +282,7 @@ static void say_add(struct muster_coordinator *c)
     if (count == 0)
         return;
     message.u.tasks_add.queue = c->queue;
-    message.u.tasks_add.tasks.items = items;
+    message.u.tasks_add.tasks.items = c->adding;
     message.u.tasks_add.tasks.count = count;
     task_link_send(c->link, &message);
 }

@@ -72,6 +72,8 @@ struct muster_worker {
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt waits, the welcome came, the end is near */
+    bool leading;           /* one of the threads without an attempt looks after the link */
+    size_t idle;            /* the others */
     bool stopping;
     bool welcomed; /* by this connection of this broker start */
     bool ever_welcomed;

@@ -126,8 +126,34 @@ static void end(struct muster_worker *worker, struct muster_task *task)
     }
     task->state = ATTEMPT_ENDED;
     worker->unsent++;
-    pthread_cond_broadcast(&worker->changed);
-    task_link_wake(worker->link);
+    task_link_ask(worker->link);
+}
+
+/* The first without an attempt looks after the link meanwhile: what comes wakes who runs it. */
+static void wait_for_work(struct muster_worker *worker)
+{
+    uint64_t seen = task_link_seen(worker->link);
+
+    if (worker->leading) {
+        task_link_push(worker->link);
+        worker->idle++;
+        pthread_cond_wait(&worker->changed, &worker->mutex);
+        worker->idle--;
+        return;
+    }
+    worker->leading = true;
+    pthread_mutex_unlock(&worker->mutex);
+    task_link_lead(worker->link, seen, TASK_BEAT_MS);
+    pthread_mutex_lock(&worker->mutex);
+    worker->leading = false;
+}
+
+/* While this thread runs one, another leads, or soon the link's own; and that is called for the ends so far. */
+static void hand_over(struct muster_worker *worker)
+{
+    if (worker->idle > 0 && !worker->leading)
+        pthread_cond_signal(&worker->changed);
+    task_link_push(worker->link);
 }
 
 void *worker_thread(void *arg)
@@ -139,11 +165,12 @@ void *worker_thread(void *arg)
         struct muster_task *task = waiting_of(worker);
 
         if (task == NULL) {
-            pthread_cond_wait(&worker->changed, &worker->mutex);
+            wait_for_work(worker);
             continue;
         }
         task->state = ATTEMPT_RUNNING;
         worker->running++;
+        hand_over(worker);
         if (atomic_load(&task->cancelled)) {
             task->status = MUSTER_E_CANCELLED;
         } else if (values_are_there(task)) {

@@ -1,4 +1,4 @@
-/* worker_wire - what a worker says to the broker and hears from it; all on the link's thread.
+/* worker_wire - what a worker says to the broker and hears from it; all in turns of its link.
  * Everything is repeated until it was answered. What comes down before the welcome of this connection is of
  * another life and dropped. */
 #include "client/worker_private.h"

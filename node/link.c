@@ -469,7 +469,7 @@ static bool has_frame(const struct half *half)
 
 /* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so
  * that their descriptors tell all. A descriptor below 0 is passed over. */
-void link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
+bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 {
     struct half *halves[] = {&link->dealer, &link->sub};
     struct pollfd items[5] = {{.fd = wake_fd, .events = POLLIN}};
@@ -484,9 +484,10 @@ void link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
     if (timeout_ms > INT_MAX)
         timeout_ms = INT_MAX;
     if (poll(items, 5, timeout_ms < 0 ? 0 : (int)timeout_ms) < 0)
-        items[3].revents = items[4].revents = 0;
+        items[0].revents = items[3].revents = items[4].revents = 0;
     for (size_t i = 0; i < 2; i++) {
         halves[i]->told = items[3 + i].revents != 0;
         half_mend(link, halves[i]);
     }
+    return items[0].revents != 0;
 }

@@ -42,8 +42,8 @@ bool link_send(struct link *link, const void *frame, size_t size);
 const uint8_t *link_receive(struct link *link, size_t *ret_size);
 
 /* Waits until a frame can be received, wake_fd is readable, or timeout_ms passed; and makes those
- * connections anew that broke: after 200 ms, doubling to 2 s, with jitter. */
-void link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
+ * connections anew that broke: after 200 ms, doubling to 2 s, with jitter. True: wake_fd is readable. */
+bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
 
 /* The rule of link_subscribe. False: it does not fit or cannot be understood. */
 bool link_resolve(const char *command, const char *events, char ret_endpoint[ENDPOINT_MAX + 1]);
