@@ -1,26 +1,67 @@
 /* dir_delete - see dir_delete.h. */
 #include "node/shard/dir_delete.h"
 
+#include "node/shard/shard.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* E_NOT_FOUND: it is in none of its places. */
+/* What was copied back by hand may lack its ROUND file; its manifest says the same. */
+static enum muster_status is_it(const struct dir_deletion *d, const char *path, bool *ret_is,
+                                struct muster_error *err)
+{
+    struct manifest *manifest;
+    char round[FS_PATH_MAX];
+    bool claimed = false;
+    enum muster_status status = dir_look_round(path, d->job, d->generation, d->round, ret_is, err);
+
+    if (status == MUSTER_OK && !*ret_is)
+        status = fs_path(round, err, "%s/ROUND", path);
+    if (status == MUSTER_OK && !*ret_is)
+        status = fs_look(round, &claimed, err);
+    if (status != MUSTER_OK || *ret_is || claimed ||
+        shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
+        return status;
+    *ret_is = strcmp(manifest->job, d->job) == 0 && manifest->generation == d->generation &&
+              manifest->round == d->round && manifest->step == d->step;
+    manifest_destroy(&manifest);
+    return MUSTER_OK;
+}
+
+/* The name that it was given for good: "" if it is not known, or was not given one yet. */
+static const char *known_name(const struct dir_deletion *d)
+{
+    static const char under_way[] = "/.muster/";
+    const char *name = strrchr(d->path, '/');
+    size_t before = name == NULL ? 0 : (size_t)(name - d->path) + 1;
+    const size_t length = sizeof under_way - 1;
+
+    if (before == 0 || d->path[0] != '/' ||
+        (before >= length && memcmp(d->path + before - length, under_way, length) == 0))
+        return "";
+    return name + 1;
+}
+
+/* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the directory is now:
+ * another that says it is this round is of another life of the job's records (numbers begin anew), and stays. */
 static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
                                struct muster_error *err)
 {
+    const char *name = known_name(d);
     enum dir_place place;
     bool is = false;
     enum muster_status status = MUSTER_OK;
 
-    if (d->path[0] == '/')
-        status = dir_look_round(d->path, d->job, d->generation, d->round, &is, err);
-    if (status != MUSTER_OK)
-        return status;
-    if (is)
-        return fs_path(ret_path, err, "%s", d->path);
-    return dir_find(d->root, d->job, d->generation, d->round, d->step, &place, ret_path, err);
+    if (name[0] == '\0')
+        return dir_find(d->root, d->job, d->generation, d->round, d->step, &place, ret_path, err);
+    for (int i = 0; i < 2 && status == MUSTER_OK && !is; i++) {
+        status = i == 0 ? fs_path(ret_path, err, "%s", d->path)
+                        : fs_path(ret_path, err, "%s/%s", d->root, name);
+        if (status == MUSTER_OK)
+            status = is_it(d, ret_path, &is, err);
+    }
+    return status != MUSTER_OK || is ? status : MUSTER_E_NOT_FOUND;
 }
 
 /* "<root>/.muster/trash-<g>-<r>-<random>", which nobody reads and the next start clears. */
@@ -46,7 +87,7 @@ static const char *name_in_root(const struct dir_deletion *d, const char *from)
     return name[0] == '.' || strchr(name, '/') != NULL ? "" : name;
 }
 
-/* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two have one. */
+/* "<root>/<trash>/<its name>.<g>-<r>": a user finds it by its name, and no two of one life of the records have one. */
 static enum muster_status users_place(const struct dir_deletion *d, const char *from,
                                       char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
@@ -92,7 +133,7 @@ static enum muster_status take_out(const struct dir_deletion *d, const char *fro
 
     if (status != MUSTER_OK)
         return status;
-    look = dir_look_round(to, d->job, d->generation, d->round, &is, err);
+    look = is_it(d, to, &is, err);
     if (look == MUSTER_OK && is)
         return MUSTER_OK;
     status = fs_rename_new(to, from, look == MUSTER_OK ? err : NULL);
@@ -110,6 +151,24 @@ static enum muster_status take_out(const struct dir_deletion *d, const char *fro
                      from);
 }
 
+/* Into the user's folder, which may be older than the job's records, so hold another of the same name. */
+static enum muster_status take_beside(const struct dir_deletion *d, const char *from, char *to,
+                                      struct muster_error *err)
+{
+    uint64_t number = 0;
+    char first[FS_PATH_MAX];
+    enum muster_status status = take_out(d, from, to, err);
+
+    if (status != MUSTER_E_EXISTS)
+        return status;
+    status = fs_random_u64(&number, err);
+    if (status == MUSTER_OK)
+        status = fs_path(first, err, "%s", to);
+    if (status == MUSTER_OK)
+        status = fs_path(to, err, "%s.%016" PRIx64, first, number);
+    return status == MUSTER_OK ? take_out(d, from, to, err) : status;
+}
+
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
                                          struct muster_error *err)
 {
@@ -123,7 +182,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_OK)
         status = keeps ? users_place(deletion, from, to, err) : own_place(deletion, to, err);
     if (status == MUSTER_OK)
-        status = take_out(deletion, from, to, err);
+        status = keeps ? take_beside(deletion, from, to, err) : take_out(deletion, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK; /* another hand was quicker */
     if (status == MUSTER_OK)

@@ -289,7 +289,7 @@ static enum muster_status check_complete(const struct reshard *r, struct muster_
         if (item->split.is ? have == item->shape[item->split.axis] : wanted->found)
             continue;
         return error_set(err, MUSTER_E_RESTORE,
-                         "tensor \"%s\": %s in the shards of %.500s; nothing was restored",
+                         "tensor \"%s\": %s not in the shards of %.500s; nothing was restored",
                          item->name, item->split.is ? "a part of it is" : "it is",
                          r->request->checkpoint_path);
     }

@@ -292,8 +292,8 @@ static void what_does_not_fit_is_named_and_reaches_no_memory(void **state)
     REFUSED(w->split.is = false, MUSTER_E_RESTORE, "split in the file and not", w->split.is = true);
     REFUSED(w->split.global_count = 6, MUSTER_E_RESTORE, "another length",
             w->split.global_count = 5);
-    REFUSED(f->manifest.shard_count = 2, MUSTER_E_RESTORE, "\"w\": a part of it is in the shards",
-            f->manifest.shard_count = 3);
+    REFUSED(f->manifest.shard_count = 2, MUSTER_E_RESTORE,
+            "\"w\": a part of it is not in the shards", f->manifest.shard_count = 3);
     char *mine, *others = scratch_read(scratch_path(f->dir, "%s", f->files[2].files[0].path), NULL);
     char path[SCRATCH_PATH_MAX];
     size_t size;

@@ -81,6 +81,63 @@ static void it_is_moved_into_the_users_folder(void **state)
     assert_true(scratch_exists(scratch_path(f->root, "old/%s/manifest.json", name)));
 }
 
+/* The folder outlived the job's records, whose numbers began anew. */
+static void one_of_its_name_in_the_users_folder_stays_beside_it(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct dir_deletion d;
+
+    for (int i = 1; i <= 3; i++) {
+        committed(f);
+        d = deletion(f);
+        d.trash = "old";
+        shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+        assert_false(scratch_exists(f->path));
+        assert_int_equal(scratch_count(scratch_path(f->root, "old")), i);
+    }
+}
+
+/* Told again after it is gone: what says it is the same round is of records that were lost, and was not imported. */
+static void another_life_of_its_round_stays(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct dir_deletion d;
+    char other[FS_PATH_MAX], plain[DIR_NAME_SIZE];
+
+    for (size_t i = 0; i < 2; i++) {
+        committed(f);
+        d = deletion(f);
+        shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+        committed(f);
+        dir_final_name(d.step, d.generation, d.round, true, plain);
+        shard_job_must(fs_path(other, &err, "%s/%s", f->root, i == 0 ? "old_life" : plain), &err);
+        assert_int_equal(rename(f->path, other), 0);
+        shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+        assert_true(scratch_exists(scratch_path(other, "manifest.json")));
+        shard_job_must(fs_remove_tree(other, &err), &err);
+    }
+}
+
+static void one_without_its_round_file_is_known_by_its_manifest(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct dir_deletion d;
+
+    committed(f);
+    assert_int_equal(unlink(scratch_path(f->path, "ROUND")), 0);
+    d = deletion(f);
+    d.step++; /* the same path, another checkpoint */
+    shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+    assert_true(scratch_exists(f->path));
+    d.step--;
+    shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+    assert_false(scratch_exists(f->path));
+    assert_int_equal(scratch_count(f->root), 1);
+}
+
 static void what_is_anothers_stays(void **state)
 {
     struct shard_job *f = *state;
@@ -213,6 +270,9 @@ int main(void)
         TEST(it_is_removed_and_may_be_told_again),
         TEST(it_is_found_without_its_path),
         TEST(it_is_moved_into_the_users_folder),
+        TEST(one_of_its_name_in_the_users_folder_stays_beside_it),
+        TEST(another_life_of_its_round_stays),
+        TEST(one_without_its_round_file_is_known_by_its_manifest),
         TEST(what_is_anothers_stays),
         TEST(what_took_its_name_meanwhile_is_put_back),
         TEST(another_in_the_trash_is_not_cleared),
