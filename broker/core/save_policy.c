@@ -31,7 +31,9 @@ static int64_t cost_ms(const struct job *job)
         sum += blocked;
         count++;
     }
-    return count > 0 ? sum / count : -1;
+    if (count == 0)
+        return -1;
+    return sum / count > 0 ? sum / count : 1; /* no save costs nothing: an interval would be 0 */
 }
 
 int64_t save_policy_daly_ms(int64_t cost, int64_t between)

@@ -172,6 +172,19 @@ static void daly_follows_cost_and_interruptions(void **state)
     assert_in_range(opens_after(f, 3000000), once / 4 - 3000, once / 4 + 3000);
 }
 
+/* A copy of a small state takes less than a millisecond: it was saved every second for ever. */
+static void a_save_below_a_millisecond_has_a_cost(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "", "young-daly");
+    steps(f, 1);
+    assert_in_range(opens_after(f, 5000), 0, 1000);
+    finish(f, 1, 0);
+    steps(f, 2);
+    assert_in_range(opens_after(f, 3000000), 10000, 20000); /* sqrt(2 * 1 ms * 1 day) */
+}
+
 static void a_launch_that_did_not_finish_is_an_interruption(void **state)
 {
     struct core_fixture *f = *state;
@@ -247,6 +260,7 @@ int main(void)
         ONE(continuous_waits_for_the_save_before),
         ONE(overhead_follows_the_measured_cost),
         ONE(daly_follows_cost_and_interruptions),
+        ONE(a_save_below_a_millisecond_has_a_cost),
         ONE(a_launch_that_did_not_finish_is_an_interruption),
         ONE(the_chief_may_wish_for_a_save),
         ONE(metrics_and_times_are_in_the_rows),
