@@ -209,6 +209,7 @@ static const struct column checkpoint_columns[] = {
     COLUMN(checkpoint, blocked_ms, I64),
     COLUMN(checkpoint, waited_ms, I64),
     COLUMN(checkpoint, total_ms, I64),
+    COLUMN(checkpoint, trash, TEXT),
 };
 static const struct column shard_columns[] = {
     COLUMN(shard, job, TEXT),          COLUMN(shard, round, U64),

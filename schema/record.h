@@ -200,6 +200,7 @@ struct record_checkpoint {
         blocked_ms; /* how long it stopped training: the longest of its writers, -1 = not known */
     int64_t waited_ms; /* for the save before, the same way */
     int64_t total_ms;  /* from the decision to the commit, -1 = not committed */
+    const char *trash; /* of a deletion: the folder it is moved to, "" = removed at once */
 };
 struct record_policy {
     const char *job;

@@ -254,6 +254,7 @@ void persist_checkpoint(struct core *core, const struct record_checkpoint *row)
     record->u.checkpoint.job = out_text(core, row->job);
     record->u.checkpoint.path = out_text(core, row->path);
     record->u.checkpoint.metrics = out_long(core, row->metrics);
+    record->u.checkpoint.trash = row->trash != NULL ? out_text(core, row->trash) : "";
 }
 
 struct wire_event event_make(const struct job *job, enum wire_event_kind kind)

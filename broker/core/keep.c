@@ -36,6 +36,7 @@ static void deletion_drop(struct job *job, size_t index)
 
     free(keep->deletions[index].path);
     free(keep->deletions[index].metrics);
+    free(keep->deletions[index].trash);
     memmove(&keep->deletions[index], &keep->deletions[index + 1],
             (keep->deletions_count - index - 1) * sizeof keep->deletions[0]);
     keep->deletions_count--;
@@ -142,7 +143,8 @@ static const char *held_by(const struct job *job, const struct checkpoint *check
     return NULL;
 }
 
-static struct deletion *deletion_add(struct job *job, const struct record_checkpoint *row)
+static struct deletion *deletion_add(struct job *job, const struct record_checkpoint *row,
+                                     const char *trash)
 {
     struct keep_state *keep = &job->keep;
 
@@ -155,17 +157,21 @@ static struct deletion *deletion_add(struct job *job, const struct record_checkp
                                   .step = row->step,
                                   .path = strdup(row->path),
                                   .metrics = strdup(row->metrics),
+                                  .trash = strdup(trash),
                                   .row = *row};
-    MUST(deletion->path != NULL && deletion->metrics != NULL);
+    MUST(deletion->path != NULL && deletion->metrics != NULL && deletion->trash != NULL);
     deletion->row.job = job->name;
     deletion->row.path = deletion->path;
     deletion->row.metrics = deletion->metrics;
+    deletion->row.trash = deletion->trash;
     return deletion;
 }
 
 static void decide(struct core *core, struct job *job, const struct checkpoint *checkpoint)
 {
-    struct deletion *deletion = deletion_add(job, &checkpoint->row);
+    const struct job_policies *policies = keep_policies_of(job);
+    struct deletion *deletion =
+        deletion_add(job, &checkpoint->row, policies != NULL ? policies->trash : "");
 
     deletion->row.state = CHECKPOINT_DELETING;
     persist_checkpoint(core, &deletion->row);
@@ -257,15 +263,13 @@ static struct peer *hand_of(const struct job *job)
 static void send_delete(struct core *core, struct job *job, const struct peer *hand,
                         struct deletion *deletion)
 {
-    const struct job_policies *policies = keep_policies_of(job);
     struct wire_msg *message = send_to(core, hand->route, job->name, WIRE_DELETE);
 
-    message->u.delete =
-        (struct wire_delete){.checkpoint = deletion->checkpoint,
-                             .round_generation = deletion->generation,
-                             .step = deletion->step,
-                             .path = out_text(core, deletion->path),
-                             .trash = out_text(core, policies != NULL ? policies->trash : "")};
+    message->u.delete = (struct wire_delete){.checkpoint = deletion->checkpoint,
+                                             .round_generation = deletion->generation,
+                                             .step = deletion->step,
+                                             .path = out_text(core, deletion->path),
+                                             .trash = out_text(core, deletion->trash)};
     deletion->send_boot_ms = core->now + DELETE_REPEAT_MS;
 }
 
@@ -334,7 +338,7 @@ void keep_load(struct core *core, const struct record *row)
     } else if (row->kind == RECORD_CHECKPOINT) {
         job = job_find(core, row->u.checkpoint.job);
         if (job != NULL)
-            deletion_add(job, &row->u.checkpoint);
+            deletion_add(job, &row->u.checkpoint, row->u.checkpoint.trash);
     }
 }
 

@@ -28,8 +28,9 @@ struct deletion {
     uint64_t generation;
     int64_t step;
     char *path;
-    struct record_checkpoint row; /* strings: job's, path, metrics */
+    struct record_checkpoint row; /* strings: job's, path, metrics, trash */
     char *metrics;
+    char *trash;
     int64_t send_boot_ms; /* not before */
 };
 

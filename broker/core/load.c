@@ -227,6 +227,7 @@ static void load_checkpoint(struct core *core, const struct record_checkpoint *r
     round->checkpoint = *row;
     round->checkpoint.job = job->name;
     round->checkpoint.path = "";
+    round->checkpoint.trash = "";
     free(round->metrics);
     round->metrics = strdup(row->metrics);
     MUST(round->metrics != NULL);

@@ -33,6 +33,7 @@ static void point_to_own(struct job *job, struct checkpoint *checkpoint)
     checkpoint->row.job = job->name;
     checkpoint->row.path = checkpoint->path;
     checkpoint->row.metrics = checkpoint->metrics;
+    checkpoint->row.trash = "";
 }
 
 static void make_room(struct job *job)

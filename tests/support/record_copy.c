@@ -55,6 +55,7 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
         KEEP(checkpoint.job);
         KEEP(checkpoint.path);
         KEEP(checkpoint.metrics);
+        KEEP(checkpoint.trash);
         break;
     case RECORD_SUPERSEDE:
         KEEP(supersede.job);

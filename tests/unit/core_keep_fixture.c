@@ -34,12 +34,23 @@ int core_keep_close(void **state)
     return 0;
 }
 
-void core_policies(struct core_fixture *f, const char *keep, const char *save)
+static void tell_policies(struct core_fixture *f, const char *keep, const char *save,
+                          const char *trash)
 {
     struct wire_msg message = core_msg(f, 0, WIRE_POLICIES);
 
-    message.u.policies = (struct wire_policies){.keep = keep, .save = save, .trash = ""};
+    message.u.policies = (struct wire_policies){.keep = keep, .save = save, .trash = trash};
     core_say(f, 0, message);
+}
+
+void core_policies(struct core_fixture *f, const char *keep, const char *save)
+{
+    tell_policies(f, keep, save, "");
+}
+
+void core_policies_trash(struct core_fixture *f, const char *keep, const char *trash)
+{
+    tell_policies(f, keep, "", trash);
 }
 
 void core_manifest_done(struct core_fixture *f, uint64_t checkpoint, int64_t step)

@@ -150,7 +150,8 @@ const struct record samples[] = {
                       .committed_unix_ms = 805,
                       .blocked_ms = 806,
                       .waited_ms = 807,
-                      .total_ms = 808}},
+                      .total_ms = 808,
+                      .trash = "bin"}},
     {.kind = RECORD_SHARD,
      .u.shard = {.job = SAMPLE_JOB,
                  .round = SAMPLE_ROUND,
@@ -383,6 +384,7 @@ static void assert_checkpoint_same(const struct record *a, const struct record *
     NUMBER(checkpoint, blocked_ms);
     NUMBER(checkpoint, waited_ms);
     NUMBER(checkpoint, total_ms);
+    TEXT(checkpoint, trash);
 }
 
 static void assert_shard_same(const struct record *a, const struct record *b)

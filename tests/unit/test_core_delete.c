@@ -211,6 +211,30 @@ static void another_launch_keeps_all_until_it_tells_its_policies(void **state)
     assert_kept(f, "now it does not", "3 4");
 }
 
+/* A launch that had not told its policies yet removed for good what the one before it wanted moved. */
+static void a_deletion_goes_where_the_launch_that_decided_it_said(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies_trash(f, "latest 1", "old");
+    core_saved_whole(f, 1);
+    core_saved_whole(f, 2);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+    assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
+    core_launch_again(f, "");
+    f->now += DELETE_REPEAT_MS;
+    core_tick(f);
+    assert_deletes(f, "0:1");
+    assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
+    core_start_again(f);
+    core_policies_trash(f, "latest 1", "elsewhere");
+    f->now += DELETE_REPEAT_MS;
+    core_tick(f);
+    assert_deletes(f, "0:1");
+    assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
+}
+
 int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
@@ -225,6 +249,7 @@ int main(void)
         ONE(the_last_manifest_of_a_launch_lets_the_older_one_go),
         ONE(a_deletion_is_not_told_while_nothing_as_new_is_whole),
         ONE(what_was_dropped_is_saved_again),
+        ONE(a_deletion_goes_where_the_launch_that_decided_it_said),
         ONE(another_launch_keeps_all_until_it_tells_its_policies),
     };
 
