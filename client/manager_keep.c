@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TELL_MS 30000  /* a broker that starts again meanwhile is waited for */
+#define TELL_MS 30000 /* a broker that starts again meanwhile is waited for */
+#define TELL_AGAIN_MS 10000
 #define SWEEP_MS 10000 /* what is still to be deleted then is the next launch's */
 
 struct keep_rules {
@@ -125,16 +126,44 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
 
 /* --- with a broker ----------------------------------------------------------------------------------- */
 
-enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err)
+static bool has_to_tell(const struct muster_manager *manager)
+{
+    return manager->keep != NULL && manager->rank == 0 && manager->node->agent != NULL;
+}
+
+static enum muster_status tell(struct muster_manager *manager, int64_t timeout_ms,
+                               struct muster_error *err)
 {
     struct wire_msg message = {.type = WIRE_POLICIES};
+    uint64_t start = agent_broker_start(manager->node->agent);
+    enum muster_status status;
 
-    if (manager->keep == NULL || manager->rank != 0 || manager->node->agent == NULL)
-        return MUSTER_OK;
     message.u.policies = (struct wire_policies){.keep = manager->keep->keep_text,
                                                 .save = manager->keep->save_text,
                                                 .trash = manager->keep->trash};
-    return agent_ask(manager->node->agent, &message, TELL_MS, NULL, err);
+    status = agent_ask(manager->node->agent, &message, timeout_ms, NULL, err);
+    if (status != MUSTER_E_TIMEOUT)
+        manager->told_start = start;
+    return status;
+}
+
+enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err)
+{
+    return has_to_tell(manager) ? tell(manager, TELL_MS, err) : MUSTER_OK;
+}
+
+void manager_keep_tell_again(struct muster_manager *manager)
+{
+    struct muster_error why;
+
+    if (!has_to_tell(manager) || manager->told_start == agent_broker_start(manager->node->agent) ||
+        manager_now_ms() < manager->tell_again_ms)
+        return;
+    if (tell(manager, FREEZE_MS, &why) == MUSTER_OK)
+        return;
+    manager->tell_again_ms = manager_now_ms() + TELL_AGAIN_MS;
+    node_log(manager->node, 1, "the broker that started anew was not told the job's policies: %s",
+             why.text);
 }
 
 /* --- alone ------------------------------------------------------------------------------------------- */

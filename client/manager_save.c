@@ -182,6 +182,7 @@ static bool ask_functions(struct muster_manager *m, int64_t step)
 
 static bool policies_want(struct muster_manager *m, int64_t step)
 {
+    manager_keep_tell_again(m);
     return step_rules_want(&m->rules, step, m->fresh) || ask_functions(m, step);
 }
 

@@ -443,6 +443,11 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
     return status;
 }
 
+uint64_t agent_broker_start(const struct agent *agent)
+{
+    return atomic_load(&agent->broker_start);
+}
+
 int64_t agent_commit_step(const struct agent *agent)
 {
     return atomic_load(&agent->commit_step);

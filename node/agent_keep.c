@@ -4,6 +4,7 @@
 #include "schema/error.h"
 #include "schema/metrics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
 {
     const struct wire_msg message = {.type = WIRE_SWEEP, .u.sweep = {.final = final}};
     const int64_t until_ms = agent_now_mono_ms() + timeout_ms;
+    char why[sizeof agent->view.ask_text] = "";
     uint64_t left = 1;
     enum muster_status status = MUSTER_OK;
 
@@ -88,10 +90,14 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
 
         if (now_ms >= until_ms)
             return error_set(err, MUSTER_E_TIMEOUT,
-                             "%llu checkpoints are still to be deleted; the job's next launch goes "
-                             "on with them",
-                             (unsigned long long)left);
+                             "%llu checkpoint%s still to be deleted; the job's next launch goes on "
+                             "with %s%s%s",
+                             (unsigned long long)left, left == 1 ? " is" : "s are",
+                             left == 1 ? "it" : "them", why[0] != '\0' ? ": " : "", why);
         status = agent_ask(agent, &message, until_ms - now_ms, &left, err);
+        pthread_mutex_lock(&agent->mutex);
+        snprintf(why, sizeof why, "%s", agent->view.ask_text);
+        pthread_mutex_unlock(&agent->mutex);
         if (status == MUSTER_OK && left > 0)
             nanosleep(&(struct timespec){.tv_nsec = SWEEP_LOOK_MS * 1000000L}, NULL);
     }

@@ -89,7 +89,8 @@ struct agent {
     struct tell *tell;     /* any thread: no lock of ours is needed */
     int wake_fd;
     _Atomic int64_t save_step;
-    _Atomic int64_t commit_step; /* the greatest of view.committed */
+    _Atomic uint64_t broker_start; /* view's */
+    _Atomic int64_t commit_step;   /* the greatest of view.committed */
     _Atomic int hold_depth;
     pthread_t thread;
     bool thread_started;

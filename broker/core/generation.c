@@ -266,6 +266,7 @@ void generation_check_started(struct core *core, struct job *job)
     persist_generation(core, job);
     event_emit(core, job, event_make(job, EVENT_STARTED), 0);
     save_policy_launched(core, job);
+    keep_launched(core, job);
 }
 
 /* "1, 3 to 7 and 12" would be nicer; a bounded list is what fits into a line. */

@@ -87,6 +87,14 @@ static void persist_policies(struct core *core, const struct job *job)
                                                      .trash = out_text(core, policies->trash)};
 }
 
+static bool is_as_told(const struct job *job, const struct wire_policies *m)
+{
+    const struct job_policies *policies = keep_policies_of(job);
+
+    return policies != NULL && strcmp(policies->keep_text, m->keep) == 0 &&
+           strcmp(policies->save_text, m->save) == 0 && strcmp(policies->trash, m->trash) == 0;
+}
+
 struct answer keep_policies_take(struct core *core, struct peer *peer,
                                  const struct wire_policies *m)
 {
@@ -104,6 +112,8 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
     if (m->trash[0] != '\0' && !policy_trash_ok(m->trash))
         return (struct answer){MUSTER_E_ARGUMENT,
                                "the trash folder is to be one name that begins with a letter", 0};
+    if (is_as_told(job, m))
+        return ok; /* a node tells them again to each start of the broker */
     policies_set(job, job->gen.generation, m->keep, m->save, m->trash);
     persist_policies(core, job);
     keep_consider(core, job);
@@ -210,12 +220,29 @@ void keep_consider(struct core *core, struct job *job)
     free(wanted);
 }
 
+/* Another process may be able to, or the end has come. */
+static void try_again(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->keep.deletions_count; i++)
+        if (job->keep.deletions[i].failed && job->keep.deletions[i].send_boot_ms > core->now)
+            job->keep.deletions[i].send_boot_ms = core->now;
+    job_timer(job, core->now);
+}
+
+void keep_launched(struct core *core, struct job *job)
+{
+    job->keep.failure[0] = '\0';
+    try_again(core, job);
+}
+
 struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire_sweep *m)
 {
     struct job *job = peer->job;
 
     if (!role_is_trainer(peer->role))
         return (struct answer){MUSTER_E_ARGUMENT, "only ranks may say that saving is over", 0};
+    if (m->final && !job->keep.final)
+        try_again(core, job);
     if (m->final)
         job->keep.final = true;
     keep_consider(core, job);
@@ -223,7 +250,7 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
     for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */
         left += job->checkpoints[i].path[0] == '\0' && !job->checkpoints[i].given_up &&
                 job->checkpoints[i].row.generation == job->gen.generation;
-    return (struct answer){MUSTER_OK, "", left};
+    return (struct answer){MUSTER_OK, left > 0 ? out_text(core, job->keep.failure) : "", left};
 }
 
 struct answer keep_drop(struct core *core, struct job *job, const struct wire_drop *m)
@@ -310,6 +337,8 @@ struct answer keep_deleted(struct core *core, struct peer *peer, const struct wi
             struct deletion last = *deletion;
             memmove(deletion, deletion + 1, (job->keep.deletions_count - i - 1) * sizeof *deletion);
             last.send_boot_ms = core->now + DELETE_AGAIN_MS;
+            last.failed = true;
+            snprintf(job->keep.failure, sizeof job->keep.failure, "%s", m->text);
             job->keep.deletions[job->keep.deletions_count - 1] = last;
             /* the copy's strings did not move */
             break;

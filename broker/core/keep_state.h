@@ -32,11 +32,13 @@ struct deletion {
     char *metrics;
     char *trash;
     int64_t send_boot_ms; /* not before */
+    bool failed;          /* the hand that was told last could not */
 };
 
 struct keep_state {
     struct job_policies *policies; /* NULL: none were ever told */
     bool final;                    /* of this launch: the newest is not protected */
+    char failure[256];             /* why a deletion could not be carried out, the last one */
     struct deletion *deletions;
     size_t deletions_count, deletions_capacity;
     struct pin *pins;

@@ -153,7 +153,9 @@ struct member_view {
     bool started; /* all ranks restored */
     uint64_t generation;
     uint64_t broker_epoch;
-    bool left; /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
+    uint64_t
+        broker_start; /* its start id: another number is another start, and maybe another database */
+    bool left;        /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
     bool kept; /* after MEMBER_CLOSE: LEAVE waits for a save of this node's, which is bounded */
     bool termination_seen; /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */

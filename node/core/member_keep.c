@@ -79,6 +79,9 @@ void delete_done(struct member *m, const struct member_input *in)
     struct wire_msg message = message_make(WIRE_DELETED);
 
     member_deletion_lost(m, in->checkpoint);
+    if (in->code != MUSTER_OK)
+        member_log(m, 1, "checkpoint %llu is not deleted yet, and will be tried again: %s",
+                   (unsigned long long)in->checkpoint, in->text != NULL ? in->text : "no memory");
     message.u.deleted =
         (struct wire_deleted){.checkpoint = in->checkpoint,
                               .code = (uint64_t)(in->code >= 0 && in->code < 256 ? in->code : 0),

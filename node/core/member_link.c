@@ -200,6 +200,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->broker_epoch = message->down.broker_epoch;
     m->generation = m->view.generation = welcome->generation;
     m->view.broker_epoch = m->broker_epoch;
+    m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
     requests_renumber(m, welcome->last_request);
     subscribe(m, welcome->events_endpoint);

@@ -67,6 +67,33 @@ static void one_that_fails_waits_and_the_others_go_on(void **state)
     assert_deletes(f, "0:1");
 }
 
+/* Whoever is launched next, or closes, is not to wait for a time that was set for the one before. */
+static void a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t first;
+
+    core_policies(f, "latest 1", "");
+    first = core_saved_whole(f, 1);
+    core_saved_whole(f, 2);
+    core_tick(f);
+    core_deleted(f, 0, first, MUSTER_E_IO);
+    core_tick(f);
+    assert_deletes(f, "");
+    core_sweep(f, true);
+    assert_int_equal(core_ack_value(f, 0), 1);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+    core_deleted(f, 0, first, MUSTER_E_IO);
+    core_sweep(f, true); /* once: not with each question how many are left */
+    assert_string_equal(core_sent(f, 100, WIRE_ACK)->u.ack.text, "why not");
+    core_tick(f);
+    assert_deletes(f, "");
+    core_launch_again(f, "latest 1");
+    core_tick(f);
+    assert_deletes(f, "0:1");
+}
+
 static void the_next_rank_deletes_when_the_chief_is_gone(void **state)
 {
     struct core_fixture *f = *state; /* three */
@@ -242,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ONE(a_deletion_is_on_record_before_it_is_told),
         ONE(one_that_fails_waits_and_the_others_go_on),
+        ONE(a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end),
         THREE(the_next_rank_deletes_when_the_chief_is_gone),
         ONE(a_checkpoint_without_its_manifest_stays_until_it_has_one),
         ONE(the_last_whole_one_stays_until_a_newer_one_is),
