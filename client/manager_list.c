@@ -5,6 +5,7 @@
 #include "node/shard/shard.h"
 #include "schema/error.h"
 #include "schema/room.h"
+#include "schema/superseded.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -150,17 +151,24 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
 
 struct found { /* while the directory is read: the list grows */
     struct muster_checkpoint_info *items;
-    size_t count, capacity;
+    struct superseded_item *launches; /* of each of them */
+    size_t count, capacity, launches_capacity;
 };
 
 static bool grow(struct found *found)
 {
     struct muster_checkpoint_info *items =
         room_for_one(found->items, found->count, &found->capacity, 64, sizeof *items);
+    struct superseded_item *launches = NULL;
 
-    if (items != NULL)
+    if (items != NULL) {
         found->items = items;
-    return items != NULL;
+        launches = room_for_one(found->launches, found->count, &found->launches_capacity, 64,
+                                sizeof *launches);
+    }
+    if (launches != NULL)
+        found->launches = launches;
+    return launches != NULL;
 }
 
 static int64_t bytes_of(const struct manifest *manifest)
@@ -201,7 +209,12 @@ static bool look_at(struct manager_list *list, const struct manager_source *sour
                 .bytes = bytes_of(manifest),
                 .metrics = arena_strdup(&list->arena, manifest->metrics),
             };
-        ok = ok && info->path != NULL && info->metrics != NULL;
+        if (ok) {
+            found->launches[found->count] = superseded_item_of(manifest);
+            found->launches[found->count].job = arena_strdup(&list->arena, manifest->job);
+        }
+        ok = ok && info->path != NULL && info->metrics != NULL &&
+             found->launches[found->count].job != NULL;
         found->count += ok;
     }
     manifest_destroy(&manifest);
@@ -219,6 +232,26 @@ static int by_age(const void *a, const void *b)
     return (x->checkpoint > y->checkpoint) - (x->checkpoint < y->checkpoint);
 }
 
+/* False: no memory. */
+static bool take_found(struct manager_list *list, const struct found *found)
+{
+    list->items = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->items);
+    list->unlisted = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->unlisted);
+    if (list->items == NULL || list->unlisted == NULL ||
+        !superseded_mark(found->launches, found->count))
+        return false;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct muster_checkpoint_info *info = &found->items[i];
+
+        if (found->launches[i].superseded)
+            list->unlisted[list->unlisted_count++] =
+                (struct manager_unlisted){info->step, "superseded", info->checkpoint};
+        else
+            list->items[list->count++] = *info;
+    }
+    return true;
+}
+
 static enum muster_status read_directory(struct manager_list *list,
                                          const struct manager_source *source,
                                          struct muster_error *err)
@@ -234,13 +267,10 @@ static enum muster_status read_directory(struct manager_list *list,
     while (ok && (entry = readdir(dir)) != NULL)
         ok = look_at(list, source, entry->d_name, &found);
     closedir(dir);
-    if (ok)
-        list->items = arena_alloc(&list->arena, (found.count + 1) * sizeof *list->items);
-    if (ok && list->items != NULL && found.count > 0)
-        memcpy(list->items, found.items, found.count * sizeof *list->items);
-    list->count = found.count;
+    ok = ok && take_found(list, &found);
     free(found.items);
-    return ok && list->items != NULL ? MUSTER_OK : no_memory(err);
+    free(found.launches);
+    return ok ? MUSTER_OK : no_memory(err);
 }
 
 /* --- both ------------------------------------------------------------------------------------------ */

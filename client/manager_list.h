@@ -29,7 +29,7 @@ struct manager_unlisted { /* a checkpoint that does not count */
 struct manager_list {
     struct muster_checkpoint_info *items; /* by step, one a step */
     size_t count;
-    struct manager_unlisted *unlisted; /* of a broker only; in the order of their numbers */
+    struct manager_unlisted *unlisted; /* of a directory only what is superseded */
     size_t unlisted_count;
     size_t hidden; /* committed, but left out by readable_only */
     uint64_t

@@ -129,6 +129,17 @@ static enum muster_status is_gone(const struct muster_node *node, const char *pa
         path, node->rank, node->checkpoint_dir);
 }
 
+/* The directory was moved, or is mounted at another place, since the broker wrote down where it is: what has that name in
+ * the one that this job was given, and proves to be this checkpoint, is it. */
+static bool is_moved(const struct muster_node *node, const char *path, char ret_path[FS_PATH_MAX])
+{
+    const char *name = strrchr(path, '/');
+
+    return node->agent != NULL && name != NULL && !fs_is_dir(path) &&
+           fs_path(ret_path, NULL, "%s%s", node->checkpoint_dir, name) == MUSTER_OK &&
+           strcmp(ret_path, path) != 0 && fs_is_dir(ret_path);
+}
+
 static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
                                           uint64_t round, struct muster_error *err)
 {
@@ -143,7 +154,12 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     struct manifest *manifest = NULL;
     struct muster_error why;
     enum muster_status status;
+    char moved[FS_PATH_MAX];
 
+    if (is_moved(node, path, moved)) {
+        node_log(node, 2, "checkpoint %.300s was moved, to %.300s", path, moved);
+        request.checkpoint_path = path = moved;
+    }
     if (node->options.termination.restore_fn != NULL) {
         request.state = NULL;
         request.restore_fn = call_restore_fn;

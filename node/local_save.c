@@ -2,9 +2,13 @@
 #include "node/local_state.h"
 
 #include "schema/error.h"
+#include "schema/room.h"
+#include "schema/superseded.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,68 +16,111 @@
 
 /* --- what is there ------------------------------------------------------------------------------- */
 
-struct scan { /* the best of what was looked at */
-    int64_t below;
-    uint64_t generation_max;
-    int64_t step;
-    uint64_t generation; /* among equal steps the later generation and round wins */
+struct seen { /* one manifest of this job */
+    char name[NAME_MAX + 1];
     uint64_t round;
-    char path[FS_PATH_MAX];
 };
+
+struct scan {
+    struct seen *seen;
+    struct superseded_item *launches; /* of each of them */
+    size_t count, capacity, launches_capacity;
+    bool no_memory;
+};
+
+static void scan_free(struct scan *scan)
+{
+    free(scan->seen);
+    free(scan->launches);
+}
+
+static bool grow(struct scan *scan)
+{
+    struct seen *seen =
+        room_for_one(scan->seen, scan->count, &scan->capacity, 64, sizeof *scan->seen);
+    struct superseded_item *launches = NULL;
+
+    if (seen != NULL) {
+        scan->seen = seen;
+        launches = room_for_one(scan->launches, scan->count, &scan->launches_capacity, 64,
+                                sizeof *launches);
+    }
+    if (launches != NULL)
+        scan->launches = launches;
+    scan->no_memory |= launches == NULL;
+    return launches != NULL;
+}
 
 static void look_at(const struct local *local, const char *name, struct scan *scan)
 {
     char path[FS_PATH_MAX];
     struct manifest *manifest = NULL;
-    bool newer;
 
     if (name[0] == '.' ||
         fs_path(path, NULL, "%s/%s", local->options.save.root, name) != MUSTER_OK ||
         shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
         return;
-    if (strcmp(manifest->job, local->options.save.job) == 0) {
-        if (manifest->generation > scan->generation_max)
-            scan->generation_max = manifest->generation;
-        newer = manifest->step > scan->step ||
-                (manifest->step == scan->step &&
-                 (manifest->generation > scan->generation ||
-                  (manifest->generation == scan->generation && manifest->round > scan->round)));
-        if (manifest->step < scan->below && newer) {
-            scan->step = manifest->step;
-            scan->generation = manifest->generation;
-            scan->round = manifest->round;
-            memcpy(scan->path, path, sizeof path);
-        }
+    if (strcmp(manifest->job, local->options.save.job) == 0 && grow(scan)) {
+        scan->launches[scan->count] = superseded_item_of(manifest);
+        scan->launches[scan->count].job = local->options.save.job;
+        scan->seen[scan->count].round = manifest->round;
+        snprintf(scan->seen[scan->count].name, sizeof scan->seen->name, "%s", name);
+        scan->count++;
     }
     manifest_destroy(&manifest);
 }
 
-static enum muster_status scan_root(const struct local *local, int64_t below, struct scan *ret_scan,
+/* What of this job is there. On success the scan is the caller's: scan_free. */
+static enum muster_status scan_root(const struct local *local, struct scan *ret_scan,
                                     struct muster_error *err)
 {
     DIR *dir = opendir(local->options.save.root);
     const struct dirent *entry;
 
+    *ret_scan = (struct scan){0};
     if (dir == NULL)
         return fs_fail(err, MUSTER_E_IO, errno, "read", local->options.save.root);
-    *ret_scan = (struct scan){.below = below};
-    while ((entry = readdir(dir)) != NULL)
+    while (!ret_scan->no_memory && (entry = readdir(dir)) != NULL)
         look_at(local, entry->d_name, ret_scan);
     closedir(dir);
-    return MUSTER_OK;
+    if (!ret_scan->no_memory && superseded_mark(ret_scan->launches, ret_scan->count))
+        return MUSTER_OK;
+    scan_free(ret_scan);
+    return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
+}
+
+/* Among equal steps the later generation and round wins. */
+static bool is_newer(const struct scan *scan, size_t a, size_t b)
+{
+    const struct superseded_item *x = &scan->launches[a], *y = &scan->launches[b];
+
+    if (x->step != y->step)
+        return x->step > y->step;
+    if (x->generation != y->generation)
+        return x->generation > y->generation;
+    return scan->seen[a].round > scan->seen[b].round;
 }
 
 enum muster_status local_find_resume(struct local *local, int64_t below,
                                      struct local_resume *ret_resume, struct muster_error *err)
 {
     struct scan scan;
-    enum muster_status status = scan_root(local, below, &scan, err);
+    size_t best = SIZE_MAX;
+    enum muster_status status = scan_root(local, &scan, err);
 
     if (status != MUSTER_OK)
         return status;
-    ret_resume->step = scan.step;
-    memcpy(ret_resume->path, scan.path, sizeof scan.path);
-    return MUSTER_OK;
+    for (size_t i = 0; i < scan.count; i++)
+        if (!scan.launches[i].superseded && scan.launches[i].step < below &&
+            (best == SIZE_MAX || is_newer(&scan, i, best)))
+            best = i;
+    ret_resume->step = best != SIZE_MAX ? scan.launches[best].step : 0;
+    ret_resume->path[0] = '\0';
+    if (best != SIZE_MAX)
+        status =
+            fs_path(ret_resume->path, err, "%s/%s", local->options.save.root, scan.seen[best].name);
+    scan_free(&scan);
+    return status;
 }
 
 #define TIMES_FILE "%s/.muster/LOCAL"
@@ -103,12 +150,16 @@ static void write_times(const struct local *local, const char *text)
 
 enum muster_status local_look_at_root(struct local *local, struct muster_error *err)
 {
-    struct scan scan = {0};
-    enum muster_status status = scan_root(local, INT64_MAX, &scan, err);
+    struct scan scan;
+    enum muster_status status = scan_root(local, &scan, err);
 
     if (status != MUSTER_OK)
         return status;
-    local->generation = scan.generation_max + 1;
+    local->generation = 1;
+    for (size_t i = 0; i < scan.count; i++)
+        if (scan.launches[i].generation >= local->generation)
+            local->generation = scan.launches[i].generation + 1;
+    scan_free(&scan);
     read_times(local);
     return MUSTER_OK;
 }

@@ -15,6 +15,10 @@ ranks_end 0
 each_has resumed 2
 all_have_saved 3
 listed '0 1 2 3' # 3 is a new one, and 4 counts no more
+alone() { MUSTER_CHECKPOINT_DIR=$dir/checkpoints-$job "$TESTS_DIR/proc/prog_reader" "$@"; }
+same "what a reader of the directory lists" "$(alone list)" '0 1 2 3'
+says "$(alone restore -1)" 'restored 3'
+says "$(alone restore 4 || true)" MUSTER_E_NOT_FOUND superseded
 ranks_start 3 --steps 5
 ranks_end 0
 each_has resumed 3
@@ -22,6 +26,18 @@ ranks_start 3 --restore 7
 ranks_end 1
 says "$(error_of 1)" MUSTER_E_NOT_FOUND 'no checkpoint of step 7'
 same "generations after a restore of what is not there" "$(query "SELECT max(generation) FROM generation WHERE job = 'back'")" 3
+
+job=moved options=(--every 1) # the whole directory, since the broker wrote down where its checkpoints are
+ranks_start 2 --steps 4
+ranks_end 0
+mv "$dir/checkpoints-$job" "$dir/elsewhere"
+checkpoints=$dir/elsewhere
+ranks_start 2 --steps 6 --keep-latest 2
+ranks_end 0
+each_has resumed 3
+on_disk 4 5
+unset checkpoints
+not [ -e "$dir/checkpoints-$job" ] || fail "the former place was made again"
 
 job=damaged options=(--every 1)
 ranks_start 2 --steps 4
