@@ -61,6 +61,7 @@ static bool event_text(const struct record_event *row, char *text, size_t size)
         return true;
     case EVENT_NODE_LOST: /* names rank, process and host itself */
     case EVENT_JOIN_FAILED:
+    case EVENT_STUCK: /* a rank in its step, or a task at its worker */
         snprintf(text, size, "%s", event->text);
         return true;
     case EVENT_PEER_ERROR:

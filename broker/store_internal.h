@@ -16,6 +16,7 @@ enum store_task { /* store_tasks.c's statements */
                   STORE_TASK_ADD,
                   STORE_TASK_STATE,
                   STORE_TASK_END,
+                  STORE_TASK_TEXT,
                   STORE_TASK_PART,
                   STORE_TASK_PARTS_OTHER,
                   STORE_TASK_CANCEL,

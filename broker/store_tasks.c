@@ -30,6 +30,7 @@ static const char *const statements[STORE_TASK_COUNT] = {
         "UPDATE task SET state = ?2, attempt = ?3, losses = ?4, worker = ?5, ended_unix_ms = ?6,"
         " status = ?7, code = ?8, text = ?9, result = ?10, bytes = ?11 WHERE id = ?1 AND "
         "NOT " ENDED,
+    [STORE_TASK_TEXT] = "UPDATE task SET text = ?2 WHERE id = ?1 AND NOT " ENDED,
     [STORE_TASK_PART] = "INSERT INTO task_part (id, attempt, offset, bytes) VALUES (?1, ?2, ?3, ?4)"
                         " ON CONFLICT (id, attempt, offset) DO UPDATE SET bytes = ?4",
     [STORE_TASK_PARTS_OTHER] = "DELETE FROM task_part WHERE id = ?1 AND attempt <> ?2",
@@ -184,6 +185,16 @@ static enum muster_status write_end(struct store *store, const struct record_tas
     return run(store, STORE_TASK_PARTS_OTHER, err);
 }
 
+static enum muster_status write_text(struct store *store, const struct record_task *row,
+                                     struct muster_error *err)
+{
+    sqlite3_stmt *s = store->tasks[STORE_TASK_TEXT];
+
+    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
+    bind_text(s, 2, row->text);
+    return run(store, STORE_TASK_TEXT, err);
+}
+
 static enum muster_status write_part(struct store *store, const struct record_task_part *row,
                                      struct muster_error *err)
 {
@@ -275,6 +286,8 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
         return write_state(store, &row->u.task, err);
     case RECORD_TASK_END:
         return write_end(store, &row->u.task, err);
+    case RECORD_TASK_TEXT:
+        return write_text(store, &row->u.task, err);
     case RECORD_TASK_PART:
         return write_part(store, &row->u.task_part, err);
     case RECORD_TASK_CANCEL:
@@ -396,7 +409,7 @@ static bool read_task(sqlite3_stmt *s, struct record *row)
                                  .fn = text_of(s, 8),
                                  .uses = bytes_of(s, 9),
                                  .args = bytes_of(s, 10),
-                                 .text = ""};
+                                 .text = text_of(s, 11)};
     return state_of(text_of(s, 1), &task->state) && task->attempt <= UINT8_MAX &&
            task->losses <= UINT8_MAX && task->timeout_ms <= INT32_MAX &&
            strlen(task->fn) <= NAME_MAX_BYTES && task->args.size <= TASK_ARGS_MAX &&
@@ -449,7 +462,7 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
          read_worker},
         {RECORD_TASK,
          "SELECT id, state, attempt, losses, worker, worker_index, timeout_ms, leased_unix_ms, fn,"
-         " uses, args FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
+         " uses, args, text FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
          read_task},
     };
     enum muster_status status = MUSTER_OK;

@@ -73,6 +73,7 @@
 #define TASK_BROKER_TIMEOUT_MS 60000 /* a coordinator that hears no broker for so long says so */
 #define TASK_BACK_MS 10000 /* after a broker start: for workers to come back with what they hold */
 #define TASK_TAKEOVER_MS 2000 /* silence of a worker whose index a new process asks for */
+#define TASK_STUCK_MS 60000   /* without a word of an attempt: it is named */
 #define TASK_BACKOFF_MS 500   /* from the second loss on, doubling */
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */

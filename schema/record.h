@@ -33,6 +33,7 @@ enum record_kind {
     RECORD_TASK,            /* written once, when it was taken; read: those that have not ended */
     RECORD_TASK_STATE,      /* write only: queued again, or leased */
     RECORD_TASK_END,        /* write only */
+    RECORD_TASK_TEXT,       /* write only: of one that has not ended */
     RECORD_TASK_PART,       /* write only: of a result */
     RECORD_TASK_CANCEL,     /* write only: all of the queue that are queued */
     RECORD_TASK_RELEASE,    /* write only: the ended ones up to a number are gone */

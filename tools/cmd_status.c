@@ -16,6 +16,8 @@
 /* The state; of a job that has ended, how. */
 static const char *outcome(const struct muster_job_row *job)
 {
+    if (job->generation == 0 && job->state[0] == '\0')
+        return "not launched"; /* it has a journal: tasks that make no progress are in it */
     if (strcmp(job->state, "ended") != 0)
         return job->state;
     if (strcmp(job->end_text, "found on disk") == 0)
@@ -288,6 +290,10 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
 {
     FILE *out = tool->out;
 
+    if (strcmp(outcome(job), "not launched") == 0) {
+        fprintf(out, "job %s: not launched; `muster tasks` shows its tasks\n", job->job);
+        return;
+    }
     fprintf(out, "job %s: %s%s %s\n", job->job, outcome(job),
             strcmp(job->state, "ended") == 0 ? "" : ", since",
             render_age(job->state_unix_ms, tool->now_unix_ms).text);

@@ -77,7 +77,7 @@ static void print_queues(struct tool *tool, const muster_rows_t *rows)
 static void print_tasks(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {">TASK",   "QUEUE",      "STATE",   "FUNCTION", ">ATTEMPT",
-                                         ">WORKER", ">SCHEDULED", ">RESULT", "ERROR"};
+                                         ">WORKER", ">SCHEDULED", ">RESULT", "TEXT"};
     const struct muster_task_row *tasks = muster_rows_tasks(rows);
     struct table table;
 
@@ -94,7 +94,9 @@ static void print_tasks(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_number(task->worker_index).text);
         table_add(&table, render_age(task->scheduled_unix_ms, tool->now_unix_ms).text);
         table_add(&table, done ? render_bytes(task->bytes).text : "");
-        table_add(&table, strcmp(task->state, "failed") == 0 ? task->text : "");
+        table_add(&table, strcmp(task->state, "failed") == 0 || strcmp(task->state, "leased") == 0
+                              ? task->text /* of a leased one: that it makes no progress */
+                              : "");
     }
     table_print(&table, tool->out);
 }
@@ -246,6 +248,17 @@ static void say_worker(struct tool *tool, const struct muster_task_row *task, co
     fprintf(tool->out, "%s\n", task->worker_pid > 0 ? "." : ", whose process is another by now.");
 }
 
+static void say_leased(struct tool *tool, const struct muster_task_row *task)
+{
+    say_worker(tool, task, "It is at");
+    if (task->text[0] != '\0')
+        fprintf(tool->out,
+                "It makes no progress, and was named for it: %s.\nNext: look at that process; "
+                "nothing is "
+                "done about it unless its call has timeout_ms, or its worker is ended.\n",
+                task->text);
+}
+
 static void say_end(struct tool *tool, const struct muster_task_row *task)
 {
     enum muster_status kind = task->status > 0 && task->status < MUSTER_STATUS_COUNT
@@ -290,7 +303,7 @@ static void say_task(struct tool *tool, const struct muster_task_queue_row *queu
     if (strcmp(task->state, "queued") == 0)
         say_waiting(tool, queue, task);
     else if (strcmp(task->state, "leased") == 0)
-        say_worker(tool, task, "It is at");
+        say_leased(tool, task);
     else
         say_end(tool, task);
 }

@@ -335,7 +335,13 @@ struct record *tasks_persist(struct core *core, enum record_kind kind)
     return &action->record;
 }
 
-void tasks_persist_state(struct core *core, const struct task *task)
+void tasks_persist_text(struct core *core, const struct task *task, const char *text)
+{
+    tasks_persist(core, RECORD_TASK_TEXT)->u.task = (struct record_task){
+        .queue = task->queue->queue, .number = task->number, .fn = "", .text = text};
+}
+
+void tasks_persist_state(struct core *core, struct task *task)
 {
     const struct task_worker *worker = task->lease != NULL ? task->lease->worker : NULL;
 
@@ -350,6 +356,9 @@ void tasks_persist_state(struct core *core, const struct task *task)
                              .unix_ms = core->now_unix,
                              .fn = "",
                              .text = ""};
+    if (task->named)
+        tasks_persist_text(core, task, ""); /* of an attempt that is over */
+    task->named = false;
 }
 
 static void persist_queue(struct core *core, struct task_queue *queue)

@@ -2,6 +2,7 @@
  *
  *   tasks.c          memory, rows, ends        tasks_queue.c   what coordinators say
  *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken back
+ *   tasks_watch.c    what makes no progress
  *
  * A task is queued, then leased to a worker, then ended for good: done, failed or cancelled. Only those that
  * have not ended are in memory. A lease says that a worker has, or may have, an attempt of a task:
@@ -64,6 +65,7 @@ struct task_queue {
     size_t resources_count, resources_capacity;
     struct task_recent recent[TASK_RECENT]; /* by number */
 
+    int64_t typical_ms;            /* what its tasks took of late */
     bool error_said;               /* to the workers that have leases of it */
     bool dirty;                    /* its row is to be written */
     struct wire_ended_entry *told; /* ends of this input, in the actions' arena */
@@ -80,6 +82,7 @@ struct task {
     uint64_t timeout_ms;
     struct task_lease *lease; /* NULL: queued */
     bool cancel;              /* wanted while it was leased */
+    bool named;               /* its row says that it makes no progress */
     int64_t not_before_boot_ms;
     uint64_t parts_have, parts_attempt; /* bytes of a long result that came, and from whom */
     size_t args_size, uses_size;
@@ -97,9 +100,10 @@ struct task_lease {
     enum wire_task_kind kind;
     uint64_t serial;       /* 0: before this broker start, or known from the worker's HELLO */
     int64_t since_boot_ms; /* given, or renewed */
+    int64_t begun_boot_ms; /* its turn at the worker, as far as is known; 0 = not yet */
     int64_t sent_boot_ms;  /* 0 = not yet */
     int64_t every_ms;      /* until it is sent again */
-    bool stuck_said;
+    bool stuck_said;       /* that it makes no progress */
     struct task_lease *prev, *next; /* of its worker, in order of serial */
 };
 
@@ -165,7 +169,8 @@ struct task_lease *tasks_lease_find(const struct task_worker *worker, uint64_t q
                                     uint64_t number, uint64_t attempt, uint64_t kind);
 void tasks_lease_free(struct task_lease *lease);
 struct wire_bytes tasks_out_bytes(struct core *core, const uint8_t *data, size_t size);
-void tasks_persist_state(struct core *core, const struct task *task);
+void tasks_persist_state(struct core *core, struct task *task);
+void tasks_persist_text(struct core *core, const struct task *task, const char *text);
 void tasks_persist_worker(struct core *core, const struct task_worker *worker,
                           enum record_worker_state state);
 struct record *tasks_persist(struct core *core, enum record_kind kind);
@@ -191,6 +196,8 @@ void tasks_raise(struct core *core, struct task_queue *queue); /* if it is wante
 /* tasks_worker.c */
 void tasks_worker_message(struct core *core, const struct input *in);
 void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned code);
+/* What the worker's attempt is no longer wanted for. */
+bool tasks_is_to_end(const struct task_lease *lease);
 /* Those who have leases of a queue with an error hear at once that these are to end. */
 void tasks_error_told(struct core *core, struct task_queue *queue);
 void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made);
@@ -205,5 +212,11 @@ void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, 
                      const char *why);
 void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned status,
                        const char *why);
+
+/* tasks_watch.c */
+void tasks_watch(struct core *core, struct task_worker *worker);
+void tasks_took(struct core *core,
+                const struct task_lease *lease);            /* it has ended, and was a task */
+int64_t tasks_word_boot_ms(const struct task_lease *lease); /* the last one of it */
 
 #endif

@@ -358,6 +358,8 @@ void tasks_tick(struct core *core)
             tasks_worker_lost(core, w, MUSTER_E_LOST, why);
         else
             check_leases(core, w);
+        if (why == NULL)
+            tasks_watch(core, w);
     }
     tasks_give(core);
     for (struct task_queue *q = tasks->queues; q != NULL; q = q->next)
@@ -373,8 +375,10 @@ void tasks_gap(struct core *core, int64_t gap_ms)
         w->heard_boot_ms += gap_ms;
         if (w->heard_boot_ms > core->now)
             w->heard_boot_ms = core->now;
-        for (struct task_lease *lease = w->first; lease != NULL; lease = lease->next)
+        for (struct task_lease *lease = w->first; lease != NULL; lease = lease->next) {
             lease->since_boot_ms += gap_ms;
+            lease->begun_boot_ms += lease->begun_boot_ms > 0 ? gap_ms : 0;
+        }
     }
 }
 

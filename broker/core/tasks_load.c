@@ -47,6 +47,7 @@ static void load_task(struct core *core, const struct record_task *row)
     if (queue == NULL)
         return;
     task = tasks_create(core, queue, row);
+    task->named = row->text[0] != '\0';
     worker = row->state == TASK_LEASED ? tasks_worker_find(core, row->worker) : NULL;
     if (worker != NULL)
         tasks_lease_add(worker, queue, task, row->number, row->attempt, TASK_KIND_TASK);

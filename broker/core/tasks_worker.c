@@ -15,8 +15,7 @@ static void welcome(struct core *core, const struct input *in, unsigned code, co
         .nonce = in->message->u.work_hello.nonce, .code = code, .text = text, .retry = retry};
 }
 
-/* What the worker's attempt is no longer wanted for. */
-static bool is_to_end(const struct task_lease *lease)
+bool tasks_is_to_end(const struct task_lease *lease)
 {
     if (lease->kind == TASK_KIND_RESOURCE)
         return lease->queue == NULL;
@@ -30,7 +29,7 @@ void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned 
     size_t count = 0;
 
     for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
-        count += is_to_end(lease);
+        count += tasks_is_to_end(lease);
     if (count > TASKS_FRAME_MAX)
         count = TASKS_FRAME_MAX; /* the rest when these have ended */
     if (count > 0) {
@@ -42,7 +41,7 @@ void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned 
     message->u.work_alive.cancelled.count = count;
     for (const struct task_lease *lease = worker->first; lease != NULL && count > 0;
          lease = lease->next)
-        if (is_to_end(lease)) {
+        if (tasks_is_to_end(lease)) {
             *items++ = (struct wire_lease_entry){lease->queue_id, lease->number, lease->attempt,
                                                  (uint64_t)lease->kind, MUSTER_OK};
             count--;
@@ -57,7 +56,7 @@ void tasks_error_told(struct core *core, struct task_queue *queue)
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
         const struct task_lease *lease = w->first;
 
-        while (lease != NULL && (lease->queue != queue || !is_to_end(lease)))
+        while (lease != NULL && (lease->queue != queue || !tasks_is_to_end(lease)))
             lease = lease->next;
         if (lease != NULL && w->mapped)
             tasks_worker_alive(core, w, MUSTER_OK);
@@ -273,6 +272,7 @@ static unsigned end_of_task(struct core *core, struct task_worker *worker,
                      entry->result.size > 0))
         return MUSTER_E_NOT_FOUND; /* the parts first */
     end.state = state_of(task, entry);
+    tasks_took(core, lease);
     tasks_lease_free(lease);
     tasks_end(core, task, &end, worker->incarnation);
     return MUSTER_OK;

@@ -4,6 +4,7 @@
  *   prog_tasks SCENARIO                    exits with 0 when it went as it must
  *   prog_tasks run COUNT ["die"|"count"]   schedules COUNT tasks, joins, fetches all
  *   prog_tasks stay                        one task done, one that runs, one that waits; until it is killed
+ *   prog_tasks silent                      one task that says nothing; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT` finds them
  *
  * Every attempt is one line "ID ATTEMPT" in the file TASKS_LOG, written before the function does anything. */
@@ -556,6 +557,20 @@ static void stay(void)
         pause();
 }
 
+static void silent(void)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+
+    call.function = "slow";
+    call.args = "600000";
+    call.args_size = 6;
+    call.timeout_ms = 6000;
+    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
+    for (;;)
+        pause();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -584,6 +599,8 @@ int main(int argc, char **argv)
         run(count, argc > 3 ? argv[3] : "echo");
     else if (strcmp(what, "stay") == 0)
         stay();
+    else if (strcmp(what, "silent") == 0)
+        silent();
     else if (strcmp(what, "begin") == 0)
         begin(count);
     else if (strcmp(what, "attach") == 0)

@@ -78,7 +78,8 @@ MUSTER_API const void *muster_task_args(const muster_task_t *task, size_t *ret_s
 MUSTER_API void *muster_task_value(const muster_task_t *task, size_t n);
 /* Is the attempt no longer wanted? An error elsewhere, a cancel, or another worker has the task. */
 MUSTER_API bool muster_task_cancelled(const muster_task_t *task);
-/* It goes on: call.timeout_ms begins anew. */
+/* It goes on: call.timeout_ms begins anew. It is no progress for ever: an attempt that does nothing but renew is
+ * named in the job's journal, though ten times later than a silent one (60 s; see `muster tasks`). */
 MUSTER_API void muster_task_renew(muster_task_t *task);
 /* The result, at most 16 MiB; copied. The last one counts. MUSTER_E_ARGUMENT · MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const void *data,

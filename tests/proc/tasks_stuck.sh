@@ -1,0 +1,28 @@
+#!/bin/bash
+# A task that says nothing is named before its time is over: in the journal, the log, `muster tasks` and `muster why task`,
+# of a job that has nothing but tasks; the next attempt begins without it.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_tasks.sh"
+
+named='task 1 \(slow\) of queue main has said nothing for [45] s, at worker 0 \(process [0-9]+ on .*\)'
+is_named() { [ "$(query "SELECT count(*) FROM event WHERE kind = 'stuck'")" -ge 1 ]; }
+at_attempt() { [ "$(query "SELECT attempt FROM task WHERE id & 1099511627775 = 1 AND state = 'leased'")" = "$1" ]; }
+
+broker_start
+worker_start 0
+coordinate_behind silent
+await "its name" is_named
+says "$(ask tasks 1 --broker "$broker")" "leased +slow .*$named"
+says "$(ask why task 1 --broker "$broker")" "makes no progress.*$named" 'Next: look at that process'
+says "$(ask tasks 1 --db "$db")" "$named"
+await "its next attempt" at_attempt 2
+not grep -q stuck <<<"$(ask why task 1 --broker "$broker")" || fail "the attempt that is over is told of the new one"
+says "$(ask events --broker "$broker" --job "$job")" "stuck .*$named"
+same "how often it was named" "$(query "SELECT count(*) FROM event WHERE text LIKE 'task 1 %' AND unix_ms <
+    (SELECT leased_unix_ms FROM task)")" 1
+says "$(cat "$dir/musterd.log")" "$named"
+says "$(ask status --broker "$broker")" "^job $job: not launched; .muster tasks. shows its tasks$"
+kill -KILL "$coordinator"
+await "the coordinator's death" coordinator_is_gone
+workers_stop
+finish "a task without a word is named once, before it is taken away: event, log, muster tasks, muster why task"
