@@ -468,13 +468,15 @@ static bool has_frame(const struct half *half)
 }
 
 /* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so
- * that their descriptors tell all. A descriptor below 0 is passed over. */
+ * that their descriptors tell all: but not before the first time, so they are asked until the connection is up. A descriptor below 0 is passed over. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 {
     struct half *halves[] = {&link->dealer, &link->sub};
     struct pollfd items[5] = {{.fd = wake_fd, .events = POLLIN}};
 
     for (size_t i = 0; i < 2; i++) {
+        if (!halves[i]->up)
+            half_hear(link, halves[i]);
         items[1 + i] =
             (struct pollfd){.fd = halves[i]->socket != NULL ? halves[i]->fd : -1, .events = POLLIN};
         items[3 + i] = (struct pollfd){
