@@ -23,7 +23,9 @@
 
 #define PASS_FRAMES_MAX 4096 /* then write and send what there is before reading on */
 #define TICKS_LATE_MAX 4     /* passes with a full queue after which time goes on regardless */
-#define WAIT_MAX_MS 1000
+#define WAIT_MAX_MS 500      /* an idle pass is not one that was away */
+_Static_assert(WAIT_MAX_MS * 2 <= LOOP_GAP_MS,
+               "silence of others is counted while nothing happens");
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
 #define REPORT_EVERY_MS 10000
