@@ -29,6 +29,8 @@ struct muster_task {
     size_t result_size;
     unsigned status; /* MUSTER_OK: done */
     bool given_back; /* it was never begun */
+    unsigned
+        result_refused; /* why the last result could not be taken: a function that goes on is not done */
     int64_t code;
     char *text;
     void *value; /* of a resource */

@@ -79,8 +79,10 @@ static void call(struct muster_task *task)
         return;
     }
     code = function->fn(task, function->arg);
-    if (code == 0)
+    if (code == 0) {
+        task->status = task->result_refused;
         return;
+    }
     task->code = code;
     task->status = atomic_load(&task->cancelled) ? MUSTER_E_CANCELLED : MUSTER_E_TASK;
 }
@@ -234,17 +236,38 @@ void muster_task_renew(muster_task_t *task)
         task_link_wake(task->worker->link);
 }
 
+/* A function that does not look, and ends well, must not be taken for one that gave no result. */
+static enum muster_status refuse_result(struct muster_task *task, size_t size,
+                                        enum muster_status status)
+{
+    char text[TASK_TEXT_MAX + 1];
+
+    if (status == MUSTER_E_NOMEM)
+        snprintf(text, sizeof text, "worker %llu has no memory for a result of %zu bytes",
+                 (unsigned long long)task->worker->index, size);
+    else
+        snprintf(
+            text, sizeof text,
+            "\"%s\" gave a result of %zu bytes%s, at most %d are allowed: write it to a file and "
+            "give the path",
+            task->fn, size, size <= TASK_RESULT_MAX ? " that are nowhere" : "", TASK_RESULT_MAX);
+    set_text(task, text);
+    task->result_refused = status;
+    return status;
+}
+
 enum muster_status muster_task_set_result(muster_task_t *task, const void *data, size_t size)
 {
     uint8_t *copy;
 
     if (size > TASK_RESULT_MAX || (data == NULL && size > 0))
-        return MUSTER_E_ARGUMENT;
+        return refuse_result(task, size, MUSTER_E_ARGUMENT);
     copy = size > 0 ? malloc(size) : NULL;
     if (size > 0 && copy == NULL)
-        return MUSTER_E_NOMEM;
+        return refuse_result(task, size, MUSTER_E_NOMEM);
     if (size > 0)
         memcpy(copy, data, size);
+    task->result_refused = MUSTER_OK;
     free(task->result);
     task->result = copy;
     task->result_size = size;

@@ -84,7 +84,11 @@ void tasks_start(struct core *core)
 {
     if (core->tasks == NULL)
         return;
-    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
         w->heard_boot_ms = core->now;
+        for (struct task_lease *lease = w->first; lease != NULL; lease = lease->next)
+            lease->since_boot_ms =
+                core->now; /* their time begins anew: renewals were not written */
+    }
     core->tasks->timer_boot_ms = core->now;
 }

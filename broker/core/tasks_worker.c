@@ -166,7 +166,7 @@ static void take_held(struct core *core, struct task_worker *worker,
     }
     for (struct task_lease *lease = worker->first; lease != NULL; lease = lease->next) {
         lease->serial = 0; /* it has it: its numbers begin anew */
-        lease->sent_boot_ms = lease->since_boot_ms = core->now;
+        lease->sent_boot_ms = core->now;
     }
 }
 

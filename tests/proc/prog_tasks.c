@@ -4,6 +4,9 @@
  *   prog_tasks SCENARIO                    exits with 0 when it went as it must
  *   prog_tasks run COUNT ["die"|"count"]   schedules COUNT tasks, joins, fetches all
  *   prog_tasks stay                        one task done, one that runs, one that waits; until it is killed
+ *   prog_tasks values                      24 tasks that use a value which takes 2 s to make, then 6 more at SIGUSR1
+ *   prog_tasks lost_ps COUNT               COUNT slow tasks, a parameter server that is lost, then is back
+ *   prog_tasks beside COUNT                so many tasks of prog_member: its steps go on
  *   prog_tasks silent                      one task that says nothing; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT` finds them
  *
@@ -136,6 +139,42 @@ static int make(muster_task_t *task, void *arg)
     return 0;
 }
 
+static int make_slowly(muster_task_t *task, void *arg)
+{
+    note(task); /* as 1 0: the first value, no attempt */
+    nap(2000);
+    return make(task, arg);
+}
+
+/* Says every 20 ms for 3 s that it goes on. */
+static int renew(muster_task_t *task, void *arg)
+{
+    (void)arg;
+    note(task);
+    for (int i = 0; i < 150; i++) {
+        if (muster_task_cancelled(task))
+            return muster_task_fail(task, 8, "it was taken away though it renewed");
+        muster_task_renew(task);
+        nap(20);
+    }
+    return 0;
+}
+
+/* A result that is one byte too long; whoever does not look at the answer fails all the same. */
+static int too_big(muster_task_t *task, void *arg)
+{
+    size_t size = ((size_t)16 << 20) + 1;
+    uint8_t *bytes = calloc(1, size);
+    bool refused;
+
+    (void)arg;
+    if (bytes == NULL)
+        return 1;
+    refused = muster_task_set_result(task, bytes, size) == MUSTER_E_ARGUMENT;
+    free(bytes);
+    return refused ? 0 : 2;
+}
+
 static int make_bad(muster_task_t *task, void *arg)
 {
     (void)arg;
@@ -174,8 +213,10 @@ static int work(int slots, int prefetch)
     static const struct {
         const char *name;
         muster_task_fn *fn;
-    } functions[] = {{"echo", echo}, {"fail", fail}, {"slow", slow},         {"die", die},
-                     {"big", big},   {"make", make}, {"make_bad", make_bad}, {"use", use}};
+    } functions[] = {{"echo", echo},         {"fail", fail},      {"slow", slow},
+                     {"die", die},           {"big", big},        {"make", make},
+                     {"make_bad", make_bad}, {"use", use},        {"make_slowly", make_slowly},
+                     {"renew", renew},       {"too_big", too_big}};
     struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
     muster_worker_t *worker;
     pthread_t thread;
@@ -461,10 +502,31 @@ static void check_big(size_t size)
 
 static void big_results(void)
 {
-    static const size_t sizes[] = {0, 1, 32768, 32769, 49152, 49153, 98304, 1000000};
+    static const size_t sizes[] = {0, 1, 32768, 32769, 49152, 49153, 98304, 1000000, 16 << 20};
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_big(sizes[i]);
+}
+
+static void too_big_a_result(void)
+{
+    muster_remote_value_t *value = schedule("too_big", "");
+
+    CHECK(join() == MUSTER_E_ARGUMENT && strstr(err.text, "16777217 bytes") != NULL &&
+          strstr(err.text, "at most 16777216") != NULL);
+    expect_error(&value, MUSTER_E_ARGUMENT);
+}
+
+static void renewed_lease(void)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+
+    call.function = "renew";
+    call.timeout_ms = 1000;
+    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
+    expect(&value, "");
+    CHECK(join() == MUSTER_OK);
 }
 
 static void size_two(void)
@@ -557,6 +619,85 @@ static void stay(void)
         pause();
 }
 
+static void values(void)
+{
+    muster_remote_value_t *tasks[24];
+    muster_per_worker_t *made;
+    sigset_t set;
+    int signo;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    CHECK(muster_coordinator_create_per_worker(coordinator, "make_slowly", "7", 1, &made, &err) ==
+          MUSTER_OK);
+    for (int i = 0; i < 24; i++)
+        tasks[i] = schedule_use(made);
+    for (int i = 0; i < 24; i++)
+        expect(&tasks[i], "7");
+    CHECK(join() == MUSTER_OK);
+    CHECK(sigwait(&set, &signo) == 0);
+    for (int i = 0; i < 6; i++)
+        tasks[i] = schedule_use(made);
+    for (int i = 0; i < 6; i++)
+        expect(&tasks[i], "7");
+    CHECK(join() == MUSTER_OK);
+}
+
+static void beside(int count)
+{
+    muster_remote_value_t *first = schedule("number", ""), *value = NULL;
+    long long from, to;
+    const char *text;
+
+    CHECK(fetch(first, &text) == MUSTER_OK);
+    from = atoll(text);
+    for (int i = 1; i < count; i++) {
+        muster_remote_value_free(&value);
+        value = schedule("number", "");
+    }
+    CHECK(fetch(value, &text) == MUSTER_OK);
+    to = atoll(text);
+    CHECK(join() == MUSTER_OK);
+    CHECK(from >= 0 &&
+          to > from + count / 4); /* a task takes 20 ms and two run at a time, a step 10 */
+    muster_remote_value_free(&first);
+    muster_remote_value_free(&value);
+}
+
+static bool is_unavailable(enum muster_status status)
+{
+    return status == MUSTER_E_UNAVAILABLE &&
+           strstr(err.text, "parameter server 0 of job job (process ") != NULL &&
+           strstr(err.text, "start it again") != NULL;
+}
+
+/* Each call says so while it is lost, and none does afterwards; the tasks that were scheduled are all done. */
+static void lost_ps(int count)
+{
+    muster_remote_value_t **values = calloc((size_t)count, sizeof *values), *none = NULL;
+    enum muster_status status = MUSTER_OK;
+    int64_t patience = PATIENCE_MS;
+    bool done;
+
+    CHECK(values != NULL);
+    for (int i = 0; i < count; i++)
+        values[i] = schedule("slow", "100");
+    CHECK(is_unavailable(join()));
+    CHECK(is_unavailable(muster_coordinator_done(coordinator, &done, &err)));
+    CHECK(is_unavailable(try_schedule("echo", "x", &none)) && none == NULL);
+    printf("unavailable\n");
+    fflush(stdout);
+    while ((status = muster_coordinator_done(coordinator, &done, &err)) == MUSTER_E_UNAVAILABLE &&
+           patience-- > 0)
+        nap(1);
+    CHECK(status == MUSTER_OK);
+    CHECK(join() == MUSTER_OK);
+    for (int i = 0; i < count; i++)
+        expect(&values[i], "");
+    free(values);
+}
+
 static void silent(void)
 {
     struct muster_call call = MUSTER_CALL_INIT;
@@ -586,6 +727,8 @@ int main(int argc, char **argv)
                      {"remote_value_is_refused", remote_value_is_refused},
                      {"per_worker_values", per_worker_values},
                      {"big_results", big_results},
+                     {"too_big_a_result", too_big_a_result},
+                     {"renewed_lease", renewed_lease},
                      {"size_two", size_two},
                      {"unknown_function", unknown_function},
                      {"poisoned", poisoned}};
@@ -601,6 +744,12 @@ int main(int argc, char **argv)
         stay();
     else if (strcmp(what, "silent") == 0)
         silent();
+    else if (strcmp(what, "beside") == 0)
+        beside(count);
+    else if (strcmp(what, "values") == 0)
+        values();
+    else if (strcmp(what, "lost_ps") == 0)
+        lost_ps(count);
     else if (strcmp(what, "begin") == 0)
         begin(count);
     else if (strcmp(what, "attach") == 0)

@@ -10,12 +10,16 @@ at_attempt() { [ "$(query "SELECT attempt FROM task WHERE id & 1099511627775 = 1
 
 broker_start
 worker_start 0
+await "the worker" workers_are_there
+since() { query "SELECT unix_ms FROM task_worker"; }
+begun=$(since)
 coordinate_behind silent
 await "its name" is_named
 says "$(ask tasks 1 --broker "$broker")" "leased +slow .*$named"
 says "$(ask why task 1 --broker "$broker")" "makes no progress.*$named" 'Next: look at that process'
 says "$(ask tasks 1 --db "$db")" "$named"
 await "its next attempt" at_attempt 2
+same "since when the worker is there: it said one HELLO" "$(since)" "$begun"
 not grep -q stuck <<<"$(ask why task 1 --broker "$broker")" || fail "the attempt that is over is told of the new one"
 says "$(ask events --broker "$broker" --job "$job")" "stuck .*$named"
 same "how often it was named" "$(query "SELECT count(*) FROM event WHERE text LIKE 'task 1 %' AND unix_ms <

@@ -175,6 +175,37 @@ static void a_restart_of_the_broker_begins_the_time_anew(void **state)
         tasks_look(f, "SELECT count(*) FROM task WHERE state = 'queued' AND text = ''"), 1);
 }
 
+static void a_worker_that_comes_back_does_not_begin_its_tasks_time_anew(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "work", .timeout_ms = 20000});
+    for (int i = 0; i < 4; i++) {
+        tasks_pass(f, 4000);
+        tasks_hello(f, 0, "1.1");
+    }
+    assert_int_equal(events(f), 1);
+    tasks_pass(f, 5000);
+    assert_int_equal(tasks_look(f, "SELECT losses FROM task"), 1);
+}
+
+static void a_restart_of_the_broker_is_no_loss_of_what_has_a_time(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "work", .timeout_ms = 20000});
+    f->now += 3600000;
+    tasks_restart(f);
+    tasks_tick_at(f);
+    tasks_hello(f, 0, "1.1");
+    tasks_pass(f, 19000);
+    assert_int_equal(tasks_look(f, "SELECT losses FROM task"), 0);
+    tasks_pass(f, 2000);
+    assert_int_equal(tasks_look(f, "SELECT losses FROM task"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +217,8 @@ int main(void)
         TEST(one_that_is_not_wanted_and_runs_on_is_named),
         TEST(a_value_in_the_making_is_named),
         TEST(a_restart_of_the_broker_begins_the_time_anew),
+        TEST(a_worker_that_comes_back_does_not_begin_its_tasks_time_anew),
+        TEST(a_restart_of_the_broker_is_no_loss_of_what_has_a_time),
     };
 
     return cmocka_run_group_tests_name("core_tasks_watch", tests, open_file, close_file);

@@ -81,7 +81,8 @@ MUSTER_API bool muster_task_cancelled(const muster_task_t *task);
 /* It goes on: call.timeout_ms begins anew. It is no progress for ever: an attempt that does nothing but renew is
  * named in the job's journal, though ten times later than a silent one (60 s; see `muster tasks`). */
 MUSTER_API void muster_task_renew(muster_task_t *task);
-/* The result, at most 16 MiB; copied. The last one counts. MUSTER_E_ARGUMENT · MUSTER_E_NOMEM. */
+/* The result, at most 16 MiB; copied. The last one counts. MUSTER_E_ARGUMENT · MUSTER_E_NOMEM: the task fails with that,
+ * also if the function returns 0. */
 MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const void *data,
                                                      size_t size);
 /* Text of the failure; returns code, so that a function can end with `return muster_task_fail(task, 3, "...")`. */

@@ -1,0 +1,114 @@
+/* prog_member - a member of a job that trains while tasks run, for the tests of tasks.
+ *
+ *   prog_member chief    takes steps of 10 ms until SIGTERM; world size 1
+ *   prog_member beside   the same with a worker (echo, number) on threads of its own, which lives in the node
+ *   prog_member ps       joins as parameter server and stays, from launch to launch not
+ *
+ * MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK, MUSTER_CHECKPOINT_DIR. Ends with 0 when all went well. */
+#include <muster/muster.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct muster_error err;
+static volatile sig_atomic_t ended;
+
+#define CHECK(condition)                                                                \
+    do {                                                                                \
+        if (!(condition)) {                                                             \
+            fprintf(stderr, "line %d: not: %s (%s)\n", __LINE__, #condition, err.text); \
+            exit(1);                                                                    \
+        }                                                                               \
+    } while (0)
+
+static void end(int signo)
+{
+    (void)signo;
+    ended = 1;
+}
+
+static void nap(long ms)
+{
+    const struct timespec time = {.tv_nsec = ms * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static int step(void *arg)
+{
+    int64_t *steps = arg;
+
+    nap(10);
+    ++*steps;
+    return 0;
+}
+
+/* Its argument back, with the step that the training has reached meanwhile; arg is the node. */
+static int number(muster_task_t *task, void *arg)
+{
+    char text[32];
+
+    nap(20);
+    snprintf(text, sizeof text, "%lld", (long long)muster_node_total_run_calls(arg));
+    return muster_task_set_result(task, text, strlen(text)) == MUSTER_OK ? 0 : 1;
+}
+
+static muster_node_t *join(enum muster_role role, muster_state_t *state)
+{
+    struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
+    muster_node_t *node = NULL;
+
+    options.rank = 0;
+    options.role = role;
+    options.world_size = 1;
+    options.state = state;
+    options.restore_later = role == MUSTER_ROLE_PS;
+    options.connect_timeout_ms = options.open_timeout_ms = 60000;
+    options.termination.signals[0] = -1;
+    CHECK(muster_node_open(&options, &node, &err) == MUSTER_OK);
+    return node;
+}
+
+static muster_worker_t *worker_of(muster_node_t *node)
+{
+    struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
+    muster_worker_t *worker = NULL;
+
+    options.node = node;
+    options.slots = 2;
+    options.connect_timeout_ms = 60000;
+    CHECK(muster_worker_open(&options, &worker, &err) == MUSTER_OK);
+    CHECK(muster_worker_register(worker, "number", number, node, &err) == MUSTER_OK);
+    CHECK(muster_worker_start(worker, &err) == MUSTER_OK);
+    return worker;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    bool ps = strcmp(what, "ps") == 0;
+    struct sigaction action = {.sa_handler = end};
+    int64_t steps = 0;
+    muster_state_t *state = NULL;
+    muster_worker_t *worker = NULL;
+    muster_node_t *node;
+
+    CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+    CHECK(muster_state_create(&state, &err) == MUSTER_OK);
+    CHECK(muster_state_add_i64(state, "steps", &steps, &err) == MUSTER_OK);
+    node = join(ps ? MUSTER_ROLE_PS : MUSTER_ROLE_CHIEF, state);
+    if (strcmp(what, "beside") == 0)
+        worker = worker_of(node);
+    while (!ended)
+        if (ps)
+            nap(10);
+        else
+            CHECK(muster_node_run(node, step, &steps, &err) == MUSTER_OK);
+    muster_worker_close(&worker);
+    CHECK(muster_node_close(&node, 0, &err) == MUSTER_OK);
+    muster_state_destroy(&state);
+    return 0;
+}
