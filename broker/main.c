@@ -6,6 +6,7 @@
 #include "broker/config.h"
 #include "broker/core/core.h"
 #include "broker/failpoint.h"
+#include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"
 #include "broker/store.h"
@@ -209,6 +210,7 @@ int main(int argc, char **argv)
         puts("musterd " MUSTER_VERSION);
         return EXIT_DONE;
     }
+    json_memory_prepare();
     umask(077); /* state, sockets and port file are this user's alone */
     broker_log_format(program.config.log_format);
     broker_log_never_waits();

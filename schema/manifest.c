@@ -2,6 +2,7 @@
 #include "schema/manifest.h"
 
 #include "schema/error.h"
+#include "schema/json_sure.h"
 #include "schema/metrics.h"
 
 #include <inttypes.h>
@@ -257,9 +258,12 @@ static json_t *shard_json(const struct manifest_shard *shard)
 
 static bool add_object(json_t *root, const char *key, const char *text)
 {
+    json_error_t why;
+    bool nomem;
+
     if (text == NULL || *text == '\0')
         return true;
-    return json_object_set_new(root, key, json_loads(text, JSON_REJECT_DUPLICATES, NULL)) == 0;
+    return json_object_set_new(root, key, json_sure_read(text, strlen(text), &why, &nomem)) == 0;
 }
 
 static json_t *manifest_json(const struct manifest *m, const struct manifest_shard *shards)
@@ -311,7 +315,7 @@ enum muster_status manifest_render(const struct manifest *manifest, char **ret_t
     problem = sort_and_check(shards, manifest->shard_count);
     root = problem == NULL ? manifest_json(manifest, shards) : NULL;
     if (root != NULL)
-        text = json_dumps(root, JSON_SORT_KEYS | JSON_INDENT(1));
+        text = json_sure_write(root, JSON_SORT_KEYS | JSON_INDENT(1));
     json_decref(root);
     free(shards);
     free(files);
@@ -421,26 +425,29 @@ static const char *parse_head(const json_t *root, struct manifest *m)
 }
 
 /* A missing object is none. */
-static bool parse_object(const json_t *root, const char *key, char **ret_text)
+static const char *parse_object(const json_t *root, const char *key, char **ret_text,
+                                bool *ret_nomem)
 {
     const json_t *value = json_object_get(root, key);
 
     if (value == NULL)
-        return true;
+        return NULL;
     if (!json_is_object(value))
-        return false;
-    *ret_text = json_dumps(value, JSON_SORT_KEYS | JSON_COMPACT);
-    return *ret_text != NULL;
+        return "has metrics or custom metadata that are no objects";
+    *ret_text = json_sure_write(value, JSON_SORT_KEYS | JSON_COMPACT);
+    *ret_nomem = *ret_text == NULL;
+    return *ret_nomem ? "found no memory" : NULL;
 }
 
-static bool parse_facts(const json_t *root, struct parsed *parsed)
+static const char *parse_facts(const json_t *root, struct parsed *parsed, bool *ret_nomem)
 {
-    if (!parse_object(root, "metrics", &parsed->metrics) ||
-        !parse_object(root, "custom", &parsed->custom))
-        return false;
+    const char *problem = parse_object(root, "metrics", &parsed->metrics, ret_nomem);
+
+    if (problem == NULL)
+        problem = parse_object(root, "custom", &parsed->custom, ret_nomem);
     parsed->manifest.metrics = parsed->metrics;
     parsed->manifest.custom = parsed->custom;
-    return true;
+    return problem;
 }
 
 /* Fills parsed->shards and files; bounded by what the text can hold, which MANIFEST_BYTES_MAX bounds. */
@@ -495,8 +502,8 @@ static enum muster_status parse_root(const json_t *root, struct parsed *parsed,
         problem = "has no shards";
     if (problem == NULL && json_array_size(list) > WORLD_SIZE_MAX)
         problem = "has too many shards";
-    if (problem == NULL && !parse_facts(root, parsed))
-        problem = "has metrics or custom metadata that are no objects, or found no memory";
+    if (problem == NULL)
+        problem = parse_facts(root, parsed, &nomem);
     if (problem == NULL)
         problem = parse_shards(list, parsed, &nomem);
     if (problem == NULL)
@@ -515,6 +522,7 @@ enum muster_status manifest_parse(const char *text, size_t size, struct manifest
     struct parsed *parsed;
     struct manifest *manifest;
     enum muster_status status;
+    bool nomem;
 
     if (size > MANIFEST_BYTES_MAX)
         return bad(err, MUSTER_E_CORRUPT, "is larger than its limit");
@@ -522,9 +530,11 @@ enum muster_status manifest_parse(const char *text, size_t size, struct manifest
     if (parsed == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for a manifest");
     manifest = &parsed->manifest;
-    parsed->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+    parsed->root = json_sure_read(text, size, &why, &nomem);
     if (parsed->root == NULL) {
         manifest_destroy(&manifest);
+        if (nomem)
+            return error_set(err, MUSTER_E_NOMEM, "no memory to read a manifest");
         return error_set(err, MUSTER_E_CORRUPT,
                          "a manifest is not JSON (line %d: %s); it is not used", why.line,
                          why.text);

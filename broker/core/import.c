@@ -272,13 +272,15 @@ struct answer import_take(struct core *core, const struct wire_import *m)
         m->total == import->total && m->offset > 0)
         return (struct answer){MUSTER_OK, "", import->done}; /* a repeat */
     if (!take_part(core, m))
-        return refuse(
-            MUSTER_E_ARGUMENT,
-            "a part of the manifest is missing, or another import came between; repeat it");
+        return m->offset == 0 && import->bytes == NULL
+                   ? refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
+                   : refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or another "
+                                               "import came between; repeat it");
     if (import->have < import->total)
         return (struct answer){MUSTER_OK, "", 0};
     if (manifest_parse(import->bytes, import->total, &manifest, &err) != MUSTER_OK)
-        return refuse(MUSTER_E_CORRUPT, out_text(core, err.text));
+        return refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
+                      out_text(core, err.text));
     struct answer answer = add(core, manifest, import->path);
     import->done = answer.value;
     manifest_destroy(&manifest);

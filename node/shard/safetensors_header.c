@@ -3,6 +3,7 @@
 
 #include "node/shard/sums.h"
 #include "schema/error.h"
+#include "schema/json_sure.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -56,7 +57,7 @@ static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t di
 static int set_text_of(json_t *metadata, const char *key, json_t *value)
 {
     bool empty = json_array_size(value) == 0 && json_object_size(value) == 0;
-    char *text = empty ? NULL : json_dumps(value, JSON_COMPACT);
+    char *text = empty ? NULL : json_sure_write(value, JSON_COMPACT);
     int failed = value == NULL || (!empty && text == NULL);
 
     if (text != NULL)
@@ -124,7 +125,7 @@ static char *header_json(const struct muster_state *state, const struct safetens
             root, SUMS_NAME,
             range_json(STATE_DTYPE_U8, table_shape, 1, begin, layout->table_bytes));
     if (failed == 0)
-        text = json_dumps(root, JSON_COMPACT); /* in the order of insertion */
+        text = json_sure_write(root, JSON_COMPACT); /* in the order of insertion */
     json_decref(root);
     return text;
 }
@@ -326,9 +327,13 @@ static enum muster_status parse_split(const json_t *object, struct safetensors_t
 static enum muster_status parse_splits(struct safetensors_index *index, struct muster_error *err)
 {
     const char *text = safetensors_index_fact(index, SPLITS_FACT);
-    json_t *object = text != NULL ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_error_t why;
+    bool nomem = false;
+    json_t *object = text != NULL ? json_sure_read(text, strlen(text), &why, &nomem) : NULL;
     enum muster_status status = MUSTER_OK;
 
+    if (nomem)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
     if (text != NULL && !json_is_object(object))
         status = error_set(err, MUSTER_E_CORRUPT, SPLITS_FACT " in __metadata__ is no object");
     for (size_t i = 0; object != NULL && i < index->count && status == MUSTER_OK; i++)
@@ -372,6 +377,7 @@ enum muster_status safetensors_index_parse(const char *json, size_t size, uint64
     struct safetensors_index *index;
     json_error_t why;
     enum muster_status status;
+    bool nomem;
 
     if (size > SAFETENSORS_HEADER_MAX || data_bytes > (uint64_t)INT64_MAX)
         return error_set(err, MUSTER_E_CORRUPT, "the header is larger than %d bytes",
@@ -381,9 +387,11 @@ enum muster_status safetensors_index_parse(const char *json, size_t size, uint64
     index = calloc(1, sizeof *index);
     if (index == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
-    index->root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &why);
+    index->root = json_sure_read(json, size, &why, &nomem);
     if (index->root == NULL) {
         safetensors_index_destroy(&index);
+        if (nomem)
+            return error_set(err, MUSTER_E_NOMEM, "no memory for the header of a shard");
         return error_set(err, MUSTER_E_CORRUPT, "the header is not JSON (at byte %d: %s)",
                          why.position, why.text);
     }

@@ -1,4 +1,5 @@
 /* A node's core that finds no memory for what nobody would repeat. */
+#include "schema/manifest.h"
 #include "tests/faults/allocations.h"
 #include "tests/support/member_fixture.h"
 
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 static int running(void **state)
@@ -125,6 +127,85 @@ static void an_action_without_memory_is_a_fault(void **state)
     assert_true(member_is_starved(f->m));
 }
 
+/* --- manifests ----------------------------------------------------------------------------------- */
+
+#define SUM "xxh3-128:00112233445566778899aabbccddeeff"
+
+static const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30, SUM};
+static const struct manifest_shard shard = {0, 50, &file, 1};
+static const struct manifest manifest = {.job = "a-job-of-a-longer-name",
+                                         .generation = 1,
+                                         .round = 2,
+                                         .step = 3,
+                                         .layout = LAYOUT_REPLICATED,
+                                         .world_size = 1,
+                                         .data_position = 4611686018427387903,
+                                         .cause = "operator",
+                                         .metrics = "{\"a_loss_of_a_longer_name\":0.5}",
+                                         .shards = &shard,
+                                         .shard_count = 1};
+
+static enum muster_status with_refusal(uint64_t at, const char *whole, size_t whole_size,
+                                       char **text, struct manifest **parsed)
+{
+    enum muster_status status;
+    size_t size = 0;
+
+    allocations_plan(ALLOCATIONS_OWN, at, false);
+    allocations_begin();
+    if (parsed != NULL)
+        status = manifest_parse(whole, whole_size, parsed, NULL);
+    else
+        status = manifest_render(&manifest, text, &size, NULL);
+    allocations_end();
+    return status;
+}
+
+/* jansson leaves out what a buffer has no room for: the manifest is then another. */
+static void a_manifest_that_is_read_without_memory_is_not_another(void **state)
+{
+    struct manifest *parsed = NULL;
+    char *text = NULL;
+    size_t size;
+    uint64_t at = 0;
+
+    (void)state;
+    assert_int_equal(manifest_render(&manifest, &text, &size, NULL), MUSTER_OK);
+    do {
+        enum muster_status status = with_refusal(++at, text, size, NULL, &parsed);
+
+        if (status != MUSTER_OK) {
+            assert_int_equal(status, MUSTER_E_NOMEM);
+            continue;
+        }
+        assert_string_equal(parsed->job, manifest.job);
+        assert_string_equal(parsed->metrics, manifest.metrics);
+        assert_string_equal(parsed->shards[0].files[0].path, file.path);
+        assert_int_equal(parsed->data_position, manifest.data_position);
+        manifest_destroy(&parsed);
+    } while (allocations_hits() > 0);
+    assert_true(at > 100);
+    free(text);
+}
+
+static void a_manifest_that_is_written_without_memory_is_not_another(void **state)
+{
+    char *whole = NULL, *text = NULL;
+    size_t size;
+    uint64_t at = 0;
+
+    (void)state;
+    assert_int_equal(manifest_render(&manifest, &whole, &size, NULL), MUSTER_OK);
+    do {
+        if (with_refusal(++at, NULL, 0, &text, NULL) != MUSTER_OK)
+            continue;
+        assert_string_equal(text, whole);
+        free(text);
+    } while (allocations_hits() > 0);
+    assert_true(at > 50);
+    free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +214,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_manifest_without_memory_is_fetched_anew, running,
                                         close_member),
         cmocka_unit_test_setup_teardown(an_action_without_memory_is_a_fault, running, close_member),
+        cmocka_unit_test(a_manifest_that_is_read_without_memory_is_not_another),
+        cmocka_unit_test(a_manifest_that_is_written_without_memory_is_not_another),
     };
 
     allocations_prepare();
