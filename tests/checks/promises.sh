@@ -33,12 +33,14 @@ each=$(number tests/proc/lib_crash.sh '-ge [0-9]+ # may grow, never fall')
 insists proc.slow_crash $((each * 2 * $(find tests/proc -name 'slow_crash_*.sh' | wc -l)))
 insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))
 insists proc.slow_rounds_under_kills $((2 * $(number tests/proc/slow_rounds_under_kills.sh '^rounds_under_kills [0-9]+')))
-for sweep in slow_vfs_calls slow_sqlite_allocations slow_migrations; do
+for sweep in slow_vfs_calls slow_vfs_plots slow_sqlite_allocations slow_sqlite_plots slow_migrations; do
     insists faults.$sweep "$(points test_$sweep.c)"
 done
-insists faults.own_allocations "$(number tests/faults/test_own_allocations.c 'POINTS_MIN [0-9]+')"
+own() { sed -n "/ $1\[\]/,/};/p" tests/faults/own_allocations.c | grep -Eo '[0-9]+}' | grep -Eo '[0-9]+' | awk '{ sum += $1 } END { print sum + 0 }'; }
+insists faults.own_allocations "$(own few)"
+insists faults.slow_own_allocations "$(own all)"
 insists faults.node_files "$(sed -n '/ sweeps\[\]/,/^};/s/.*, \([0-9]*\)},$/\1/p' tests/faults/test_node_files.c | awk '{ sum += $1 } END { print sum + 0 }')"
 insists faults.slow_node_allocations "$(number tests/faults/test_slow_node_allocations.c 'POINTS_MIN [0-9]+')"
-[ $rows -ge 11 ] || { echo "only $rows rows were compared" && failed=1; }
+[ $rows -ge 14 ] || { echo "only $rows rows were compared" && failed=1; }
 [ $failed = 0 ] && echo "$rows figures of README.md are no more than the tests insist on"
 exit $failed

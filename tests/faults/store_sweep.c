@@ -84,7 +84,7 @@ static bool tell(const struct store_sweep *sweep, const char *path, uint64_t at,
         allocations_plan(ALLOCATIONS_SQLITE, at, sweep->sticky);
     else
         fault_vfs_plan(machine.faults, sweep->calls, sweep->fault, at, sweep->sticky);
-    story_begin(&story, path, &hooks, &machine);
+    story_begin(&story, sweep->plot != NULL ? sweep->plot : &story_preempt, path, &hooks, &machine);
     if (sweep->settings != NULL)
         story.settings = sweep->settings;
     story.tell_first = sweep->tell_first;

@@ -3,14 +3,16 @@
 #ifndef TESTS_FAULTS_STORE_SWEEP_H
 #define TESTS_FAULTS_STORE_SWEEP_H
 
+#include "tests/faults/story.h"
 #include "tests/support/fault_vfs.h"
 
 #include <stdbool.h>
 
 struct store_sweep {
     const char *name;
-    bool memory;    /* SQLite's allocations are refused; else ... */
-    unsigned calls; /* enum fault_call, as bits */
+    const struct story_plot *plot; /* NULL = story_preempt */
+    bool memory;                   /* SQLite's allocations are refused; else ... */
+    unsigned calls;                /* enum fault_call, as bits */
     enum fault fault;
     bool sticky;          /* until somebody mends the disk */
     unsigned keep;        /* power cut: percent of the unsynced that is kept */

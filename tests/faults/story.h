@@ -1,5 +1,9 @@
-/* story - a preemption from the first HELLO to the next generation, told by broker/core and broker/store
- * while calls fail under them: two ranks, `sharded`, one notice, one checkpoint.
+/* story - a broker's life, told by broker/core and broker/store while calls fail under them. Three plots:
+ *   story_preempt   two ranks, `sharded`: a notice, one checkpoint, the next generation
+ *   story_keep      the same ranks: a keep policy, two saves by an operator, a pin that holds the older one,
+ *                   its deletion once the pin is gone, a checkpoint of another job that is imported
+ *   story_tasks     a coordinator and a worker: a value for each worker, a long result, a loss, an error that
+ *                   is raised, pages, a release, a queue that is begun anew
  * Owns: the driver that stands for broker/loop (write, then tell; keep and retry what had no room; end
  * the process on everything else) and for nodes that repeat until they are answered; and the ledger of
  * all that was told, which no later life may have forgotten.
@@ -13,8 +17,20 @@
 #define STORY_NODES 2
 #define STORY_EVENTS_MAX 64
 #define STORY_LIVES_MAX 4 /* of a broker; one fault costs at most one */
+#define STORY_KEEP "latest 1"
+#define STORY_TASKS 6 /* numbers from 1 on */
+#define STORY_HELD_MAX 4
 
 struct story;
+
+struct story_plot {
+    enum muster_status (*turn)(struct story *story); /* one saying, or one look */
+    void (*again)(struct story *story);              /* a life of the broker begins; or NULL */
+    void (*note)(struct story *story, const struct action *action); /* it was sent; or NULL */
+    void (*verify)(struct story *story);             /* more than story_verify; or NULL */
+    int64_t (*save_step)(const struct story *story); /* of the next round */
+};
+extern const struct story_plot story_preempt, story_keep, story_tasks;
 
 struct story_hooks {
     /* The process has ended without closing anything: what is on the disk stays. Called with the store
@@ -43,6 +59,9 @@ enum story_word {
     WORD_SAVED,
     WORD_MANIFEST_DONE,
     WORD_LEAVE,
+    WORD_POLICIES,
+    WORD_DELETED,
+    WORD_SWEEP,
 };
 struct story_saying {
     enum story_word word;
@@ -58,7 +77,31 @@ struct story_told { /* an event that somebody has heard */
     uint8_t body[1024];
 };
 
+/* What the speakers of a plot know; without a pointer, since a next life may be another process. */
+struct story_of_keep {
+    bool policies_told, unpinning;
+    uint64_t first, second; /* checkpoints */
+    bool told_to_delete;
+    unsigned waits, looks;
+};
+struct story_held { /* an attempt that the worker has */
+    uint64_t number, attempt;
+    enum wire_task_kind kind;
+};
+struct story_of_tasks {
+    bool opened, welcomed; /* by this life */
+    uint64_t queue, coordinator, worker;
+    struct story_held held[STORY_HELD_MAX];
+    size_t held_count;
+    bool made; /* the value for each worker */
+    uint64_t parts_have;
+    uint64_t taken;                              /* told */
+    enum wire_task_state ended[STORY_TASKS + 1]; /* told */
+    bool released, left;                         /* told */
+};
+
 struct story {
+    const struct story_plot *plot;
     struct core_fixture f;
     struct store *store;
     struct store_options options;
@@ -74,6 +117,10 @@ struct story {
     bool beaten;
     bool noticed;
     unsigned generation; /* of the nodes: 0 the preempted one, 1 the resumed one */
+    unsigned stage;      /* of the plot */
+    bool asked;          /* in this life and stage: who asked waits now */
+    struct story_of_keep keep;
+    struct story_of_tasks tasks;
     bool over;
     bool mended;
 
@@ -91,11 +138,30 @@ struct story {
     char wrong[1024];  /* "" = nothing; the first that was found */
 };
 
-/* `path` and `hooks` are borrowed. */
-void story_begin(struct story *story, const char *path, const struct story_hooks *hooks, void *arg);
+/* All are borrowed. */
+void story_begin(struct story *story, const struct story_plot *plot, const char *path,
+                 const struct story_hooks *hooks, void *arg);
 /* From there to the end, through as many lives as it takes. False: see wrong. */
 bool story_tell(struct story *story);
 void story_end(struct story *story);
+/* What was told and what nodes know, into a story that has begun in another process. */
+void story_carry_over(struct story *to, const struct story *from);
+
+/* --- for the plots --- */
+/* The batch in story->f.out is written, with patience when there is no room, and only then told. */
+enum muster_status story_write_and_tell(struct story *story);
+/* What a read's failure means to the broker: no room is MUSTER_OK, and it is asked for again. */
+enum muster_status story_read_again(struct story *story, enum muster_status status);
+
+/* --- story_nodes.c --- */
+struct story_saying story_of_node(enum story_word word, int node, uint64_t round, int64_t step);
+/* What two ranks say until no round is open; WORD_NONE: nothing by themselves. */
+struct story_saying story_next_of_nodes(const struct story *story);
+enum muster_status story_say(struct story *story, struct story_saying saying);
+
+/* --- story_preempt.c --- */
+/* The manifest that the writer asks for, and what a node asks for that missed everything. */
+enum muster_status story_read_back(struct story *story);
 
 /* --- story_ledger.c --- */
 void story_wrong(struct story *story, const char *format, ...)
@@ -106,5 +172,8 @@ void story_note(struct story *story);
 void story_verify_synced(struct story *story);
 /* Compares the open database with the ledger; fills wrong. */
 void story_verify(struct story *story);
+/* A number that a query gives, ?1 being `parameter`, must be `least` or more. */
+void story_verify_number(struct story *story, const char *what, const char *sql, uint64_t parameter,
+                         int64_t least);
 
 #endif

@@ -57,7 +57,10 @@ void story_note(struct story *story)
     for (size_t i = 0; i < out->count; i++) {
         const struct action *action = &out->items[i];
 
-        if (action->kind == ACTION_PUBLISH && action->message.type == WIRE_EVENT)
+        if (story->plot->note != NULL)
+            story->plot->note(story, action);
+        if (action->kind == ACTION_PUBLISH && action->message.type == WIRE_EVENT &&
+            strcmp(action->message.down.job, story->f.job) == 0)
             note_event(story, &action->message.u.event);
         if (action->kind == ACTION_SEND)
             note_answer(story, action);
@@ -93,6 +96,14 @@ static void verify_file(struct story *story)
     sqlite3_finalize(statement);
 }
 
+static void verify_rows(struct story *story)
+{
+    struct muster_error err = {0};
+
+    if (store_check_rows(story->store, &err) != MUSTER_OK)
+        story_wrong(story, "the rows do not fit together: %s", err.text);
+}
+
 static void verify_event(struct story *story, sqlite3_stmt *statement,
                          const struct story_told *told)
 {
@@ -105,8 +116,8 @@ static void verify_event(struct story *story, sqlite3_stmt *statement,
         story_wrong(story, "event %" PRIu64 " was heard with other content", told->seq);
 }
 
-static void verify_number(struct story *story, const char *what, const char *sql,
-                          uint64_t parameter, int64_t least)
+void story_verify_number(struct story *story, const char *what, const char *sql, uint64_t parameter,
+                         int64_t least)
 {
     sqlite3_stmt *statement = ask(story, sql);
 
@@ -122,7 +133,7 @@ void story_verify_synced(struct story *story)
     if (strstr(story->settings, "synchronous") != NULL)
         return; /* a control */
     story->hooks->look(story, true);
-    verify_number(story, "the connection's synchronous setting", "PRAGMA synchronous", 0, 2);
+    story_verify_number(story, "the connection's synchronous setting", "PRAGMA synchronous", 0, 2);
     story->hooks->look(story, false);
 }
 
@@ -138,18 +149,23 @@ void story_verify(struct story *story)
     sqlite3_finalize(events);
     for (int n = 0; n < STORY_NODES; n++)
         if (story->answered[n] > 0)
-            verify_number(story, "the last request taken",
-                          "SELECT last_request FROM node WHERE incarnation = ?1",
-                          story->f.nodes[n].incarnation, (int64_t)story->answered[n]);
+            story_verify_number(story, "the last request taken",
+                                "SELECT last_request FROM node WHERE incarnation = ?1",
+                                story->f.nodes[n].incarnation, (int64_t)story->answered[n]);
     if (story->epoch > 0)
-        verify_number(story, "the broker's epoch",
-                      "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'broker_epoch'", 0,
-                      (int64_t)story->epoch);
+        story_verify_number(story, "the broker's epoch",
+                            "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'broker_epoch'", 0,
+                            (int64_t)story->epoch);
     if (story->saved_step >= 0)
-        verify_number(story, "the newest committed step",
-                      "SELECT max(step) FROM checkpoint WHERE state = 'committed'", 0,
-                      story->saved_step);
-    verify_number(story, "minus the number of open rounds",
-                  "SELECT -count(*) FROM round WHERE state IN ('freezing', 'decided')", 0, -1);
+        story_verify_number(story, "the newest committed step",
+                            "SELECT max(step) FROM checkpoint WHERE job = 'train' AND"
+                            " state = 'committed'",
+                            0, story->saved_step);
+    story_verify_number(story, "minus the number of open rounds",
+                        "SELECT -count(*) FROM round WHERE state IN ('freezing', 'decided')", 0,
+                        -1);
+    verify_rows(story);
+    if (story->plot->verify != NULL)
+        story->plot->verify(story);
     story->hooks->look(story, false);
 }
