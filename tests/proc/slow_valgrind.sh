@@ -20,8 +20,8 @@ ended=0 # processes that ended by themselves, and had to have freed what they to
 count_ended() { ended=$((ended + $1)); }
 
 for job in replicated sharded; do
-    options=(--step-ms 20 --say-every 5 --barrier 1 --sharded 0)
-    [ "$job" = replicated ] || options=(--step-ms 20 --say-every 5 --barrier 1 --sharded 1)
+    options=(--connect-ms 100000 --step-ms 20 --say-every 5 --barrier 1 --sharded 0)
+    [ "$job" = replicated ] || options=(--connect-ms 100000 --step-ms 20 --say-every 5 --barrier 1 --sharded 1)
     broker_start "${under[@]}"
     ranks_start 3 --steps 100000
     await "the ranks to step" rank_said 2 '^at step'
