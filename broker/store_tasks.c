@@ -362,7 +362,7 @@ static bool read_queue(sqlite3_stmt *s, struct record *row)
     return row->u.task_queue.queue >= 1 && row->u.task_queue.queue <= TASK_QUEUE_ID_MAX &&
            row->u.task_queue.taken <= TASK_NUMBER_MAX && wire_job_name_ok(text_of(s, 1)) &&
            wire_job_name_ok(text_of(s, 2)) &&
-           row->u.task_queue.error_status < MUSTER_STATUS_COUNT &&
+           row->u.task_queue.error_status <= UINT8_MAX && /* a newer broker may know more of them */
            row->u.task_queue.max_attempts <= UINT8_MAX;
 }
 

@@ -139,6 +139,14 @@ static bool is_resource(const struct core *core, uint64_t queue_id, uint64_t num
     return queue != NULL && number >= 1 && number <= queue->resources_count;
 }
 
+/* Nobody holds what is of another job. */
+static bool may_be_held(const struct task_worker *worker, const struct task_queue *queue,
+                        const struct wire_lease_entry *entry)
+{
+    return entry->kind <= TASK_KIND_RESOURCE &&
+           (queue == NULL || strcmp(queue->job, worker->job) == 0);
+}
+
 /* What it has and the broker does not count as its own may be running all the same (T3). */
 static void take_held(struct core *core, struct task_worker *worker,
                       const struct wire_work_hello *m)
@@ -149,6 +157,8 @@ static void take_held(struct core *core, struct task_worker *worker,
         bool ended = entry->code != 0;
         struct task_lease *lease;
 
+        if (!may_be_held(worker, queue, entry))
+            continue;
         if (entry->kind == TASK_KIND_RESOURCE) {
             if (!is_resource(core, entry->queue, entry->number))
                 continue; /* of a queue that is gone */
@@ -158,8 +168,7 @@ static void take_held(struct core *core, struct task_worker *worker,
                                       entry->kind) != NULL)
             continue;
         lease = tasks_lease_add(worker, queue, NULL, entry->number, entry->attempt,
-                                entry->kind == TASK_KIND_RESOURCE ? TASK_KIND_RESOURCE
-                                                                  : TASK_KIND_TASK);
+                                (enum wire_task_kind)entry->kind);
         lease->queue_id = entry->queue;
         lease->sent_boot_ms = core->now;
         lease->since_boot_ms = core->now;
@@ -248,13 +257,12 @@ static unsigned end_of_resource(struct core *core, struct task_worker *worker,
     return MUSTER_OK;
 }
 
-static enum wire_task_state state_of(const struct task *task, const struct wire_ended_entry *entry)
+/* A worker says CANCELLED only of what it was told to end: this broker start need not know of that. */
+static enum wire_task_state state_of(const struct wire_ended_entry *entry)
 {
-    if (entry->status == MUSTER_OK)
-        return TASK_DONE;
-    if (entry->status == MUSTER_E_CANCELLED && (task->cancel || task->queue->error_pending))
-        return TASK_CANCELLED;
-    return TASK_FAILED;
+    return entry->status == MUSTER_OK            ? TASK_DONE
+           : entry->status == MUSTER_E_CANCELLED ? TASK_CANCELLED
+                                                 : TASK_FAILED;
 }
 
 static unsigned end_of_task(struct core *core, struct task_worker *worker,
@@ -262,7 +270,9 @@ static unsigned end_of_task(struct core *core, struct task_worker *worker,
 {
     struct task *task = lease->task;
     bool in_parts = entry->bytes != entry->result.size;
-    struct task_end end = {.status = (unsigned)entry->status,
+    bool known =
+        entry->status < MUSTER_STATUS_COUNT; /* else of a worker that is newer than we are */
+    struct task_end end = {.status = known ? (unsigned)entry->status : MUSTER_E_TASK,
                            .code = entry->code,
                            .text = entry->text,
                            .result = entry->result,
@@ -271,7 +281,7 @@ static unsigned end_of_task(struct core *core, struct task_worker *worker,
     if (in_parts && (task->parts_have != entry->bytes || task->parts_attempt != entry->attempt ||
                      entry->result.size > 0))
         return MUSTER_E_NOT_FOUND; /* the parts first */
-    end.state = state_of(task, entry);
+    end.state = state_of(entry);
     tasks_took(core, lease);
     tasks_lease_free(lease);
     tasks_end(core, task, &end, worker->incarnation);

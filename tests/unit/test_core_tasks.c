@@ -438,6 +438,67 @@ static void a_cancelled_task_is_no_error(void **state)
     assert_false(tasks_queue(f)->error_pending);
 }
 
+/* A broker that was started in between made a failure of it, and cancelled the whole queue. */
+static void a_cancelled_task_is_no_error_after_a_start_either(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 2);
+    tasks_say(f, WIRE_TASK_CANCEL, 1);
+    assert_sent(f, "w0:alive -1.1");
+    tasks_restart(f);
+    tasks_hello(f, 0, "1.1");
+    tasks_fail(f, 0, 1, 1, MUSTER_E_CANCELLED);
+    assert_sent(f, "w0:taken 1.1; w0:work 2.1");
+    assert_false(tasks_queue(f)->error_pending);
+    assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE state = 'cancelled'"), 1);
+}
+
+/* It was written as it came, and the next start called the file damaged: the broker of all jobs. */
+static void a_status_that_is_not_known_can_be_read_again(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    tasks_fail(f, 0, 1, 1, 255);
+    assert_sent(f, "w0:taken 1.1; c:ended @0 1.1=failed/MUSTER_E_TASK");
+    tasks_restart(f);
+    assert_non_null(tasks_queue(f));
+    assert_int_equal(tasks_queue(f)->error_status, MUSTER_E_TASK);
+}
+
+static void hold(struct tasks_fixture *f, const char *job, uint64_t kind, uint64_t first)
+{
+    struct wire_msg message = tasks_msg(f, 0, WIRE_WORK_HELLO);
+    struct wire_lease_entry entries[100];
+
+    for (uint64_t i = 0; i < 100; i++)
+        entries[i] = (struct wire_lease_entry){f->queue, first + i, 1, kind, 0};
+    message.up.job = job;
+    message.u.work_hello =
+        (struct wire_work_hello){.nonce = 3, .host = "h", .pid = 4, .slots = 1, .takes = 1};
+    message.u.work_hello.held.items = entries;
+    message.u.work_hello.held.count = 100;
+    tasks_feed(f, tasks_route(f, 0), &message);
+}
+
+/* Each HELLO of such a worker took more memory, and no error of that queue was raised any more. */
+static void what_no_worker_can_hold_is_passed_over(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    f->workers[0] = (struct tasks_worker){.incarnation = 77, .route = 77, .slots = 1, .takes = 1};
+    hold(f, "another", TASK_KIND_TASK, 1);
+    f->workers[0].incarnation = 78;
+    hold(f, "train", 77, 1);
+    assert_int_equal(tasks_queue(f)->leases, 0);
+    for (uint64_t i = 0; i < 20; i++)
+        hold(f, "train", TASK_KIND_TASK, 1000 + 100 * i);
+    assert_int_equal(tasks_queue(f)->leases, 100); /* what it named last */
+}
+
 static void a_lost_worker_is_waited_for_before_an_error_is_raised(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -791,6 +852,9 @@ int main(void)
         TEST(the_first_error_stops_the_queue_until_it_is_raised),
         TEST(of_many_errors_the_first_is_raised),
         TEST(a_cancelled_task_is_no_error),
+        TEST(a_cancelled_task_is_no_error_after_a_start_either),
+        TEST(a_status_that_is_not_known_can_be_read_again),
+        TEST(what_no_worker_can_hold_is_passed_over),
         TEST(a_lost_worker_is_waited_for_before_an_error_is_raised),
         TEST(nothing_runs_when_an_error_is_raised_after_a_false_loss),
         TEST(every_worker_makes_the_values_before_it_gets_tasks),
