@@ -166,23 +166,6 @@ static void half_close(struct half *half)
     half->up = false;
 }
 
-/* On failure there is no socket; errno says why. */
-static bool half_open(struct link *link, struct half *half)
-{
-    int code;
-
-    half->up = false;
-    half->retry_mono_ms = now_mono_ms() + HANDSHAKE_MS;
-    half->socket = zmq_socket(link->context, half->type);
-    if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
-        get_fd(half->socket, &half->fd) && zmq_connect(half->socket, half->endpoint) == 0)
-        return true;
-    code = zmq_errno();
-    half_close(half);
-    errno = code;
-    return false;
-}
-
 /* Twice the last pause, at most RECONNECT_MAX_MS, and up to a fifth less, so that the nodes of a
  * job do not all come in the same instant. xorshift64: a stream of our own. */
 static int64_t next_pause_ms(struct link *link, struct half *half)
@@ -229,11 +212,30 @@ static void half_hear(struct link *link, struct half *half)
     zmq_msg_close(&part);
 }
 
+/* On failure there is no socket; errno says why. */
+static bool half_open(struct link *link, struct half *half)
+{
+    int code;
+
+    half->up = false;
+    half->retry_mono_ms = now_mono_ms() + HANDSHAKE_MS;
+    half->socket = zmq_socket(link->context, half->type);
+    if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
+        get_fd(half->socket, &half->fd) && zmq_connect(half->socket, half->endpoint) == 0) {
+        half_hear(link, half); /* a monitor that was never read says nothing by its descriptor */
+        return true;
+    }
+    code = zmq_errno();
+    half_close(half);
+    errno = code;
+    return false;
+}
+
 static void half_mend(struct link *link, struct half *half)
 {
     if (!half->wanted)
         return;
-    if (half->told)
+    if (half->told || !half->up)
         half_hear(link, half);
     if (half->up || now_mono_ms() < half->retry_mono_ms)
         return;
@@ -468,15 +470,13 @@ static bool has_frame(const struct half *half)
 }
 
 /* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so
- * that their descriptors tell all: but not before the first time, so they are asked until the connection is up. A descriptor below 0 is passed over. */
+ * that their descriptors tell all. A descriptor below 0 is passed over. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms)
 {
     struct half *halves[] = {&link->dealer, &link->sub};
     struct pollfd items[5] = {{.fd = wake_fd, .events = POLLIN}};
 
     for (size_t i = 0; i < 2; i++) {
-        if (!halves[i]->up)
-            half_hear(link, halves[i]);
         items[1 + i] =
             (struct pollfd){.fd = halves[i]->socket != NULL ? halves[i]->fd : -1, .events = POLLIN};
         items[3 + i] = (struct pollfd){

@@ -118,6 +118,23 @@ static void subscribe(struct broker *b, struct link *link)
     assert_memory_equal(frame, "\1words", 7);
 }
 
+/* One that is not known to stand is begun anew after HANDSHAKE_MS (5 s). */
+static void a_connection_that_stands_is_known_and_kept(void **state)
+{
+    struct broker *b = *state;
+    char route[5];
+    struct link *link = connected(b, route);
+
+    for (int waits = 0; !link_is_up(link); waits++) {
+        assert_true(waits < 3);
+        link_wait(link, -1, 1000);
+    }
+    subscribe(b, link);
+    link_wait(link, -1, 10);
+    assert_true(link_is_up(link));
+    link_close(&link);
+}
+
 static void events_of_the_own_job_arrive_and_no_others(void **state)
 {
     struct broker *b = *state;
@@ -287,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(frames_go_both_ways_and_odd_shapes_are_skipped),
+        TEST(a_connection_that_stands_is_known_and_kept),
         TEST(events_of_the_own_job_arrive_and_no_others),
 #ifdef MUSTER_FAIL_POINTS
         TEST(the_test_switch_loses_every_second_event),
