@@ -12,6 +12,7 @@
 #include <czmq.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,9 @@ struct bus {
     zsock_t *events;
     void *router; /* their libzmq handles */
     void *publisher;
-    zmq_msg_t frame; /* what the last bus_receive lent */
+    int router_fd, publisher_fd; /* readable when there may be something */
+    bool published;              /* since the publisher was last asked for subscriptions */
+    zmq_msg_t frame;             /* what the last bus_receive lent */
     char command_endpoint[ENDPOINT_MAX + 1];
     char events_endpoint[ENDPOINT_MAX + 1];
     struct socket_file {
@@ -264,6 +267,13 @@ static void set_common(zsock_t *socket, bool ipv6)
     zsock_set_ipv6(socket, ipv6 ? 1 : 0);
 }
 
+static bool get_fd(void *socket, int *ret_fd)
+{
+    size_t size = sizeof *ret_fd;
+
+    return zmq_getsockopt(socket, ZMQ_FD, ret_fd, &size) == 0;
+}
+
 static bool make_sockets(struct bus *bus, bool ipv6)
 {
     zsys_handler_set(NULL);
@@ -284,7 +294,8 @@ static bool make_sockets(struct bus *bus, bool ipv6)
     zsock_set_xpub_nodrop(bus->events, 0); /* one slow node must not hold up the others */
     bus->router = zsock_resolve(bus->commands);
     bus->publisher = zsock_resolve(bus->events);
-    return true;
+    bus->published = true; /* a socket that was never asked may say nothing by its descriptor */
+    return get_fd(bus->router, &bus->router_fd) && get_fd(bus->publisher, &bus->publisher_fd);
 }
 
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
@@ -367,17 +378,31 @@ static void drain_subscriptions(struct bus *bus)
     zmq_msg_close(&message);
 }
 
+/* A descriptor tells of what came since its socket was last touched; what is there already, only the socket. */
+static bool has_message(void *socket)
+{
+    int events = 0;
+    size_t size = sizeof events;
+
+    return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
+}
+
+/* poll and not zmq_poll, which asks both sockets for their state twice a call. */
 bool bus_wait(struct bus *bus, int fd, int64_t timeout_ms)
 {
-    zmq_pollitem_t items[] = {
-        {.socket = bus->router, .events = ZMQ_POLLIN},
-        {.socket = bus->publisher, .events = ZMQ_POLLIN},
-        {.fd = fd, .events = ZMQ_POLLIN},
+    struct pollfd items[] = {
+        {.fd = bus->router_fd, .events = POLLIN},
+        {.fd = bus->publisher_fd, .events = POLLIN},
+        {.fd = fd, .events = POLLIN}, /* below 0: passed over */
     };
+    bool subscribed = bus->published && has_message(bus->publisher);
 
-    if (zmq_poll(items, fd >= 0 ? 3 : 2, (long)timeout_ms) < 0)
+    bus->published = false;
+    if (subscribed || has_message(bus->router))
+        timeout_ms = 0;
+    if (poll(items, 3, timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) < 0)
         return false; /* EINTR: the caller comes again */
-    if (items[1].revents != 0)
+    if (subscribed || items[1].revents != 0)
         drain_subscriptions(bus);
     return items[2].revents != 0;
 }
@@ -454,6 +479,7 @@ bool bus_send(struct bus *bus, uint64_t route, const uint8_t *frame, size_t size
 
 void bus_publish(struct bus *bus, const char *job, const uint8_t *frame, size_t size)
 {
+    bus->published = true;
     /* the topic's own end, so that job "a" does not hear job "ab" */
     if (zmq_send(bus->publisher, job, strlen(job) + 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return;
