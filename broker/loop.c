@@ -10,6 +10,7 @@
 #include "broker/announce.h"
 #include "broker/failpoint.h"
 #include "broker/log.h"
+#include "broker/outbox.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -65,6 +66,7 @@ struct loop {
 
     struct arena arena; /* of one decoded frame */
     struct store_rows rows;
+    struct outbox outbox;
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
@@ -99,13 +101,42 @@ static size_t encode(struct loop *loop, const struct wire_msg *message)
     return size;
 }
 
+/* Behind what is held for that peer. */
+static void send_frame(struct loop *loop, uint64_t route, size_t size)
+{
+    const struct outbox_frame *held;
+
+    while ((held = outbox_take(&loop->outbox, route)) != NULL)
+        bus_send(loop->bus, route, held->data, held->size);
+    bus_send(loop->bus, route, loop->frame, size);
+}
+
+static void send_held(struct loop *loop, int64_t until_boot_ms)
+{
+    const struct outbox_frame *held;
+
+    while ((held = outbox_take_due(&loop->outbox, until_boot_ms)) != NULL)
+        bus_send(loop->bus, held->route, held->data, held->size);
+}
+
 static void send_message(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     size_t size = encode(loop, message);
 
     failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0)
-        bus_send(loop->bus, route, loop->frame, size);
+        send_frame(loop, route, size);
+    failpoint_message(FAILPOINT_SEND_AFTER, message);
+}
+
+/* With the next message to that peer, or soon. */
+static void send_later(struct loop *loop, uint64_t route, const struct wire_msg *message)
+{
+    size_t size = encode(loop, message);
+
+    failpoint_message(FAILPOINT_SEND_BEFORE, message);
+    if (size > 0 && !outbox_hold(&loop->outbox, route, loop->frame, size, loop->now_boot_ms))
+        send_frame(loop, route, size);
     failpoint_message(FAILPOINT_SEND_AFTER, message);
 }
 
@@ -294,7 +325,10 @@ static enum muster_status carry_out(struct loop *loop, const struct action *acti
     set_left(loop, action, &message);
     switch (action->kind) {
     case ACTION_SEND:
-        send_message(loop, action->route, &message);
+        if (action->patient)
+            send_later(loop, action->route, &message);
+        else
+            send_message(loop, action->route, &message);
         return MUSTER_OK;
     case ACTION_PUBLISH:
         publish_message(loop, action->job, &message);
@@ -566,6 +600,7 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 
     if (!loop->blocked)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
+    due = min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
     wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);
     return wait < 0 ? 0 : wait;
 }
@@ -604,6 +639,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     }
     if (status == MUSTER_OK)
         status = serve_lacking(loop, err);
+    send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_drops(loop);
     return status;
 }

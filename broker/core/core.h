@@ -67,7 +67,8 @@ struct action {
     const char *job;
     uint64_t number;
     uint64_t count;
-    bool lazy; /* PERSIST: progress; need not be synced for itself */
+    bool lazy;    /* PERSIST: progress; need not be synced for itself */
+    bool patient; /* SEND: may wait some milliseconds for the next message to the same peer */
     /* EVENT with a deadline: left_ms is to be computed from this at each send (0 = as it is) */
     int64_t deadline_boot_ms;
     struct record record;

@@ -341,6 +341,14 @@ void tasks_persist_text(struct core *core, const struct task *task, const char *
         .queue = task->queue->queue, .number = task->number, .fn = "", .text = text};
 }
 
+/* Of few tasks nobody waits for the word that they were taken: the end of the task, or the next one, comes soon and
+ * takes it along. Of many somebody may: they are what he has ahead. */
+void tasks_may_wait(struct core *core, size_t tasks)
+{
+    if (tasks <= TASKS_FEW)
+        core->out->items[core->out->count - 1].patient = true;
+}
+
 void tasks_persist_state(struct core *core, struct task *task)
 {
     const struct task_worker *worker = task->lease != NULL ? task->lease->worker : NULL;

@@ -174,6 +174,9 @@ void tasks_persist_text(struct core *core, const struct task *task, const char *
 void tasks_persist_worker(struct core *core, const struct task_worker *worker,
                           enum record_worker_state state);
 struct record *tasks_persist(struct core *core, enum record_kind kind);
+/* The message that was just made tells of so many tasks that were taken. */
+#define TASKS_FEW 4
+void tasks_may_wait(struct core *core, size_t tasks);
 
 struct task_end {
     enum wire_task_state state;

@@ -204,6 +204,7 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
                                   .taken = queue->taken,
                                   .code = why != NULL ? MUSTER_E_BUSY : MUSTER_OK,
                                   .text = why != NULL ? why : ""};
+    tasks_may_wait(core, why == NULL ? m->tasks.count : SIZE_MAX);
 }
 
 static void take_resource(struct core *core, const struct input *in, struct task_queue *queue)

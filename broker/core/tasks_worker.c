@@ -327,6 +327,7 @@ static void take_done(struct core *core, struct task_worker *worker, const struc
     answer = send_to(core, worker->route, worker->job, WIRE_WORK_TAKEN);
     answer->u.work_taken.tasks.items = items;
     answer->u.work_taken.tasks.count = count;
+    tasks_may_wait(core, count);
 }
 
 /* In order, from 0: a part that is not the next one is answered with what there is. */

@@ -669,6 +669,43 @@ static void another_version_is_answered_with_its_code(void **state)
     assert_int_equal(fake.messages, 0);
 }
 
+static void answer_patiently(const struct input *input, struct actions *out)
+{
+    if (input->kind != INPUT_MESSAGE)
+        return;
+    add_ack(input, out);
+    out->items[out->count - 1].patient = input->message->up.request == 1;
+}
+
+static void what_may_wait_goes_before_the_next_to_its_peer(void **state)
+{
+    struct fixture *f = *state;
+    struct wire_msg message;
+    bool stop = false;
+
+    fake.script = answer_patiently;
+    for (uint64_t request = 1; request <= 2; request++) {
+        say_request(f, WIRE_AT_STEP, request);
+        while (fake.messages < (int)request)
+            assert_int_equal(loop_pass(f->loop, 1, &stop, &f->err), MUSTER_OK);
+    }
+    for (uint64_t request = 1; request <= 2; request++) {
+        expect(f, f->dealer, &message, WIRE_ACK);
+        assert_int_equal(message.u.ack.request, request);
+    }
+}
+
+static void what_may_wait_comes_also_when_nothing_follows(void **state)
+{
+    struct fixture *f = *state;
+    struct wire_msg message;
+
+    fake.script = answer_patiently;
+    say_request(f, WIRE_AT_STEP, 1);
+    expect(f, f->dealer, &message, WIRE_ACK);
+    assert_int_equal(message.u.ack.request, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -684,6 +721,8 @@ int main(void)
         TEST(time_left_is_computed_at_the_send),
         TEST(what_is_not_understood_is_counted_and_dropped),
         TEST(another_version_is_answered_with_its_code),
+        TEST(what_may_wait_goes_before_the_next_to_its_peer),
+        TEST(what_may_wait_comes_also_when_nothing_follows),
     };
 
     return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
