@@ -15,6 +15,7 @@
 
 struct keep_rules {
     struct keep_policies keep;
+    struct save_policies save;
     char keep_text[POLICY_TEXT_MAX + 1];
     char save_text[POLICY_TEXT_MAX + 1];
     char trash[FILE_PATH_MAX + 1];
@@ -83,13 +84,12 @@ static void take_save(struct save_policies *to, const struct muster_save_policy 
 static enum muster_status take_all(const struct muster_policies *policies, struct keep_rules *rules,
                                    struct muster_error *err)
 {
-    struct save_policies save = {.count = 0};
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < policies->keep_count && status == MUSTER_OK; i++)
         status = take_keep(&rules->keep, &policies->keep[i], i, err);
     for (size_t i = 0; i < policies->save_count; i++)
-        take_save(&save, &policies->save[i]);
+        take_save(&rules->save, &policies->save[i]);
     if (status == MUSTER_OK && policies->trash != NULL) {
         if (!policy_trash_ok(policies->trash) || strlen(policies->trash) > FILE_PATH_MAX)
             return error_set(err, MUSTER_E_ARGUMENT,
@@ -100,7 +100,7 @@ static enum muster_status take_all(const struct muster_policies *policies, struc
     if (status == MUSTER_OK)
         status = keep_policies_text(&rules->keep, rules->keep_text, err);
     if (status == MUSTER_OK)
-        status = save_policies_text(&save, rules->save_text, err);
+        status = save_policies_text(&rules->save, rules->save_text, err);
     return status;
 }
 
@@ -167,6 +167,12 @@ void manager_keep_tell_again(struct muster_manager *manager)
 }
 
 /* --- alone ------------------------------------------------------------------------------------------- */
+
+bool manager_keep_alone_due(const struct muster_manager *manager)
+{
+    return manager->node->local != NULL && manager->keep != NULL &&
+           alone_pace_due(&manager->alone, &manager->keep->save, manager_now_ms());
+}
 
 enum muster_status manager_keep_delete_alone(struct muster_manager *manager,
                                              const struct muster_checkpoint_info *info,

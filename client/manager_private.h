@@ -2,6 +2,7 @@
 #ifndef CLIENT_MANAGER_PRIVATE_H
 #define CLIENT_MANAGER_PRIVATE_H
 
+#include "client/manager_alone.h"
 #include "client/manager_list.h"
 #include "client/manager_policy.h"
 #include "client/node_private.h"
@@ -48,11 +49,12 @@ struct muster_manager {
         int64_t step;
     } pending[MEMBER_OUTCOMES_MAX]; /* saves whose end was not told yet, the oldest first */
     size_t pending_count;
-    uint64_t unplaced;     /* waited for in vain, up to this checkpoint */
-    bool deletes;          /* some were asked for: their files may not be gone yet */
-    uint64_t told_start;   /* of the broker that was told the policies */
-    int64_t tell_again_ms; /* CLOCK_MONOTONIC: one that did not answer is not told again before */
-    int64_t given;         /* the last step that next_checkpoint gave; -1 = none */
+    uint64_t unplaced;       /* waited for in vain, up to this checkpoint */
+    bool deletes;            /* some were asked for: their files may not be gone yet */
+    struct alone_pace alone; /* CLOCK_MONOTONIC; of a process without a broker */
+    uint64_t told_start;     /* of the broker that was told the policies */
+    int64_t tell_again_ms;   /* CLOCK_MONOTONIC: one that did not answer is not told again before */
+    int64_t given;           /* the last step that next_checkpoint gave; -1 = none */
     struct muster_checkpoint_info shown; /* of muster_manager_metadata */
     char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
     struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
@@ -106,6 +108,8 @@ enum muster_status manager_keep_take(const struct muster_policies *policies,
 enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err);
 /* ... and again where that broker has started anew since: its database may be another. Waits at most FREEZE_MS for it. */
 void manager_keep_tell_again(struct muster_manager *manager);
+/* Alone: is a save due by time or cost? */
+bool manager_keep_alone_due(const struct muster_manager *manager);
 /* Alone: deletes what no policy wants; final: the newest too. With a broker and final: waits until it has. */
 enum muster_status manager_keep_sweep(struct muster_manager *manager, bool final,
                                       struct muster_error *err);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum muster_status manager_not_found(const struct muster_manager *m, int64_t step,
                                      struct muster_error *err)
@@ -67,17 +68,19 @@ static enum muster_status join(struct muster_manager *m, int64_t step, struct mu
 
 /* Told in the log. Another rank may have been the one that could not, and before this one looked what
  * is the newest: so the job's journal is asked. */
-static bool fell_back(struct muster_manager *m, int64_t newest_step)
+static bool fell_back(struct muster_manager *m)
 {
     char text[MUSTER_ERROR_TEXT_MAX] = "";
+    const struct muster_checkpoint_info *newest;
     bool back = false;
 
     if (!m->node->options.restore_fallback)
         return false;
-    if (m->node->local != NULL)
-        back = m->latest < newest_step;
-    else if (manager_source_restore_failed(&m->source, muster_node_generation(m->node), text,
-                                           NULL) == MUSTER_OK)
+    if (m->node->local != NULL) {
+        newest = manager_read_list(m, NULL) == MUSTER_OK ? manager_list_newest(&m->list) : NULL;
+        back = newest != NULL && m->latest < newest->step;
+    } else if (manager_source_restore_failed(&m->source, muster_node_generation(m->node), text,
+                                             NULL) == MUSTER_OK)
         back = text[0] != '\0';
     if (back)
         node_log(m->node, 1,
@@ -86,17 +89,44 @@ static bool fell_back(struct muster_manager *m, int64_t newest_step)
     return back;
 }
 
+/* As long as a node waits for its broker. */
+static enum muster_status await_list(struct muster_manager *m, struct muster_error *err)
+{
+    int64_t until_ms = manager_now_ms() + (m->node_options.connect_timeout_ms > 0
+                                               ? m->node_options.connect_timeout_ms
+                                               : CONNECT_TIMEOUT_MS);
+    enum muster_status status;
+
+    do
+        status = manager_read_list(m, err);
+    while (status == MUSTER_E_BROKER && manager_now_ms() < until_ms);
+    return status;
+}
+
+/* Saves by time count from the newest checkpoint, also in another life. */
+static void begin_alone(struct muster_manager *m)
+{
+    const struct muster_checkpoint_info *newest = NULL;
+    struct timespec wall;
+
+    if (m->node->local == NULL || m->keep == NULL)
+        return;
+    if (manager_read_list(m, NULL) == MUSTER_OK)
+        newest = manager_list_newest(&m->list);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    m->alone = alone_pace_begin(manager_now_ms(), newest != NULL ? (int64_t)wall.tv_sec * 1000 +
+                                                                       wall.tv_nsec / 1000000 -
+                                                                       newest->committed_unix_ms
+                                                                 : -1);
+}
+
 static enum muster_status restore_job(struct muster_manager *m, int64_t step,
                                       struct muster_restored *ret, struct muster_error *err)
 {
-    const struct muster_checkpoint_info *newest;
-    int64_t newest_step;
-    enum muster_status status = manager_read_list(m, err);
+    enum muster_status status = step != MUSTER_STEP_LATEST ? await_list(m, err) : MUSTER_OK;
 
     if (status != MUSTER_OK)
         return status;
-    newest = manager_list_newest(&m->list);
-    newest_step = newest != NULL ? newest->step : -1;
     if (step != MUSTER_STEP_LATEST && manager_list_find(&m->list, step) == NULL)
         return manager_not_found(m, step, err);
     status = join(m, step, err);
@@ -109,12 +139,13 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
         return status;
     }
     m->restored = true;
+    begin_alone(m);
     m->latest = m->passed = muster_node_resumed_step(m->node) - 1;
     m->fresh = m->passed < 0;
     if (m->fresh)
         return manager_not_found(m, MUSTER_STEP_LATEST, err);
     if (step == MUSTER_STEP_LATEST)
-        ret->fell_back = fell_back(m, newest_step);
+        ret->fell_back = fell_back(m);
     ret->step = m->latest;
     ret->checkpoint = m->node->resumed_checkpoint;
     muster_node_position(m->node, &ret->epoch, &ret->step_in_epoch, &ret->data_position);

@@ -47,7 +47,7 @@ static enum muster_status check_step(struct muster_manager *m, const char *call,
                                      bool *ret_again, struct muster_error *err)
 {
     if (step < 0 || step > INT64_MAX / 4)
-        return error_set(err, MUSTER_E_ARGUMENT, "%s: step is %lld; steps begin with 0", call,
+        return error_set(err, MUSTER_E_ARGUMENT, "%s: step is %lld; steps are 0 to 2^61 - 1", call,
                          (long long)step);
     *ret_again = step == m->passed;
     if (step == m->passed + 1 || *ret_again || (m->fresh && step > m->passed))
@@ -67,8 +67,11 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
                                    struct muster_error *err)
 {
     struct agent_ended ended;
+    int64_t began_ms = manager_now_ms();
     enum muster_status status = node_end_step(m->node, end, &ended, err);
 
+    if (m->node->local != NULL && end->want && !end->ask) /* also one that failed is over */
+        alone_pace_saved(&m->alone, began_ms, manager_now_ms() - began_ms);
     *ret_saves = ended.saves || ended.committed;
     if (muster_node_total_run_calls(m->node) == step + 1) { /* also when the save there failed */
         m->fresh = false;
@@ -112,7 +115,16 @@ static enum muster_status check_request(const struct muster_manager *m,
 }
 
 /* As one JSON object. */
-static enum muster_status metrics_text(const struct muster_save_request *r,
+static bool is_named_before(const struct muster_save_request *r, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(r->metrics[i].name, r->metrics[index].name) == 0)
+            return true;
+    return false;
+}
+
+static enum muster_status metrics_text(const struct muster_manager *m,
+                                       const struct muster_save_request *r,
                                        char ret_text[METRICS_BYTES_MAX + 1],
                                        struct muster_error *err)
 {
@@ -126,20 +138,28 @@ static enum muster_status metrics_text(const struct muster_save_request *r,
     for (size_t i = 0; i < r->metrics_count; i++) {
         const struct muster_metric *metric = &r->metrics[i];
 
-        if (metric->name == NULL || !policy_metric_ok(metric->name) || !isfinite(metric->value))
-            return error_set(
-                err, MUSTER_E_ARGUMENT,
-                "muster_manager_save: metrics[%zu] has no finite number, or no name of "
-                "1 to %d letters, digits and . _ - /",
-                i, METRIC_NAME_MAX);
+        if (metric->name == NULL || !policy_metric_ok(metric->name))
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "muster_manager_save: metrics[%zu] has no name of 1 to %d letters, "
+                             "digits and . _ - /",
+                             i, METRIC_NAME_MAX);
+        if (is_named_before(r, i))
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "muster_manager_save: metrics[%zu] is a second \"%s\"; give each once",
+                             i, metric->name);
+        if (!isfinite(metric->value)) { /* a loss that diverged is no reason to lose the save */
+            node_log(m->node, 1, "metric %s is no finite number and is left out", metric->name);
+            continue;
+        }
         if (used + METRIC_NAME_MAX + 40 > METRICS_BYTES_MAX)
             return error_set(err, MUSTER_E_ARGUMENT,
                              "muster_manager_save: the metrics are more than %d bytes",
                              METRICS_BYTES_MAX);
         used += (size_t)snprintf(ret_text + used, METRICS_BYTES_MAX + 1 - used, "%s\"%s\":%.17g",
-                                 i == 0 ? "{" : ",", metric->name, metric->value);
+                                 used == 0 ? "{" : ",", metric->name, metric->value);
     }
-    memcpy(ret_text + used, "}", 2);
+    if (used > 0)
+        memcpy(ret_text + used, "}", 2);
     return MUSTER_OK;
 }
 
@@ -183,7 +203,8 @@ static bool ask_functions(struct muster_manager *m, int64_t step)
 static bool policies_want(struct muster_manager *m, int64_t step)
 {
     manager_keep_tell_again(m);
-    return step_rules_want(&m->rules, step, m->fresh) || ask_functions(m, step);
+    return step_rules_want(&m->rules, step, m->fresh) || ask_functions(m, step) ||
+           manager_keep_alone_due(m);
 }
 
 /* Step `step` has ended before: its boundary may be passed. Only a forced save has work left. */
@@ -227,7 +248,7 @@ static enum muster_status tell_facts(struct muster_manager *m, const struct must
                                      struct muster_error *err)
 {
     char metrics[METRICS_BYTES_MAX + 1] = "";
-    enum muster_status status = metrics_text(r, metrics, err);
+    enum muster_status status = metrics_text(m, r, metrics, err);
 
     if (status != MUSTER_OK)
         return status;

@@ -13,8 +13,7 @@
 
 /* The policies of this launch; NULL: it has told none. */
 const struct job_policies *keep_policies_of(const struct job *job);
-/* Daly's interval for saves of that cost in a job interrupted so often, and how often this one is. */
-int64_t save_policy_daly_ms(int64_t cost_ms, int64_t between_ms);
+/* How often this job is interrupted. */
 int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms);
 bool pins_hold(const struct job *job, uint64_t checkpoint);
 void pins_forget(struct core *core, struct job *job, uint64_t checkpoint); /* it is deleted */

@@ -5,13 +5,12 @@
  * cost = how long a save stops training, the mean of the newest SAVES_MEASURED commits. While it is not
  * known, the first step that is heard of is saved, so that it becomes known.
  *   overhead x     cost / interval = x
- *   Young, Daly    with M = mean time between interruptions, C = cost:
- *                  sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) between saves, M if C >= 2M
+ *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
  * M = (time that all launches ran + a day) / (interruptions + 1): a job of which nothing is known is taken
  * to be interrupted once a day, and what it lives through weighs that out. */
 #include "broker/core/keep.h"
 
-#include <math.h>
+#include "schema/daly.h"
 
 #define SAVES_MEASURED 8
 
@@ -34,16 +33,6 @@ static int64_t cost_ms(const struct job *job)
     if (count == 0)
         return -1;
     return sum / count > 0 ? sum / count : 1; /* no save costs nothing: an interval would be 0 */
-}
-
-int64_t save_policy_daly_ms(int64_t cost, int64_t between)
-{
-    double c = (double)cost, m = (double)between;
-
-    if (c >= 2 * m)
-        return between;
-    double part = c / (2 * m);
-    return (int64_t)(sqrt(2 * c * m) * (1 + sqrt(part) / 3 + part / 9));
 }
 
 int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)
@@ -79,10 +68,9 @@ static int64_t due_at(const struct core *core, const struct job *job, const stru
     case SAVE_RULE_OVERHEAD_PPM:
         return cost < 0 ? core->now : last + cost * 1000000 / number;
     case SAVE_RULE_YOUNG_DALY:
-        return cost < 0
-                   ? core->now
-                   : last + cost +
-                         save_policy_daly_ms(cost, save_policy_between_ms(job, core->now_unix));
+        return cost < 0 ? core->now
+                        : last + cost +
+                              daly_interval_ms(cost, save_policy_between_ms(job, core->now_unix));
     default:
         return INT64_MAX;
     }

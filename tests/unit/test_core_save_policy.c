@@ -1,4 +1,5 @@
 /* The broker's core: rounds that save policies open, by time, cost and history; and what a save tells. */
+#include "schema/daly.h"
 #include "tests/unit/core_keep_fixture.h"
 
 #include <setjmp.h>
@@ -156,9 +157,9 @@ static void daly_follows_cost_and_interruptions(void **state)
     int64_t day = 24 * HOUR;
 
     /* Daly 2006: sqrt(2 C M)(1 + 1/3 sqrt(C/2M) + 1/9 (C/2M)) between saves */
-    assert_int_equal(save_policy_daly_ms(60000, day), 3240062);
-    assert_int_equal(save_policy_daly_ms(0, day), 0);
-    assert_int_equal(save_policy_daly_ms(2 * day, day), day);
+    assert_int_equal(daly_interval_ms(60000, day), 3240062);
+    assert_int_equal(daly_interval_ms(0, day), 0);
+    assert_int_equal(daly_interval_ms(2 * day, day), day);
     core_policies(f, "", "young-daly");
     steps(f, 1);
     assert_in_range(opens_after(f, 5000), 0, 1000);

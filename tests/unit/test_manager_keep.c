@@ -228,8 +228,8 @@ static void custom_metadata_comes_back_with_its_own_step(void **state)
 static void bad_metrics_are_refused_and_leave_nothing(void **state)
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
-    const struct muster_metric bad[] = {
-        {"", 1}, {"a b", 1}, {NULL, 1}, {"loss", NAN}, {"loss", INFINITY}};
+    const struct muster_metric bad[] = {{"", 1}, {"a b", 1}, {NULL, 1}};
+    const struct muster_metric twice[] = {{"loss", 1}, {"step", 2}, {"loss", 3}};
 
     (void)state;
     managed.save.number = 1;
@@ -240,6 +240,11 @@ static void bad_metrics_are_refused_and_leave_nothing(void **state)
         assert_int_equal(muster_manager_save(managed.manager, 0, &request, NULL, NULL),
                          MUSTER_E_ARGUMENT);
     }
+    request.metrics = twice;
+    request.metrics_count = 3;
+    assert_int_equal(muster_manager_save(managed.manager, 0, &request, NULL, &managed.error),
+                     MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(managed.error.text, "metrics[2] is a second \"loss\""));
     request.metrics = NULL;
     assert_int_equal(muster_manager_save(managed.manager, 0, &request, NULL, NULL),
                      MUSTER_E_ARGUMENT);
@@ -247,6 +252,46 @@ static void bad_metrics_are_refused_and_leave_nothing(void **state)
     assert_int_equal(save_with(0, 1, "{"), MUSTER_E_ARGUMENT);
     assert_string_equal(managed_steps(), "");
     assert_true(managed_save(0));
+}
+
+/* The state of a training that goes wrong is saved all the same, and is not among the best. */
+static void a_metric_that_is_no_number_is_left_out(void **state)
+{
+    const struct muster_metric metrics[] = {{"loss", NAN}, {"rate", 0.25}, {"norm", INFINITY}};
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+    const struct muster_checkpoint_info *info = NULL;
+    bool saved = false;
+
+    (void)state;
+    managed_begin();
+    request.metrics = metrics;
+    request.metrics_count = 3;
+    assert_int_equal(muster_manager_save(managed.manager, 0, &request, &saved, NULL), MUSTER_OK);
+    assert_true(saved);
+    assert_int_equal(muster_manager_metadata(managed.manager, 0, &info, NULL), MUSTER_OK);
+    assert_string_equal(info->metrics, "{\"rate\":0.25}");
+    request.metrics_count = 1;
+    assert_int_equal(muster_manager_save(managed.manager, 1, &request, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_save(managed.manager, 2, &request, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_metadata(managed.manager, 2, &info, NULL), MUSTER_OK);
+    assert_string_equal(info->metrics, "");
+}
+
+/* Nobody else decides for it. */
+static void a_process_alone_saves_by_time(void **state)
+{
+    struct muster_save_policy often = {.kind = MUSTER_SAVE_CONTINUOUS_MS, .number = 0};
+
+    (void)state;
+    managed.policies.save = &often;
+    managed_begin();
+    assert_true(managed_save(0));
+    assert_true(managed_save(1));
+    managed_close();
+    often = (struct muster_save_policy){.kind = MUSTER_SAVE_PERIOD_MS, .number = 3600000};
+    managed_begin();
+    assert_false(managed_save(2));
+    assert_string_equal(managed_steps(), "0 1");
 }
 
 static void the_best_are_kept(void **state)
@@ -337,6 +382,8 @@ int main(void)
         TEST(the_best_step_is_by_metric_and_the_newer_of_equals),
         TEST(custom_metadata_comes_back_with_its_own_step),
         TEST(bad_metrics_are_refused_and_leave_nothing),
+        TEST(a_metric_that_is_no_number_is_left_out),
+        TEST(a_process_alone_saves_by_time),
         TEST(the_best_are_kept),
         TEST(one_step_can_be_deleted_but_not_the_newest),
         TEST(a_reader_hears_of_each_newest_checkpoint_once),

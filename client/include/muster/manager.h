@@ -110,7 +110,7 @@ MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, 
 
 struct muster_metric {
     const char *name; /* at most 63 letters, digits and . _ - / */
-    double value;     /* finite */
+    double value;     /* one that is not finite is left out, and the log says so */
 };
 
 struct muster_save_request {

@@ -55,7 +55,7 @@ enum muster_save_kind {
     MUSTER_SAVE_EVERY_STEPS, /* steps that `number` divides */
     MUSTER_SAVE_STEPS,       /* these steps */
     MUSTER_SAVE_FIRST,       /* the first step there is, if nothing was ever saved */
-    /* The broker decides these, as a round: all ranks at one step. */
+    /* The broker decides these, as a round: all ranks at one step. (A process alone decides them at each step's end.) */
     MUSTER_SAVE_PERIOD_MS, /* `number` ms after the last save began */
     MUSTER_SAVE_CONTINUOUS_MS, /* as soon as the last save is done and `number` ms after it began, 0 is legal */
     MUSTER_SAVE_OVERHEAD, /* so often that saves take at most `share` of the time, from their measured cost */
