@@ -1,5 +1,5 @@
 /* local - see local.h. */
-#include "node/local_state.h"
+#include "node/local_left.h"
 
 #include "node/thread.h"
 #include "schema/error.h"
@@ -204,13 +204,15 @@ enum muster_status local_open(const struct local_options *options, struct local 
     if (local == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     local->options = *options;
-    local->wake_fd = -1;
+    local->wake_fd = local->left_fd = -1;
     local->epoch = local->step_in_epoch = local->data_position = -1;
     local_plan_init(&local->plan, options->grace_period_ms);
     pthread_mutex_init(&local->mutex, NULL);
     status = gate_create(&local->gate, err);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
+        local_left_open(local); /* before the look: a whole one that is left gets its name */
         status = local_look_at_root(local, err);
+    }
     if (status == MUSTER_OK)
         status = start(local, err);
     if (status == MUSTER_OK)
@@ -237,6 +239,7 @@ void local_destroy(struct local **local)
     watch_close(&l->watch, LEAVE_MS + 500); /* a callback that does not return is left behind */
     tell_stop(&l->tell, LEAVE_MS + 500);
     gate_destroy(&l->gate);
+    local_left_close(l);
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     pthread_mutex_destroy(&l->mutex);
@@ -263,7 +266,7 @@ void local_restored(struct local *local, int64_t step)
 {
     pthread_mutex_lock(&local->mutex);
     gate_set(local->gate, step, step);
-    local->saved_step = step;
+    local->began_step = local->saved_step = step;
     plan_next_save(local);
     local_plan_restart_looks(&local->plan, step);
     if (!local->frozen && local->end.status == MUSTER_OK)

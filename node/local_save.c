@@ -1,5 +1,5 @@
 /* local_save - what a process without a broker reads from its directory and writes into it. */
-#include "node/local_state.h"
+#include "node/local_left.h"
 
 #include "schema/error.h"
 #include "schema/room.h"
@@ -189,6 +189,8 @@ static enum muster_status commit(struct local *local, const struct save_order *o
                                       .cause = cause,
                                       .metrics = local->metrics,
                                       .custom = local->custom,
+                                      .resumed_known = true,
+                                      .resumed_step = local->began_step,
                                       .shards = &shard,
                                       .shard_count = 1};
     enum muster_status status;
@@ -221,13 +223,15 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
 
     for (int i = 0; i < ROUND_TRIES_MAX && status == MUSTER_E_EXISTS; i++) {
         order.round = ++local->round;
+        local_left_begin(local, order.round, order.nonce);
         status = save_shard(target, &order, &files, err);
     }
     if (status == MUSTER_OK)
         status = commit(local, &order, &files, cause, ret_path, err);
-    if (status != MUSTER_OK) /* nothing refers to it: no other process takes part */
+    if (status == MUSTER_OK || /* else nothing refers to it: no other process takes part */
         dir_remove_round(target->root, target->job, order.generation, order.round, order.nonce,
-                         NULL);
+                         NULL) == MUSTER_OK)
+        local_left_end(local);
     shard_files_clear(&files);
     if (status != MUSTER_OK)
         return status;

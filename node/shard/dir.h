@@ -5,6 +5,7 @@
  *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (job, g, r, nonce)
  *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's shard, or
  *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
+ *   <root>/.muster/LONE           of a process without a broker: see node/local_left.h
  *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
  *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
  *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
