@@ -113,14 +113,34 @@ static void a_launch_that_was_found_on_disk_replaces_none_that_is_here(void **st
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation"), 2);
 }
 
+/* The table's row again, for rounds 100, 101, ... of the same job, all committed. */
+static void multiply(struct fixture *f, const char *table, int count)
+{
+    sqlite3_stmt *statement = NULL;
+    char *ask = sqlite3_mprintf(
+        "SELECT group_concat(CASE name WHEN 'round' THEN 'i' WHEN 'step' THEN 'i' WHEN 'state' THEN"
+        " '''committed''' WHEN 'path' THEN 'CAST(i AS TEXT)' ELSE name END) FROM "
+        "pragma_table_info(%Q)",
+        table);
+    char *fill;
+
+    assert_int_equal(sqlite3_prepare_v2(f->store->db, ask, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    fill =
+        sqlite3_mprintf("WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE"
+                        " i < %d) INSERT INTO %s SELECT %s FROM n, (SELECT * FROM %s LIMIT 1)",
+                        99 + count, table, (const char *)sqlite3_column_text(statement, 0), table);
+    sqlite3_finalize(statement);
+    assert_int_equal(store_exec(f->store, fill, &f->err), MUSTER_OK);
+    sqlite3_free(fill);
+    sqlite3_free(ask);
+}
+
 static void only_what_a_start_needs_is_loaded(void **state)
 {
     struct fixture *f = *state;
     struct loaded loaded = {.count = 0};
     struct record row = *sample_of(RECORD_GENERATION);
-    enum { BATCH = 512 }; /* rows that fixture_apply takes, a divisor of all */
-    static struct record rows[BATCH];
-    static char paths[BATCH][32];
 
     fixture_write_samples(f);
     row.u.generation.generation = 2; /* an earlier one */
@@ -136,20 +156,10 @@ static void only_what_a_start_needs_is_loaded(void **state)
     row = *sample_of(RECORD_JOB);
     row.u.job.round = 100 + 2 * CORE_CHECKPOINTS_MAX;
     fixture_write(f, &row);
-    for (uint64_t round = 100; round < 100 + 2 * CORE_CHECKPOINTS_MAX; round += BATCH / 2) {
-        for (size_t i = 0; i < BATCH; i += 2) {
-            snprintf(paths[i], sizeof paths[i], "%d", (int)(round + i / 2));
-            rows[i] = *sample_of(RECORD_ROUND);
-            rows[i].u.round.round = round + i / 2;
-            rows[i].u.round.state = ROUND_COMMITTED;
-            row = *sample_of(RECORD_CHECKPOINT);
-            row.u.checkpoint.round = round + i / 2;
-            row.u.checkpoint.step = (int64_t)(round + i / 2);
-            row.u.checkpoint.path = paths[i];
-            rows[i + 1] = row;
-        }
-        assert_int_equal(fixture_apply(f, rows, BATCH), MUSTER_OK);
-    }
+    multiply(f, "round", 2 * CORE_CHECKPOINTS_MAX);
+    multiply(f, "checkpoint", 2 * CORE_CHECKPOINTS_MAX);
+    row = *sample_of(RECORD_CHECKPOINT);
+    row.u.checkpoint.round = 100 + 2 * CORE_CHECKPOINTS_MAX - 1;
     row.u.checkpoint.state = CHECKPOINT_WRITING;
     fixture_write(f, &row);
     assert_int_equal(store_load(f->store, ignore_row, &loaded, &f->err), MUSTER_OK);
