@@ -140,8 +140,31 @@ static bool is_moved(const struct muster_node *node, const char *path, char ret_
            strcmp(ret_path, path) != 0 && fs_is_dir(ret_path);
 }
 
+/* Whether an older checkpoint may be whole where this is not. A program that does not fit, or fails, is none of the
+ * checkpoint's faults: going back would give up work for it. */
+static bool is_damage(enum muster_status status, const char *path)
+{
+    char manifest[FS_PATH_MAX];
+
+    if (status == MUSTER_E_RESTORE) /* it is "unfinished", its manifest was lost */
+        return fs_path(manifest, NULL, "%s/" MANIFEST_FILE_NAME, path) == MUSTER_OK &&
+               !fs_exists(manifest);
+    return status == MUSTER_E_CORRUPT || status == MUSTER_E_IO || status == MUSTER_E_NOT_FOUND;
+}
+
+/* What to do about a damaged one where nothing older is taken. */
+static const char *advice(const struct muster_node *node)
+{
+    return node->options.restore_fallback
+               ? ""
+               : "; `muster verify` names every damaged file: put them back from a copy, or let "
+                 "the job take the next older checkpoint (`muster run --fallback`, or option "
+                 "restore_fallback, which is fallback in a manager's options)";
+}
+
 static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
-                                          uint64_t round, struct muster_error *err)
+                                          uint64_t round, bool *ret_damage,
+                                          struct muster_error *err)
 {
     struct shard_restore request = {.checkpoint_path = path,
                                     .job = node->job,
@@ -167,17 +190,14 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
         return MUSTER_OK;
     status = shard_restore(&request, &manifest, &why);
+    *ret_damage = is_damage(status, path);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
         return is_gone(node, path, err);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
                               "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
                               node->rank, muster_status_name(status), why.text,
-                              status == MUSTER_E_CORRUPT
-                                  ? "; `muster verify` names every damaged file: put them back "
-                                    "from a copy, or set option restore_fallback, which takes the "
-                                    "next older checkpoint"
-                                  : "");
+                              *ret_damage ? advice(node) : "");
     node->resumed_checkpoint = manifest->round;
     node->epoch = manifest->epoch;
     node->step_in_epoch = manifest->step_in_epoch;
@@ -228,16 +248,19 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
     uint64_t failed = UINT64_MAX;
     struct agent_resume resume;
     struct muster_error why = {.status = MUSTER_OK};
-    bool declined;       /* it was not the wanted one */
+    bool declined; /* it was not the wanted one */
+    bool damage = true;
     bool settled = true; /* with fallback: nobody needs an older one any more */
 
     for (;;) {
         enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
 
         if (status != MUSTER_OK) {
-            if (why.status != MUSTER_OK && err != NULL) /* our own reason says more */
+            if (why.status == MUSTER_OK || (damage && node->options.restore_fallback))
+                return status; /* the broker's word: nothing older is left */
+            if (err != NULL)   /* our own reason says more */
                 *err = why;
-            return why.status != MUSTER_OK ? why.status : status;
+            return why.status;
         }
         status = check_wish(node, &resume, &why);
         if (status == MUSTER_E_NOT_FOUND) {
@@ -247,7 +270,8 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
         }
         declined = status != MUSTER_OK;
         if (status == MUSTER_OK && resume.checkpoint != 0)
-            status = read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &why);
+            status =
+                read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &damage, &why);
         if (status == MUSTER_OK) {
             status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
             if (status == MUSTER_OK &&
@@ -263,7 +287,8 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
         }
         node_log(node, 0, "%s", why.text);
         failed = resume.checkpoint;
-        status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text, err);
+        status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text,
+                                      !declined && !damage, err);
         if (declined)
             why.status = MUSTER_OK;
         if (status != MUSTER_OK)
@@ -276,22 +301,31 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
     struct local_resume resume;
     struct muster_error why = {.status = MUSTER_OK};
     int64_t below = INT64_MAX;
+    bool damage = true;
     enum muster_status status;
 
     do {
-        status = local_find_resume(node->local, below, &resume, err);
-        if (status != MUSTER_OK)
+        status = local_find_resume(node->local, below, &resume, &why);
+        if (status == MUSTER_OK && resume.step == 0 && below != INT64_MAX) {
+            why = *err;
+            return error_set(err, MUSTER_E_RESTORE,
+                             "%.3900s; no older checkpoint is left to fall back to", why.text);
+        }
+        if (status != MUSTER_OK) {
+            *err = why;
             return status;
+        }
         status = check_wish(node, &(struct agent_resume){.step = resume.step}, &why);
         if (status != MUSTER_OK) { /* an older one would be forgotten with the next start */
             if (err != NULL)
                 *err = why;
             return why.status;
         }
-        status =
-            resume.step == 0 ? MUSTER_OK : read_checkpoint(node, resume.path, resume.step, 0, err);
+        status = resume.step == 0
+                     ? MUSTER_OK
+                     : read_checkpoint(node, resume.path, resume.step, 0, &damage, err);
         below = resume.step;
-    } while (status != MUSTER_OK && node->options.restore_fallback);
+    } while (status != MUSTER_OK && damage && node->options.restore_fallback);
     if (status != MUSTER_OK)
         return status;
     local_restored(node->local, resume.step);

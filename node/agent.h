@@ -77,8 +77,9 @@ enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, 
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err);
+/* final: an older one is not to be tried, whatever the options say. */
 enum muster_status agent_restore_failed(struct agent *agent, uint64_t checkpoint, int64_t step,
-                                        const char *text, struct muster_error *err);
+                                        const char *text, bool final, struct muster_error *err);
 
 /* --- steps (training thread) ------------------------------------------------------------------- */
 /* The slow path: waits, saves or learns a verdict. begin: on MUSTER_OK one more step is begun.

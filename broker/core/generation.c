@@ -260,6 +260,7 @@ void generation_check_started(struct core *core, struct job *job)
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         if (!rank_is_ready(job, rank))
             return;
+    registry_supersede_given_up(core, job);
     job->gen.state = GENERATION_RUNNING;
     job->gen.started_unix_ms = core->now_unix;
     job->state_unix_ms = core->now_unix;

@@ -55,11 +55,13 @@ void hello_snapshot(struct core *core, struct peer *peer)
     const struct generation *gen = &job->gen;
     struct wire_msg *out = send_to(core, peer->route, job->name, WIRE_SNAPSHOT);
     struct wire_snapshot *s = &out->u.snapshot;
-    const struct checkpoint *newest = registry_newest(job);
     const struct checkpoint *resume = registry_resume_of(job, peer);
+    const struct checkpoint *newest = registry_newest(job);
     struct outcome named = round_outcome(job, peer->named_round);
     int64_t deadline = notice_deadline(job);
 
+    if (resume != NULL && registry_is_given_up(job, newest))
+        newest = resume;
     peer->repeated = true; /* what it acknowledges next was not published to it just now */
     *s = (struct wire_snapshot){
         .seq = job->seq,

@@ -203,7 +203,28 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     return ok;
 }
 
-/* The whole generation goes back to the next older one; nothing newer is ever taken again. */
+bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint)
+{
+    return job->gen.fallback && checkpoint != NULL &&
+           checkpoint->row.generation < job->gen.generation &&
+           checkpoint->row.step > job->gen.resume_step;
+}
+
+void registry_supersede_given_up(struct core *core, struct job *job)
+{
+    struct action *action;
+
+    if (!registry_is_given_up(job, registry_newest(job)))
+        return;
+    action = action_add(core, ACTION_PERSIST);
+    action->record.kind = RECORD_SUPERSEDE;
+    action->record.u.supersede =
+        (struct record_supersede){out_text(core, job->name), job->gen.resume_step};
+    registry_forget_beyond(job, job->gen.resume_step);
+}
+
+/* The whole generation goes back to the next older one. What is newer counts until all have restored: the older ones
+ * may be worse, and the next launch may find the newest mended. */
 static bool fall_back(struct core *core, struct job *job, uint64_t from)
 {
     const struct checkpoint *failed = registry_find(job, from);
@@ -215,14 +236,9 @@ static bool fall_back(struct core *core, struct job *job, uint64_t from)
             older = &job->checkpoints[i];
     if (older == NULL)
         return false;
-    int64_t keep = older->row.step;
-    struct action *action = action_add(core, ACTION_PERSIST);
-    action->record.kind = RECORD_SUPERSEDE;
-    action->record.u.supersede = (struct record_supersede){out_text(core, job->name), keep};
     job->gen.resume_checkpoint = older->row.round;
-    job->gen.resume_step = keep;
+    job->gen.resume_step = older->row.step;
     job->gen.resume_ready = false;
-    registry_forget_beyond(job, keep);
     persist_generation(core, job); /* also when it is announced only after its repair */
     for (size_t i = 0; i < job->peers_count; i++) {
         if (job->peers[i]->state != NODE_RESTORED)
@@ -251,15 +267,19 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     event.checkpoint = m->checkpoint;
     event.step = m->step;
     event.code = MUSTER_E_RESTORE;
-    event.text = m->text;
-    bool again = job->gen.fallback && fall_back(core, job, m->checkpoint);
+    bool may = job->gen.fallback && !m->final;
+    bool again = may && fall_back(core, job, m->checkpoint);
+    event.text =
+        may && !again
+            ? out_printf(core, "%.3900s; no older checkpoint is left to fall back to", m->text)
+            : m->text;
     event.flags = again ? EVENT_FLAG_RETRY : 0;
     event_emit(core, job, event, 0);
     if (!again) {
-        generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, m->text);
+        generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, event.text);
         generation_ending(core, job, MUSTER_E_RESTORE,
                           out_printf(core, "rank %llu could not restore: %s",
-                                     (unsigned long long)peer->rank, m->text));
+                                     (unsigned long long)peer->rank, event.text));
         return ok;
     }
     const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);

@@ -412,6 +412,9 @@ void registry_drop(struct job *job, uint64_t round); /* out of memory, not of th
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
 void registry_forget_beyond(struct job *job, int64_t step);
+/* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
+bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);
+void registry_supersede_given_up(struct core *core, struct job *job);
 void registry_announce_resume(struct core *core, struct job *job);
 struct answer registry_restored(struct core *core, struct peer *peer,
                                 const struct wire_restored *m);

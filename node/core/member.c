@@ -265,8 +265,10 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
         m->restored = true;
         message.u.restored = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
     } else {
-        message.u.restore_failed = (struct wire_restore_failed){
-            .checkpoint = in->checkpoint, .step = in->step, .text = member_text(m, in->text)};
+        message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
+                                                                .step = in->step,
+                                                                .text = member_text(m, in->text),
+                                                                .final = in->final};
     }
     request_put(m, &message);
 }

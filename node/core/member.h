@@ -64,7 +64,7 @@ enum member_input_kind {
     MEMBER_NOTICE,      /* id, notice_kind, source, left_ms, cancellable, text */
     MEMBER_NOTICE_CANCELLED, /* id */
     MEMBER_RESTORED,         /* checkpoint, step */
-    MEMBER_RESTORE_FAILED,   /* checkpoint, step, text */
+    MEMBER_RESTORE_FAILED,   /* checkpoint, step, text, final */
     MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
     MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
     MEMBER_ASK,     /* ask: a request of the program's, one at a time; answered in the view */
@@ -103,6 +103,7 @@ struct member_input {
     int64_t step_in_epoch;
     int64_t data_position;
     enum wire_leave_why why;
+    bool final;  /* RESTORE_FAILED: it is whole, and does not fit this program */
     bool broken; /* CLOSE: inside a step that never ended; begun was taken back all the same */
 };
 

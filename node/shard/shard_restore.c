@@ -28,8 +28,8 @@ enum muster_status shard_manifest_read(const char *checkpoint_path, struct manif
                          checkpoint_path);
     if (status == MUSTER_E_NOT_FOUND)
         return error_set(err, MUSTER_E_RESTORE,
-                         "the checkpoint %.600s is unfinished: it has no " MANIFEST_FILE_NAME
-                         "; restore a committed one",
+                         "the checkpoint %.600s is unfinished, or its " MANIFEST_FILE_NAME
+                         " was lost; restore a committed one",
                          checkpoint_path);
     if (status != MUSTER_OK)
         return status;

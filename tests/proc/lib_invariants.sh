@@ -40,9 +40,11 @@ declare -A invariant=(
     # I7: at most one open round a job
     [I7_open]="SELECT job, count(*) FROM round WHERE state IN ('freezing', 'decided') GROUP BY job HAVING count(*) > 1"
 
-    # I9: a generation resumes from the newest that was committed before it and not superseded
+    # I9: a generation resumes from the newest that was committed before it and not superseded; one that was falling back
+    # and never started gave nothing up
     [I9_newest]="SELECT g.job, g.generation, g.resume_step, c.step, c.round FROM generation g JOIN checkpoint c
-        ON c.job = g.job AND c.generation < g.generation AND c.state = 'committed' AND c.step > g.resume_step"
+        ON c.job = g.job AND c.generation < g.generation AND c.state = 'committed' AND c.step > g.resume_step
+        WHERE g.started_unix_ms > 0 OR g.fallback = 0"
     [I9_whole]="SELECT g.job, g.generation, g.resume_checkpoint FROM generation g
         LEFT JOIN checkpoint c ON c.job = g.job AND c.round = g.resume_checkpoint
         WHERE g.resume_checkpoint <> 0 AND (c.step IS NULL OR c.step <> g.resume_step

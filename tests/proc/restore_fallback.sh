@@ -1,6 +1,7 @@
 #!/bin/bash
 # One rank's shard of the newest checkpoint is damaged: with restore_fallback all ranks take the next older
-# one, also those that had restored the newest already; without it the launch ends and says which file.
+# one, also those that had restored the newest already; without it the launch ends and says which file. A program that
+# a whole checkpoint does not fit is told so, and no older one is taken for it.
 . "$(dirname "$0")/lib.sh"
 
 broker_start
@@ -32,5 +33,27 @@ ranks_start 3 --steps 80 --fallback 1
 saved=25
 all_finished 80
 same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" 50
+job=misfit
+options=(--save-every 25)
+ranks_start 1 --steps 60
+saved=0
+all_finished 60
+ranks_start 1 --steps 80 --fallback 1 --cells 3
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE vector
+ranks_start 1 --steps 80 --fallback 1
+saved=50
+all_finished 80
+same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
+for step in 25 50 75; do
+    printf 'X' | dd of="$(echo "$dir/checkpoints-$job/$step"/shard-*)" bs=1 seek=900 conv=notrunc status=none
+done
+ranks_start 1 --steps 80 --fallback 1
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE "no older checkpoint is left"
+same "superseded when none is whole" \
+    "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
+
 finish "a damaged shard ends the launch at every rank and is named" \
-    "with restore_fallback every rank resumes from the next older checkpoint, with the right sums"
+    "with restore_fallback every rank resumes from the next older checkpoint, with the right sums" \
+    "a program that does not fit, or nothing whole to fall back to, ends the launch and gives no checkpoint up"

@@ -285,7 +285,7 @@ static void with_fallback_all_go_back_to_the_next_older_one(void **state)
     core_hello(f, 1);
     core_restored(f, 0, 2, 20);
     restore_failed(f, 1, 2);
-    assert_core(f, "+supersede >10; +generation joining; +node 0 joined #1; "
+    assert_core(f, "+generation joining; +node 0 joined #1; "
                    "+job; +event 15; !15 restore failed c2 rank 1 MUSTER_E_RESTORE retry; "
                    "+generation joining; +job; +event 16; !16 resume S10 c1; "
                    "+node 1 joined #1; 1:ack #1 MUSTER_OK");
@@ -294,12 +294,39 @@ static void with_fallback_all_go_back_to_the_next_older_one(void **state)
     core_restored(f, 0, 2, 20);
     assert_events(f, "");
     core_restored(f, 0, 1, 10);
+    core_restart(f, false); /* only the launch that runs on it gives the newer ones up */
+    assert_int_equal(registry_newest(core_job(f))->row.round, 2);
+    assert_int_equal(core_job(f)->gen.resume_step, 10);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.newest_checkpoint, 1);
     core_restored(f, 1, 1, 10);
-    assert_events(f, "started");
+    assert_core(f, "+node 1 restored #1; +supersede >10; +generation running; +job; +event 17; "
+                   "!17 started; +node 1 restored #2; 1:ack #2 MUSTER_OK");
     assert_int_equal(registry_newest(core_job(f))->row.round, 1);
     core_restart(f, false); /* what was superseded is never taken again */
     assert_int_equal(registry_newest(core_job(f))->row.round, 1);
     assert_int_equal(core_job(f)->gen.resume_step, 10);
+}
+
+/* A tensor of another type: no older checkpoint is damaged less. */
+static void what_does_not_fit_the_program_gives_up_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_msg message;
+
+    f->fallback = true;
+    two_checkpoints(f);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    message = core_msg(f, 0, WIRE_RESTORE_FAILED);
+    message.u.restore_failed = (struct wire_restore_failed){
+        .checkpoint = 2, .step = 20, .text = "w is F64", .final = true};
+    core_say(f, 0, message);
+    assert_events(f, "restore failed S20 c2 rank 0 MUSTER_E_RESTORE");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_string_equal(core_job(f)->gen.end_text, "rank 0 could not restore: w is F64");
+    assert_int_equal(registry_newest(core_job(f))->row.round, 2);
 }
 
 static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart(void **state)
@@ -337,6 +364,30 @@ static void when_nothing_older_is_left_the_fallback_is_an_error_too(void **state
     restore_failed(f, 0, 1);
     assert_events(f, "restore failed c1 rank 0 MUSTER_E_RESTORE");
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    assert_non_null(strstr(core_job(f)->gen.end_text, "torn file; no older checkpoint is left"));
+}
+
+static void a_fallback_that_finds_none_whole_changes_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->fallback = true;
+    two_checkpoints(f);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    restore_failed(f, 0, 2);
+    restore_failed(f, 1, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    core_leave(f, 0, LEAVE_ERROR, 1);
+    core_leave(f, 1, LEAVE_ERROR, 1);
+    new_lives(f);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 2);
+    core_restored(f, 0, 2, 20); /* it was put back meanwhile */
+    core_restored(f, 1, 2, 20);
+    assert_events(f, "started");
+    assert_int_equal(core_job(f)->checkpoints_count, 2);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------- */
@@ -491,8 +542,10 @@ int main(void)
         T(another_step_than_told_ends_the_generation, two_running),
         T(a_failed_restore_is_an_error_for_all, two_running),
         T(with_fallback_all_go_back_to_the_next_older_one, two_running),
+        T(what_does_not_fit_the_program_gives_up_nothing, two_running),
         T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, two_running),
         T(when_nothing_older_is_left_the_fallback_is_an_error_too, two_running),
+        T(a_fallback_that_finds_none_whole_changes_nothing, two_running),
         T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, two_running),
         T(the_next_generation_opens_as_soon_as_the_last_one_left, two_running),
         T(a_rank_that_comes_again_after_steps_ends_the_generation, two_running),

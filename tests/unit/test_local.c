@@ -385,6 +385,11 @@ static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken
     node = open_node();
     assert_int_equal(muster_node_resumed_step(node), 2);
     muster_node_close(&node, 0, NULL);
+    snprintf(command, sizeof command, "for s in %s/2/*.safetensors; do echo x >>$s; done",
+             f.directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(muster_node_open(&f.options, &node, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "no older checkpoint is left"));
 }
 
 static void with_restore_later_the_first_step_waits_for_restore(void **state)

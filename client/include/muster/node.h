@@ -152,11 +152,10 @@ struct muster_node_options {
                                  * before the first step that does not end after the job's end */
     int64_t save_every_steps; /* 0 = none: all ranks save together at each multiple */
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
-    bool
-        restore_fallback; /* if the newest checkpoint cannot be restored by a rank, all take the next
-                              older; the restore then waits until all ranks have restored. Also
+    bool restore_fallback; /* if the newest checkpoint is damaged for a rank (not: does not fit
+                              the program), all take the next older; the restore then waits until all ranks have restored. Also
                               with MUSTER_FALLBACK=1 in the environment */
-    bool restore_later;   /* open does not restore; the program calls muster_node_restore */
+    bool restore_later;    /* open does not restore; the program calls muster_node_restore */
     /* Saves behind the training thread: at the save step the state is copied (or snapshot_fn takes what
      * is to be saved), training goes on, and a thread of the node's writes. One save at a time: the next
      * one waits for it, and the log says so if that takes over a second. A termination is saved as
