@@ -28,6 +28,7 @@ struct core_options {
     uint64_t start_id;           /* random, of this broker start */
     const char *events_endpoint; /* told in WELCOME; copied */
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
+    size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
 };
 
 enum input_kind {

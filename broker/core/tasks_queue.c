@@ -149,11 +149,15 @@ static void take_open(struct core *core, const struct input *in)
 /* --- add ---------------------------------------------------------------------------------------- */
 
 /* NULL: it may be taken. */
-static const char *refused(const struct task_queue *queue, const struct wire_task_entry *entry)
+static const char *refused(const struct core *core, const struct task_queue *queue,
+                           const struct wire_task_entry *entry)
 {
+    size_t bytes_max =
+        core->options.task_bytes_max > 0 ? core->options.task_bytes_max : TASK_QUEUE_BYTES_MAX;
+
     if (queue->live >= queue->max_queued)
         return "the queue is full; wait until a task has ended";
-    if (queue->bytes + entry->args.size > TASK_QUEUE_BYTES_MAX)
+    if (queue->bytes + entry->args.size > bytes_max)
         return "the arguments of the queue's tasks need more memory than a queue may take; wait "
                "until a task has ended";
     if (queue->taken == TASK_NUMBER_MAX)
@@ -194,7 +198,7 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
             continue; /* a repetition */
         if (entry->number > queue->taken + 1)
             break; /* what is before it was lost, and comes again first */
-        why = refused(queue, entry);
+        why = refused(core, queue, entry);
         if (why == NULL)
             take_task(core, queue, entry);
     }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define WORKERS 4
@@ -24,6 +25,8 @@
 #define QUIET_MS 200000 /* by then all has ended */
 #define FRAMES_MAX 4096
 #define NUMBERS_MAX 512
+#define FAULTS_UNTIL_MS (1000000 + FAULTS_MS)
+#define CAUGHT 7 /* exit code */
 
 struct frame {
     int64_t at_ms;
@@ -72,6 +75,10 @@ static struct world {
     bool ended[NUMBERS_MAX];
     uint64_t to_schedule;
     bool faults;
+    bool blocks;  /* the coordinator's calls wait */
+    bool waiting; /* one does: the world goes on in it */
+    enum sim_tasks_break broken;
+    const char *expected; /* what it is to fail with */
     struct sim_tasks_stats *stats;
 } w;
 
@@ -95,9 +102,23 @@ static bool one_in(uint64_t count)
     return w.faults && below(count) == 0;
 }
 
+/* A control has failed, as it must or otherwise. */
+static void expected_or_not(const char *text)
+{
+    if (w.expected == NULL)
+        return;
+    scratch_remove(w.dir);
+    fflush(stderr);
+    fprintf(stderr, "seed %llu, broken %d: %s\n", (unsigned long long)w.seed, (int)w.broken, text);
+    _exit(strstr(text, w.expected) != NULL ? CAUGHT : 1);
+}
+
 #define INSIST(condition, ...)                                                     \
     do {                                                                           \
         if (!(condition)) {                                                        \
+            char insisted[256];                                                    \
+            snprintf(insisted, sizeof insisted, __VA_ARGS__);                      \
+            expected_or_not(insisted);                                             \
             fprintf(stderr, "seed %llu, at %lld ms: ", (unsigned long long)w.seed, \
                     (long long)w.now);                                             \
             fprintf(stderr, __VA_ARGS__);                                          \
@@ -250,9 +271,13 @@ uint64_t task_link_seen(struct task_link *link)
     return 0;
 }
 
+static void time_passes(void);
+
 void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
 {
     (void)link, (void)seen, (void)timeout_ms;
+    if (w.waiting)
+        time_passes();
 }
 
 bool task_link_send(struct task_link *link, struct wire_msg *message)
@@ -292,6 +317,7 @@ static void step_core(enum input_kind kind, uint64_t route, const struct wire_ms
                                 .route = route,
                                 .message = message};
 
+    sim_tasks_break_core(w.core, w.broken);
     core_step(w.core, &input, &w.out);
 }
 
@@ -329,7 +355,7 @@ static void check_rows(void)
 {
     struct muster_error err;
 
-    INSIST(store_check_rows(w.store, &err) == MUSTER_OK, "%s", err.text);
+    INSIST(store_check_rows(w.store, &err) == MUSTER_OK, "%.200s", err.text);
     w.stats->checks++;
 }
 
@@ -394,6 +420,7 @@ static void commit_and_send(void)
 static void broker_starts(void)
 {
     const struct core_options options = {.start_id = 7000 + ++w.starts,
+                                         .task_bytes_max = w.seed % 3 == 0 ? 1000 : 0,
                                          .events_endpoint = "ipc:///e"};
     struct muster_error err;
 
@@ -505,7 +532,8 @@ static void attempt_begins(struct process *process, struct running *slot)
     INSIST(task->number < NUMBERS_MAX && ++w.began[task->number] <= 3,
            "task %llu is begun a fourth time", (unsigned long long)task->number);
     slot->task = task;
-    slot->until_ms = w.now + 5 + (int64_t)below(one_in(10) ? 4000 : 120);
+    slot->until_ms =
+        w.now + 5 + (int64_t)below(one_in(10) || w.broken == SIM_TASKS_RUNS ? 4000 : 120);
 }
 
 /* Ends as the argument says: "f" fails; else the number, as text, long if it can be divided by 16. */
@@ -604,6 +632,7 @@ static void coordinator_begins(bool fresh)
     struct muster_error err;
 
     options.fresh = fresh;
+    options.max_queued = w.blocks ? 6 : 0;
     options.broker_timeout_ms = INT32_MAX;
     if (muster_coordinator_open(&options, &w.coordinator, &err) != MUSTER_OK)
         fail_msg("%s", err.text);
@@ -645,7 +674,9 @@ static void schedule_one(void)
     call.function = "work";
     call.args = below(40) == 0 ? "f" : "w";
     call.args_size = 1;
-    status = muster_coordinator_schedule(w.coordinator, &call, 0, &value, &err);
+    w.waiting = w.blocks;
+    status = muster_coordinator_schedule(w.coordinator, &call, w.blocks ? -1 : 0, &value, &err);
+    w.waiting = false;
     if (status == MUSTER_OK) {
         w.to_schedule--;
         w.stats->tasks++;
@@ -660,10 +691,14 @@ static void schedule_one(void)
 static bool look(void)
 {
     struct muster_error err;
-    enum muster_status status = muster_coordinator_join(w.coordinator, 0, &err);
+    enum muster_status status;
+
+    w.waiting = w.blocks;
+    status = muster_coordinator_join(w.coordinator, w.blocks ? -1 : 0, &err);
+    w.waiting = false;
 
     if (status != MUSTER_OK && status != MUSTER_E_TIMEOUT) {
-        INSIST(status == MUSTER_E_TASK || status == MUSTER_E_LOST, "join: %s", err.text);
+        INSIST(status == MUSTER_E_TASK || status == MUSTER_E_LOST, "join: %.200s", err.text);
         w.stats->raised++;
         check_nothing_runs();
     }
@@ -685,14 +720,25 @@ static bool all_known(void)
     return true;
 }
 
-static bool world_passes(void)
+/* One step of everybody but the user's own thread, which may be waiting. */
+static void time_passes(void)
 {
-    bool over = false;
-
     others_pass();
     link_turns(w.links[WORKERS]);
     if (one_in(3000))
         reconnect(w.links[WORKERS]);
+    w.now += STEP_MS;
+    if (w.now >= FAULTS_UNTIL_MS)
+        w.faults = false;
+    INSIST(w.now < FAULTS_UNTIL_MS + QUIET_MS, "not all tasks have ended: %llu of %llu",
+           (unsigned long long)w.coordinator->ended, (unsigned long long)w.coordinator->scheduled);
+}
+
+static bool world_passes(void)
+{
+    bool over = false;
+
+    time_passes();
     if (one_in(6000)) {
         w.stats->attaches++;
         coordinator_dies();
@@ -702,7 +748,6 @@ static bool world_passes(void)
         schedule_one();
     if (below(40) == 0)
         over = look() && all_known();
-    w.now += STEP_MS;
     return over && !w.faults;
 }
 
@@ -737,13 +782,16 @@ static void clean_up(void)
     scratch_remove(w.dir);
 }
 
-void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats)
+static void run(uint64_t seed, enum sim_tasks_break how, const char *expected,
+                struct sim_tasks_stats *stats)
 {
     const struct store_options options = {.allow_network_fs = true};
     struct muster_error err;
-    int64_t quiet_from;
 
     memset(&w, 0, sizeof w);
+    w.broken = how;
+    w.expected = expected;
+    w.blocks = seed % 2 == 0;
     w.seed = w.random = seed;
     w.stats = stats;
     w.now = 1000000;
@@ -757,20 +805,37 @@ void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats)
     broker_starts();
     for (size_t i = 0; i < WORKERS; i++)
         worker_begins(i);
-    w.faults = true;
+    w.faults = how == SIM_TASKS_SOUND;
     coordinator_begins(true);
-    while (w.now < 1000000 + FAULTS_MS)
+    while (w.now < FAULTS_UNTIL_MS)
         world_passes();
-    w.faults = false;
-    quiet_from = w.now;
     while (!world_passes())
-        INSIST(w.now - quiet_from < QUIET_MS, "not all tasks have ended: %llu of %llu",
-               (unsigned long long)w.coordinator->ended,
-               (unsigned long long)w.coordinator->scheduled);
+        continue;
     for (size_t i = 0; i < NUMBERS_MAX; i++)
         if (w.values[i] != NULL)
             check_result(w.values[i]);
     clean_up();
+}
+
+bool sim_tasks_fails(uint64_t seed, enum sim_tasks_break how, const char *words)
+{
+    struct sim_tasks_stats stats = {0};
+    int status = 0;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        run(seed, how, words, &stats);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CAUGHT));
+    return WEXITSTATUS(status) == CAUGHT;
+}
+
+void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats)
+{
+    run(seed, SIM_TASKS_SOUND, NULL, stats);
 }
 
 void sim_tasks_print(const struct sim_tasks_stats *stats)

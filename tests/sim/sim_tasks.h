@@ -8,15 +8,34 @@
 #ifndef TESTS_SIM_SIM_TASKS_H
 #define TESTS_SIM_SIM_TASKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct core;
 
 struct sim_tasks_stats {
     uint64_t tasks, attempts, done, failed, cancelled, raised, stale;
     uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost, checks;
 };
 
+/* Worlds differ by their seed: in every second one the coordinator blocks in schedule (a queue of 6) and in join, in
+ * every third one the broker's queue is full when it has a few tasks' bytes. */
+
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */
 void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats);
+
+/* Must-fail controls: a core that is broken on purpose, in a world without other faults. */
+enum sim_tasks_break {
+    SIM_TASKS_SOUND,
+    SIM_TASKS_LOSE,  /* forgets what is queued, once */
+    SIM_TASKS_TWICE, /* gives one that has ended again */
+    SIM_TASKS_RUNS,  /* raises an error while something runs */
+    SIM_TASKS_STAYS  /* never raises one */
+};
+/* True: the world failed, with these words. In a child process. */
+bool sim_tasks_fails(uint64_t seed, enum sim_tasks_break how, const char *words);
+/* The broken core, before each of its steps (sim_tasks_break.c). */
+void sim_tasks_break_core(struct core *core, enum sim_tasks_break how);
 void sim_tasks_print(const struct sim_tasks_stats *stats);
 
 #endif

@@ -26,9 +26,29 @@ static void every_task_ends_once_whatever_breaks(void **state)
                                   stats.pauses > 0 && stats.attaches > 0 && stats.raised > 0));
 }
 
+/* In one of a few worlds: in each of them the thing that it takes may not come about. */
+static bool is_caught(enum sim_tasks_break how, const char *words)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++)
+        if (sim_tasks_fails(seed, how, words))
+            return true;
+    return false;
+}
+
+static void what_is_broken_is_caught(void **state)
+{
+    (void)state;
+    assert_false(sim_tasks_fails(1, SIM_TASKS_SOUND, "not all tasks have ended"));
+    assert_true(is_caught(SIM_TASKS_LOSE, "not all tasks have ended"));
+    assert_true(is_caught(SIM_TASKS_TWICE, "ends twice"));
+    assert_true(is_caught(SIM_TASKS_RUNS, "an error was raised and worker"));
+    assert_true(is_caught(SIM_TASKS_STAYS, "not all tasks have ended"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_ends_once_whatever_breaks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_ends_once_whatever_breaks),
+                                       cmocka_unit_test(what_is_broken_is_caught)};
 
     return cmocka_run_group_tests_name("sim_tasks", tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* sim_tasks_break - what makes a core of a broker wrong, for the controls of sim_tasks. */
+#include "broker/core/tasks.h"
+#include "tests/sim/sim_tasks.h"
+
+static void give_again(struct core *core, struct task_queue *queue)
+{
+    const struct record_task row = {
+        .queue = queue->queue, .number = 1, .attempt = 1, .fn = "work", .state = TASK_QUEUED};
+
+    if (queue->ended > 0 && tasks_find(core, queue->queue, 1) == NULL)
+        tasks_list_put(tasks_create(core, queue, &row), false);
+}
+
+static void count_leases(const struct core *core, struct task_queue *queue)
+{
+    queue->leases = 0;
+    for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        for (const struct task_lease *lease = w->first; lease != NULL; lease = lease->next)
+            queue->leases += lease->queue == queue && lease->kind == TASK_KIND_TASK;
+}
+
+void sim_tasks_break_core(struct core *core, enum sim_tasks_break how)
+{
+    struct task_queue *queue = core->tasks != NULL ? core->tasks->queues : NULL;
+
+    if (queue == NULL)
+        return;
+    if (how == SIM_TASKS_LOSE && queue->first != NULL)
+        tasks_forget_queued(core, queue);
+    else if (how == SIM_TASKS_TWICE)
+        give_again(core, queue);
+    if (how != SIM_TASKS_RUNS && how != SIM_TASKS_STAYS)
+        return;
+    count_leases(core, queue);
+    queue->error_said = true; /* nobody is told to end what it runs */
+    if (how == SIM_TASKS_STAYS)
+        queue->leases++; /* one that nobody has */
+    else if (queue->raise_wanted != 0)
+        queue->leases = 0;
+}
