@@ -571,16 +571,20 @@ static enum muster_status result_part(struct store *store, int64_t id, uint64_t 
     return status;
 }
 
-static void result_inline(struct store *store, struct wire_bytes result, uint64_t offset,
-                          struct wire_result_chunk *ret_chunk)
+static enum muster_status result_inline(struct store *store, struct wire_bytes result,
+                                        uint64_t offset, struct wire_result_chunk *ret_chunk,
+                                        struct muster_error *err)
 {
     uint8_t *copy = arena_alloc(&store->arena, result.size + 1);
 
-    if (copy == NULL || offset > result.size)
-        return;
+    if (copy == NULL) /* never an answer of no bytes */
+        return error_set(err, MUSTER_E_NOMEM, "no memory for a result of %zu bytes", result.size);
+    if (offset > result.size)
+        return MUSTER_OK;
     ret_chunk->bytes.size = result.size - (size_t)offset;
     memcpy(copy, result.data + offset, ret_chunk->bytes.size);
     ret_chunk->bytes.data = copy;
+    return MUSTER_OK;
 }
 
 enum muster_status store_task_result(struct store *store, const struct wire_result_get *asked,
@@ -603,8 +607,10 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
         ret_chunk->total = number_of(s, 1);
         attempt = number_of(s, 3);
         in_parts = bytes.size != ret_chunk->total;
-        if (!in_parts && bytes.size > 0)
-            result_inline(store, bytes, asked->offset, ret_chunk);
+        if (bytes.data == NULL && bytes.size == 0 && sqlite3_errcode(store->db) == SQLITE_NOMEM)
+            status = store_failed(store, SQLITE_NOMEM, "read a result", err);
+        else if (!in_parts && bytes.size > 0)
+            status = result_inline(store, bytes, asked->offset, ret_chunk, err);
     } else if (result == SQLITE_ROW || result == SQLITE_DONE) {
         status =
             error_set(err, MUSTER_E_NOT_FOUND, "task %" PRIu64 " has no result", asked->number);
