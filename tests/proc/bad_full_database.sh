@@ -30,4 +30,7 @@ holds "events" "$(query "SELECT count(*) FROM event WHERE job = '$job'")" -gt "$
 kill -TERM "${pids[1]}"
 all_preempted
 committed_whole "$saved"
-finish "a full disk for the database: orders are answered so, training goes on, and saves commit again once there is room"
+ranks_start 2 --steps $((saved + 20)) --barrier 1
+all_finished $((saved + 20))
+finish "a full disk for the database: orders are answered so, training goes on, and saves commit again once there is room; \
+the resumed job ends with the weights of an uninterrupted one"

@@ -25,4 +25,7 @@ kill -TERM "${pids[1]}"
 all_preempted
 committed_whole "$saved"
 same "checkpoints" "$(committed | wc -w)" 3
-finish "a full disk for shards: aborted, rank and reason named, training goes on; with room again the next save commits"
+ranks_start 2 --steps $((saved + 20)) --barrier 1 --cells 8192
+all_finished $((saved + 20))
+finish "a full disk for shards: aborted, rank and reason named, training goes on; with room again the next save commits, and \
+the resumed job ends with the weights of an uninterrupted one"
