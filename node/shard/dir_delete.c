@@ -64,6 +64,26 @@ static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PA
     return status != MUSTER_OK || is ? status : MUSTER_E_NOT_FOUND;
 }
 
+/* The checkpoint directory that it lies in, which is another than the job's present one after the job has moved, and maybe
+ * on another file system, to which nothing can be renamed. */
+static enum muster_status root_of(const char *from, char ret_root[FS_PATH_MAX],
+                                  struct muster_error *err)
+{
+    static const char own[] = "/.muster";
+    char *end;
+    enum muster_status status = fs_path(ret_root, err, "%s", from);
+
+    if (status != MUSTER_OK)
+        return status;
+    end = strrchr(ret_root, '/');
+    if (end == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT, "%.600s is no path of a checkpoint", from);
+    *end = '\0';
+    if ((size_t)(end - ret_root) >= sizeof own - 1 && strcmp(end - (sizeof own - 1), own) == 0)
+        *(end - (sizeof own - 1)) = '\0';
+    return MUSTER_OK;
+}
+
 /* "<root>/.muster/trash-<g>-<r>-<random>", which nobody reads and the next start clears. */
 static enum muster_status own_place(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
                                     struct muster_error *err)
@@ -172,21 +192,24 @@ static enum muster_status take_beside(const struct dir_deletion *d, const char *
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
                                          struct muster_error *err)
 {
-    char from[FS_PATH_MAX];
-    char to[FS_PATH_MAX];
+    struct dir_deletion d = *deletion;
+    char from[FS_PATH_MAX], to[FS_PATH_MAX], root[FS_PATH_MAX];
     const bool keeps = deletion->trash[0] != '\0';
     enum muster_status status = find(deletion, from, err);
 
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK;
     if (status == MUSTER_OK)
-        status = keeps ? users_place(deletion, from, to, err) : own_place(deletion, to, err);
+        status = root_of(from, root, err);
+    d.root = root;
     if (status == MUSTER_OK)
-        status = keeps ? take_beside(deletion, from, to, err) : take_out(deletion, from, to, err);
+        status = keeps ? users_place(&d, from, to, err) : own_place(&d, to, err);
+    if (status == MUSTER_OK)
+        status = keeps ? take_beside(&d, from, to, err) : take_out(&d, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK; /* another hand was quicker */
     if (status == MUSTER_OK)
-        status = sync_names(deletion, err);
+        status = sync_names(&d, err);
     if (status == MUSTER_OK && !keeps)
         status = fs_remove_tree(to, err);
     return status;

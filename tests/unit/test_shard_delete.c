@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +64,28 @@ static void it_is_found_without_its_path(void **state)
     d.path = "/where/it/was/mounted/before/12";
     shard_job_must(dir_delete_checkpoint(&d, &err), &err);
     assert_int_equal(scratch_count(f->root), 1);
+}
+
+/* A rename from one file system to another fails. */
+static void one_in_a_directory_that_the_job_left_is_removed_there(void **state)
+{
+    static const char *const trashes[] = {"", "old"};
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    char present[FS_PATH_MAX];
+
+    shard_job_must(fs_path(present, &err, "%s/present", f->root), &err);
+    for (size_t i = 0; i < 2; i++) {
+        committed(f);
+        assert_int_equal(mkdir(present, 0777), 0);
+        struct dir_deletion d = deletion(f);
+        d.root = present;
+        d.trash = trashes[i];
+        shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+        assert_false(scratch_exists(f->path));
+        assert_int_equal(rmdir(present), 0); /* it is empty */
+    }
+    assert_int_equal(scratch_count(scratch_path(f->root, "old")), 1);
 }
 
 static void it_is_moved_into_the_users_folder(void **state)
@@ -269,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(it_is_removed_and_may_be_told_again),
         TEST(it_is_found_without_its_path),
+        TEST(one_in_a_directory_that_the_job_left_is_removed_there),
         TEST(it_is_moved_into_the_users_folder),
         TEST(one_of_its_name_in_the_users_folder_stays_beside_it),
         TEST(another_life_of_its_round_stays),
