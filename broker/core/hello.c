@@ -235,7 +235,8 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
 static bool same_launch(const struct wire_hello *hello, const struct generation *gen)
 {
     return hello->world_size == gen->world_size && hello->layout == gen->layout &&
-           strcmp(hello->checkpoint_dir, gen->checkpoint_dir) == 0;
+           strcmp(hello->checkpoint_dir, gen->checkpoint_dir) == 0 &&
+           (gen->state != GENERATION_JOINING || hello->restore_fallback == gen->fallback);
 }
 
 static bool facts_agree(struct core *core, const struct input *in, const struct job *job)
@@ -269,6 +270,26 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
     return true;
 }
 
+/* While the ranks restore, what each may take is one choice: who takes nothing but the newest would begin at another step
+ * than those who go back. Told again, since the others may be of a launch that was killed and is not known to be lost. */
+static bool wishes_agree(struct core *core, const struct input *in, const struct job *job)
+{
+    const bool older = in->message->u.hello.restore_fallback;
+
+    if (job->gen.state != GENERATION_JOINING || older == job->gen.fallback ||
+        !role_is_trainer((enum wire_role)in->message->up.role))
+        return true;
+    refuse(core, in, MUSTER_E_RESTORE, true,
+           out_printf(core,
+                      "rank %llu %s, and the other ranks of job '%s' %s; restore the same on all "
+                      "ranks, with or without fallback on all of them",
+                      (unsigned long long)in->message->up.rank,
+                      older ? "may take an older checkpoint (fallback, or a step that it asks for)"
+                            : "takes the newest checkpoint alone",
+                      job->name, older ? "take the newest alone" : "may take an older one"));
+    return false;
+}
+
 /* A new process for the present generation. NULL: it was refused. */
 static struct peer *join_present(struct core *core, const struct input *in, struct job *job)
 {
@@ -284,6 +305,8 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
         return NULL;
     struct peer *holder = holder_of(job, role, rank);
     if (holder != NULL && !takeover(core, in, holder))
+        return NULL;
+    if (holder == NULL && !wishes_agree(core, in, job))
         return NULL;
     if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
         rank_was_held(job, role, rank) && saves_are_open(job)) {

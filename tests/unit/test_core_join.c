@@ -127,6 +127,10 @@ static void a_huge_step(struct wire_msg *m)
 {
     m->u.hello.begun = INT64_MAX;
 }
+static void other_wish(struct wire_msg *m)
+{
+    m->u.hello.restore_fallback = true;
+}
 static void taken(struct wire_msg *m)
 {
     m->up.rank = 0;
@@ -150,6 +154,7 @@ static void a_hello_that_does_not_fit_is_refused_with_its_reason(void **state)
         {"huge round", a_huge_round, "1:refused MUSTER_E_ARGUMENT"},
         {"negative step", a_negative_step, "1:refused MUSTER_E_ARGUMENT"},
         {"huge step", a_huge_step, "1:refused MUSTER_E_ARGUMENT"},
+        {"fallback", other_wish, "1:refused MUSTER_E_RESTORE retry"},
         {"taken rank", taken, "0:PING; 1:refused MUSTER_E_RANK_TAKEN retry"},
     };
 
