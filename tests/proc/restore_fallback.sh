@@ -54,6 +54,22 @@ says "$(error_of 0)" MUSTER_E_RESTORE "no older checkpoint is left"
 same "superseded when none is whole" \
     "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
 
+job=wishes
+options=(--save-every 25)
+ranks_start 2 --steps 30
+saved=0
+all_finished 30
+launch=$((launch + 1)) pids=()
+rank_start 0 --steps 40 --fallback 1 --barrier 0
+await "the launch" grep -q 'job wishes: generation 2 opened' "$dir/musterd.log"
+rank_start 1 --steps 40 --barrier 0 --open-ms 100
+ranks_end 1 1
+says "$(error_of 1)" MUSTER_E_RESTORE "rank 1 takes the newest checkpoint alone, and the other ranks of job 'wishes'"
+rank_start 1 --steps 40 --fallback 1 --barrier 0
+saved=25
+all_finished 40
+
 finish "a damaged shard ends the launch at every rank and is named" \
     "with restore_fallback every rank resumes from the next older checkpoint, with the right sums" \
-    "a program that does not fit, or nothing whole to fall back to, ends the launch and gives no checkpoint up"
+    "a program that does not fit, or nothing whole to fall back to, ends the launch and gives no checkpoint up" \
+    "a rank that takes the newest alone does not join those that may go back"
