@@ -56,6 +56,12 @@ static int64_t ask(const char *sql, uint64_t id)
     return value;
 }
 
+static void finding(const char *what, const struct muster_error *err)
+{
+    fprintf(stderr, "must hold: %s: %s\n", what, err->text);
+    abort();
+}
+
 /* --- what must hold ----------------------------------------------------------------------------------- */
 
 static void check_rows(void)
@@ -63,8 +69,7 @@ static void check_rows(void)
     struct muster_error err = {0};
 
     if (store_check_rows(p.store, &err) != MUSTER_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        must(!"the rows fit together");
+        finding("the rows fit together", &err);
     }
 }
 
@@ -153,8 +158,7 @@ static void write_and_check(void)
         if (p.out.items[i].kind == ACTION_PERSIST && p.out.items[i].record.kind == RECORD_TASK_END)
             check_end(&p.out.items[i].record.u.task);
     if (store_apply(p.store, &p.out, p.now, &err) != MUSTER_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        must(!"what the core wants written can be");
+        finding("what the core wants written can be", &err);
     }
     for (size_t i = 0; i < p.out.count; i++) {
         const struct action *action = &p.out.items[i];
@@ -196,8 +200,7 @@ static void broker_starts(void)
     p.core = core_create(&options);
     must(p.core != NULL);
     if (store_load(p.store, load_row, p.core, &err) != MUSTER_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        must(!"a start takes what is there");
+        finding("a start takes what is there", &err);
     }
     step(INPUT_START, 0, NULL);
 }
