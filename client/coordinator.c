@@ -92,6 +92,15 @@ void coordinator_unlock(struct muster_coordinator *c)
 
 /* --- errors of tasks ---------------------------------------------------------------------------- */
 
+void coordinator_ask_raise(struct muster_coordinator *c)
+{
+    if (c->error_number == 0 || c->raising || c->unsaid)
+        return;
+    c->raising = true;
+    task_again_reset(&c->raise_again);
+    task_link_ask(c->link);
+}
+
 /* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this return. */
 static enum muster_status raise_error(struct muster_coordinator *c, int64_t until_ms,
                                       struct muster_error *err)
@@ -99,11 +108,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
     enum muster_status status = is_over(c, err);
 
     while (status == MUSTER_OK && !c->unsaid && (c->error_number != 0 || c->raising)) {
-        if (!c->raising) {
-            c->raising = true;
-            task_again_reset(&c->raise_again);
-            task_link_ask(c->link);
-        }
+        coordinator_ask_raise(c);
         status = coordinator_wait(c, until_ms,
                                   "a task failed, and what was running then did not end", err);
     }
@@ -301,7 +306,13 @@ static enum muster_status record(struct muster_coordinator *c, struct muster_per
     task_link_ask(c->link);
     while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
         status = coordinator_wait(c, until_ms, "the per-worker value was not put on record", err);
-    if (status == MUSTER_OK && value->refused != MUSTER_OK)
+    if (status == MUSTER_OK && value->refused == MUSTER_E_EXISTS)
+        status = error_set(err, MUSTER_E_EXISTS,
+                           "per-worker value %llu of queue %s was made by another call, and is not "
+                           "\"%s\" of these arguments: make the values in the order of the first "
+                           "coordinator, or begin the queue anew",
+                           (unsigned long long)value->number, c->name, value->fn);
+    else if (status == MUSTER_OK && value->refused != MUSTER_OK)
         status = error_set(err, (enum muster_status)value->refused,
                            "queue %s takes no more per-worker values: at most %d", c->name,
                            TASK_RESOURCES_MAX);

@@ -39,7 +39,8 @@ struct muster_remote_value {
     uint64_t bytes;  /* of the result */
     uint8_t *result; /* what has come of it */
     uint64_t have;
-    bool wanted; /* a long result is being fetched */
+    bool wanted;    /* a long result is being fetched */
+    bool no_memory; /* for the result, when its first bytes came */
     bool cancel;
     struct task_again again;                 /* of RESULT_GET or TASK_CANCEL */
     struct task_call *call;                  /* until the broker has it */
@@ -119,6 +120,8 @@ uint64_t values_released(const struct muster_coordinator *c);
 /* Waits for a change, at most until then (0: no bound but the broker's). MUSTER_OK: look again. */
 enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
                                     const char *what, struct muster_error *err);
+/* If there is an error to raise: the broker is asked to, and a later call returns it. */
+void coordinator_ask_raise(struct muster_coordinator *c);
 int64_t coordinator_until(int64_t timeout_ms);
 /* Ends a call: unlocks, lets another waiting call lead, and says what was asked for (task_link_ask). */
 void coordinator_unlock(struct muster_coordinator *c);

@@ -192,6 +192,15 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
 
         if (ended && (value->state != TASK_DONE || value->have == value->bytes))
             return result_of(value, ret_data, ret_size, err);
+        if (value->no_memory) {
+            value->no_memory = false;
+            return error_set(err, MUSTER_E_NOMEM,
+                             "no memory for the result of task %llu, %llu bytes; free some and "
+                             "fetch it again",
+                             (unsigned long long)value->number, (unsigned long long)value->bytes);
+        }
+        if (!ended) /* behind an error it never would: it is cancelled, and the error is for the next call */
+            coordinator_ask_raise(c);
         if (ended && !value->wanted) {
             value->wanted = c->look = true;
             task_again_reset(&value->again);

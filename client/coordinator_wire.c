@@ -173,8 +173,11 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
     }
     if (value->result == NULL)
         value->result = malloc((size_t)value->bytes);
-    if (value->result == NULL)
+    if (value->result == NULL) {
+        value->wanted = false;
+        value->no_memory = true;
         return;
+    }
     memcpy(value->result + value->have, m->bytes.data, m->bytes.size);
     value->have += m->bytes.size;
     value->wanted = value->have < value->bytes;

@@ -211,6 +211,13 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
     tasks_may_wait(core, why == NULL ? m->tasks.count : SIZE_MAX);
 }
 
+/* Said again, by this coordinator or one that came after it: not what another program makes under this number. */
+static bool is_same(const struct task_resource *resource, const struct wire_resource_add *m)
+{
+    return strcmp(resource->fn, m->fn) == 0 && resource->args_size == m->args.size &&
+           (m->args.size == 0 || memcmp(resource->args, m->args.data, m->args.size) == 0);
+}
+
 static void take_resource(struct core *core, const struct input *in, struct task_queue *queue)
 {
     const struct wire_resource_add *m = &in->message->u.resource_add;
@@ -229,13 +236,17 @@ static void take_resource(struct core *core, const struct input *in, struct task
         tasks_resource_create(queue, m->number, m->fn, args);
     } else if (m->number == 0 || m->number > queue->resources_count) {
         code = MUSTER_E_ARGUMENT;
+    } else if (!is_same(&queue->resources[m->number - 1], m)) {
+        code = MUSTER_E_EXISTS;
     }
     answer = send_to(core, in->route, queue->job, WIRE_RESOURCE_TAKEN);
     answer->u.resource_taken = (struct wire_resource_taken){
         .queue = queue->queue,
         .number = m->number,
         .code = code,
-        .text = code == MUSTER_OK ? "" : "a queue has no room for another per-worker value"};
+        .text = code == MUSTER_OK         ? ""
+                : code == MUSTER_E_EXISTS ? "this per-worker value is another one"
+                                          : "a queue has no room for another per-worker value"};
 }
 
 /* --- cancel and raise --------------------------------------------------------------------------- */

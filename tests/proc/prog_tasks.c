@@ -340,6 +340,41 @@ static void error_in_join(void)
     muster_remote_value_free(&bad);
 }
 
+/* Who waits for a result behind an error waits for nothing; the error itself is the next call's. */
+static void fetch_behind_an_error(void)
+{
+    muster_remote_value_t *bad = schedule("fail", "5"), *values[20];
+
+    for (int i = 0; i < 20; i++)
+        values[i] = schedule("slow", "60000");
+    expect_error(&values[19], MUSTER_E_CANCELLED);
+    CHECK(join() == MUSTER_E_TASK && err.code == 5);
+    for (int i = 0; i < 19; i++)
+        expect_error(&values[i], MUSTER_E_CANCELLED);
+    CHECK(join() == MUSTER_OK);
+    muster_remote_value_free(&bad);
+}
+
+/* A coordinator that comes after finds a value by its number only if it is the same. */
+static void another_value(void)
+{
+    muster_per_worker_t *made, *again;
+
+    muster_coordinator_close(&coordinator);
+    open_queue("values", true, 0);
+    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &made, &err) ==
+          MUSTER_OK);
+    muster_coordinator_close(&coordinator);
+    open_queue("values", false, 0);
+    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "8", 1, &again, &err) ==
+          MUSTER_E_EXISTS);
+    CHECK(strstr(err.text, "per-worker value 1 of queue values") != NULL);
+    muster_coordinator_close(&coordinator);
+    open_queue("values", false, 0);
+    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &again, &err) ==
+          MUSTER_OK);
+}
+
 static void error_in_done(void)
 {
     muster_remote_value_t *bad = schedule("fail", "4");
@@ -706,7 +741,7 @@ static void silent(void)
     call.function = "slow";
     call.args = "600000";
     call.args_size = 6;
-    call.timeout_ms = 6000;
+    call.timeout_ms = 12000;
     CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
     for (;;)
         pause();
@@ -719,6 +754,8 @@ int main(int argc, char **argv)
         void (*fn)(void);
     } scenarios[] = {{"error_in_schedule", error_in_schedule},
                      {"error_in_join", error_in_join},
+                     {"fetch_behind_an_error", fetch_behind_an_error},
+                     {"another_value", another_value},
                      {"error_in_done", error_in_done},
                      {"many_errors", many_errors},
                      {"cancelled_is_not_reported", cancelled_is_not_reported},

@@ -101,13 +101,15 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
 /* A value that every worker makes by its function, before it gets tasks of this queue, and again when it comes
  * back as a new process. Returns when the broker has it on record. *ret_value lives as long as the coordinator:
  * there is nothing to free. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others.
- * After an attach the same calls in the same order find the values again, by their numbers. */
+ * After an attach the same calls in the same order find the values again, by their numbers; MUSTER_E_EXISTS: another
+ * call made the one of this number. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(
     muster_coordinator_t *coordinator, const char *function, const void *args, size_t args_size,
     muster_per_worker_t **ret_value, struct muster_error *ret_error);
 
 /* Waits for the task and borrows its result: valid until the value is freed. *ret_size 0: it gave none.
- * The error of a task that failed; it is not cleared by this. MUSTER_E_CANCELLED · MUSTER_E_TIMEOUT. */
+ * The error of a task that failed; it is not cleared by this. MUSTER_E_CANCELLED: also of one that had not ended when
+ * another failed · MUSTER_E_TIMEOUT · MUSTER_E_NOMEM. */
 MUSTER_API enum muster_status muster_remote_value_fetch(muster_remote_value_t *value,
                                                         int64_t timeout_ms, const void **ret_data,
                                                         size_t *ret_size,
