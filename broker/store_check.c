@@ -90,7 +90,7 @@ static const char *const rules[] = {
     "  name, job, taken, ended, released, error_number) FROM task_queue"
     " WHERE queue NOT BETWEEN 1 AND (1 << 22) - 1 OR taken NOT BETWEEN 0 AND (1 << 40) - 1"
     "  OR ended NOT BETWEEN 0 AND taken OR released NOT BETWEEN 0 AND taken"
-    "  OR cancelled_to NOT BETWEEN 0 AND taken OR error_pending NOT IN (0, 1)"
+    "  OR cancelled_to NOT BETWEEN 0 AND (1 << 40) - 1 OR error_pending NOT IN (0, 1)"
     "  OR error_number NOT BETWEEN error_pending AND taken OR max_attempts NOT BETWEEN 1 AND 255",
     "SELECT printf('queue %d has %d of the tasks behind %d to %d, the last is %d; %d have not "
     "ended, and its count"

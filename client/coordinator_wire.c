@@ -148,10 +148,7 @@ static void take_raised(struct muster_coordinator *c, const struct wire_raised *
         return;
     c->raised++;
     c->unsaid = true;
-    /* what the full queue had not taken was scheduled before the error was raised */
-    for (struct muster_remote_value *value = c->last; value != NULL && value->number > c->taken;
-         value = value->prev)
-        value->cancel = c->look = true;
+    c->full = false; /* what it had not taken is taken now, as cancelled */
     c->ended = m->ended > c->ended ? m->ended : c->ended;
     ask_pages(c);
 }
@@ -317,7 +314,7 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
     struct wire_msg message = {.type = type};
 
     if (type == WIRE_RAISE)
-        message.u.raise = (struct wire_raise){c->queue, number};
+        message.u.raise = (struct wire_raise){c->queue, number, c->scheduled};
     else if (type == WIRE_TASK_CANCEL)
         message.u.task_cancel = (struct wire_task_cancel){c->queue, number};
     else if (type == WIRE_QUEUE_BEAT)

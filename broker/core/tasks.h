@@ -52,8 +52,9 @@ struct task_queue {
     int64_t error_code;
     char error_text[TASK_TEXT_MAX + 1];
     uint64_t raised;
-    uint64_t raise_wanted; /* a raise that waits for the last lease, 0 = none */
-    uint64_t cancelled_to;
+    uint64_t raise_wanted; /* a raise that waits for the last lease, 0 = none ... */
+    uint64_t raise_to;     /* ... and the highest number that is scheduled */
+    uint64_t cancelled_to; /* of this coordinator's; beyond `taken`: what it has yet to add */
     int64_t created_unix_ms;
 
     struct task *first, *last;                   /* queued, to be given in this order */

@@ -137,6 +137,8 @@ static void take_open(struct core *core, const struct input *in)
         queue = tasks_queue_create(core, core->tasks->queue_id + 1, up->job, m->name);
         queue->created_unix_ms = core->now_unix;
     }
+    if (queue->coordinator != up->incarnation && queue->cancelled_to > queue->taken)
+        queue->cancelled_to = queue->taken; /* the next numbers are this one's */
     queue->coordinator = up->incarnation;
     queue->mapped = true;
     queue->route = in->route;
@@ -165,6 +167,14 @@ static const char *refused(const struct core *core, const struct task_queue *que
     return NULL;
 }
 
+/* It is in no list. */
+static void end_queued(struct core *core, struct task *task, const char *why)
+{
+    tasks_end(
+        core, task,
+        &(struct task_end){.state = TASK_CANCELLED, .status = MUSTER_E_CANCELLED, .text = why}, 0);
+}
+
 static void take_task(struct core *core, struct task_queue *queue,
                       const struct wire_task_entry *entry)
 {
@@ -180,9 +190,13 @@ static void take_task(struct core *core, struct task_queue *queue,
                                  .timeout_ms = entry->timeout_ms,
                                  .unix_ms = core->now_unix,
                                  .text = ""};
-    tasks_list_put(tasks_create(core, queue, task), false);
+    struct task *added = tasks_create(core, queue, task);
     queue->taken = entry->number;
     queue->dirty = true;
+    if (entry->number > queue->cancelled_to)
+        tasks_list_put(added, false);
+    else
+        end_queued(core, added, "an error was raised behind which it came");
 }
 
 static void take_add(struct core *core, const struct input *in, struct task_queue *queue)
@@ -259,11 +273,7 @@ static void take_cancel(struct core *core, struct task_queue *queue, uint64_t nu
         return; /* it has ended, which is told */
     if (task->lease == NULL) {
         tasks_list_take(task);
-        tasks_end(core, task,
-                  &(struct task_end){.state = TASK_CANCELLED,
-                                     .status = MUSTER_E_CANCELLED,
-                                     .text = "it was cancelled before it began"},
-                  0);
+        end_queued(core, task, "it was cancelled before it began");
         return;
     }
     task->cancel = true;
@@ -297,7 +307,7 @@ static void cancel_queued(struct core *core, struct task_queue *queue)
     row->u.task_range = (struct record_task_range){
         .queue = queue->queue, .to = queue->taken, .unix_ms = core->now_unix};
     queue->ended += tasks_forget_queued(core, queue);
-    queue->cancelled_to = queue->taken;
+    queue->cancelled_to = queue->taken > queue->raise_to ? queue->taken : queue->raise_to;
 }
 
 /* The queue goes on afterwards as if nothing had been. */
@@ -315,8 +325,10 @@ void tasks_raise(struct core *core, struct task_queue *queue)
         answer_raise(core, queue, queue->raised, true);
 }
 
-static void take_raise(struct core *core, struct task_queue *queue, uint64_t raise)
+static void take_raise(struct core *core, struct task_queue *queue, const struct wire_raise *m)
 {
+    const uint64_t raise = m->raise;
+
     if (raise <= queue->raised) { /* its answer was lost */
         answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
         return;
@@ -326,6 +338,7 @@ static void take_raise(struct core *core, struct task_queue *queue, uint64_t rai
         return;
     }
     queue->raise_wanted = raise;
+    queue->raise_to = m->scheduled;
     tasks_raise(core, queue);
 }
 
@@ -415,7 +428,7 @@ void tasks_queue_message(struct core *core, const struct input *in)
         take_result_get(core, in, queue);
         break;
     case WIRE_RAISE:
-        take_raise(core, queue, in->message->u.raise.raise);
+        take_raise(core, queue, &in->message->u.raise);
         break;
     case WIRE_TASK_CANCEL:
         take_cancel(core, queue, in->message->u.task_cancel.number);

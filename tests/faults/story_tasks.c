@@ -96,7 +96,7 @@ static enum muster_status say(struct story *story, enum wire_type type)
     struct wire_msg message = {.type = type};
 
     if (type == WIRE_RAISE)
-        message.u.raise = (struct wire_raise){queue, 1};
+        message.u.raise = (struct wire_raise){queue, 1, 0};
     else if (type == WIRE_TASKS_GET)
         message.u.tasks_get = (struct wire_tasks_get){queue, 9, 1};
     else if (type == WIRE_RESULT_GET)

@@ -113,7 +113,7 @@ static void check_message(const struct action *action)
 
     must(!wire_is_up(m->type) && wire_encode(m, frame, sizeof frame) > 0);
     if (m->type == WIRE_RAISED && m->u.raised.number > 0 && /* T3 */
-        m->u.raised.cancelled_to ==
+        m->u.raised.cancelled_to >=
             (uint64_t)ask("SELECT ifnull(max(taken), 0) FROM task_queue WHERE queue = ?1",
                           m->u.raised.queue) &&
         ask("SELECT ifnull(max(error_pending), 1) FROM task_queue WHERE queue = ?1",
@@ -300,7 +300,8 @@ static void do_of_queue(void)
         m.u.resource_add = (struct wire_resource_add){
             .queue = c->queue, .number = resources + digit(3), .fn = "make"};
     else if (m.type == WIRE_RAISE)
-        m.u.raise = (struct wire_raise){c->queue, digit(9) == 8 ? UINT64_MAX : raised + digit(3)};
+        m.u.raise =
+            (struct wire_raise){c->queue, digit(9) == 8 ? UINT64_MAX : raised + digit(3), number};
     else if (m.type == WIRE_TASK_CANCEL)
         m.u.task_cancel = (struct wire_task_cancel){c->queue, number};
     else if (m.type == WIRE_TASKS_GET)
@@ -488,7 +489,7 @@ static void raise_all(void)
         struct speaker owner = {.incarnation = q->coordinator, .route = q->route};
         struct wire_msg m = {.type = WIRE_RAISE};
 
-        m.u.raise = (struct wire_raise){q->queue, q->raised + 1};
+        m.u.raise = (struct wire_raise){q->queue, q->raised + 1, 0};
         if (q->mapped && q->error_pending && q->raised < UINT64_MAX)
             say(&owner, m);
     }

@@ -293,7 +293,7 @@ void tasks_begin(struct tasks_fixture *f)
     empty_tables(f);
     f->now = TASKS_START_MS;
     f->coordinator = 1000;
-    f->number = f->queue = 0;
+    f->number = f->scheduled = f->queue = 0;
     memset(f->workers, 0, sizeof f->workers);
     actions_init(&f->out);
     start(f);
@@ -412,7 +412,7 @@ void tasks_say(struct tasks_fixture *f, enum wire_type type, uint64_t value)
 
     switch (type) {
     case WIRE_RAISE:
-        message.u.raise = (struct wire_raise){f->queue, value};
+        message.u.raise = (struct wire_raise){f->queue, value, f->scheduled};
         break;
     case WIRE_TASK_CANCEL:
         message.u.task_cancel = (struct wire_task_cancel){f->queue, value};

@@ -33,6 +33,7 @@ struct tasks_fixture {
     uint64_t starts;
     uint64_t coordinator; /* incarnation */
     uint64_t number;      /* of the last task that was added */
+    uint64_t scheduled;   /* that its RAISE tells */
     uint64_t queue;
     struct tasks_worker workers[TASKS_WORKERS];
     char text[16384];

@@ -406,6 +406,43 @@ static void the_first_error_stops_the_queue_until_it_is_raised(void **state)
     assert_sent(f, "w1:taken 6.1; c:ended @5 6.1=done");
 }
 
+/* With a queue that was full by bytes, hundreds of tasks ran after join had raised. */
+static void what_was_scheduled_before_an_error_was_raised_never_runs(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 2);
+    tasks_fail(f, 0, 1, 1, MUSTER_E_TASK);
+    f->scheduled = 4;
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 4 2");
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 3; c:ended @2 3.0=cancelled");
+    tasks_restart(f);
+    tasks_open_queue(f, false, 100);
+    tasks_hello(f, 0, "");
+    tasks_add(f, 2);
+    assert_sent(f, "c:taken 5; c:ended @3 4.0=cancelled; w0:work 5.1");
+    assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE state = 'cancelled'"), 3);
+}
+
+static void the_next_coordinators_numbers_are_its_own(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    tasks_fail(f, 0, 1, 1, MUSTER_E_TASK);
+    f->scheduled = 9;
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 9 1");
+    f->coordinator++;
+    tasks_open_queue(f, false, 100);
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 2; w0:work 2.1");
+}
+
 static void of_many_errors_the_first_is_raised(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -850,6 +887,8 @@ int main(void)
         TEST(a_renewed_lease_stands),
         TEST(a_pause_of_the_broker_takes_no_lease_away),
         TEST(the_first_error_stops_the_queue_until_it_is_raised),
+        TEST(what_was_scheduled_before_an_error_was_raised_never_runs),
+        TEST(the_next_coordinators_numbers_are_its_own),
         TEST(of_many_errors_the_first_is_raised),
         TEST(a_cancelled_task_is_no_error),
         TEST(a_cancelled_task_is_no_error_after_a_start_either),
