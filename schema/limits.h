@@ -21,7 +21,9 @@
 #define WORLD_SIZE_MAX 4096 /* members in one decision: 4096 x (1 + 3 + 9 + 1) = 57,344 < 64 KiB */
 #define FILES_FRAME_MAX 96  /* 96 x (255 path + 63 checksum + 24) = 32,832 < 64 KiB */
 #define FILE_PATH_MAX 255
-#define FILES_SHARD_MAX 4096   /* files of one rank's shard */
+#define FILES_SHARD_MAX 4096 /* files of one rank's shard */
+#define CHECKPOINT_FILES_MAX \
+    131072 /* files of all shards: each has 512 bytes of MANIFEST_BYTES_MAX, 255 of them for its path */
 #define SOURCES_BYTES_MAX 2047 /* what a node's notice sources stand at, as JSON: 14 x 140 */
 #define NOTICES_NODE_MAX 8     /* uncancelled notices of one node */
 #define NOTICES_JOB_MAX 8192   /* of one generation in the broker: two for each of 4096 ranks */

@@ -251,13 +251,32 @@ struct answer save_at_step(struct core *core, struct peer *peer, const struct wi
     return taken;
 }
 
+/* A checkpoint of which no manifest can be made could never be restored: it is not saved, and whose files are too many
+ * hears it. Another try would bring the same. */
+static struct answer too_many_files(struct core *core, struct peer *peer, struct round *round)
+{
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "rank %llu could not save: with its files the checkpoint has more than %d, which no "
+             "manifest holds; write fewer and larger files",
+             (unsigned long long)peer->rank, CHECKPOINT_FILES_MAX);
+    round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_SAVE, text, ABORT_FINAL);
+    return (struct answer){MUSTER_E_ABORTED, "the checkpoint has too many files", 0};
+}
+
 struct answer save_files(struct core *core, struct peer *peer, const struct wire_files *m)
 {
     struct round *round = NULL;
     struct participant *part = accept(peer, m->round, m->step, &round);
+    uint64_t files = m->files.count;
 
     if (part == NULL || !part->writer || part->saved_ms >= 0)
         return too_late;
+    for (size_t i = 0; i < round->count; i++)
+        files += round->parts[i].files_taken;
+    if (files > CHECKPOINT_FILES_MAX)
+        return too_many_files(core, peer, round);
     for (size_t i = 0; i < m->files.count; i++) {
         struct action *action = action_add(core, ACTION_PERSIST);
         action->record.kind = RECORD_FILE;

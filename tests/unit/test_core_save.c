@@ -131,6 +131,22 @@ static void a_shard_whose_files_are_not_all_known_is_not_waited_for(void **state
     assert_null(core_row(f, RECORD_SHARD));
 }
 
+/* What could never be restored is not committed. */
+static void more_files_than_a_manifest_holds_are_not_saved(void **state)
+{
+    struct core_fixture *f = *state;
+
+    decided(f, CAUSE_OPERATOR);
+    core_files(f, 0, 1, 4, 1);
+    round_find(core_job(f), 1)->parts[0].files_taken = CHECKPOINT_FILES_MAX - 2;
+    core_files(f, 1, 1, 4, 2);
+    assert_events(f, "");
+    core_files(f, 2, 1, 4, 1);
+    assert_events(f, "abort r1 operator S4 rank 2 MUSTER_E_SAVE");
+    assert_non_null(strstr(core_event(f, EVENT_ABORT)->text,
+                           "rank 2 could not save: with its files the checkpoint has more than "));
+}
+
 static void another_life_of_a_rank_cannot_give_its_shard(void **state)
 {
     struct core_fixture *f = *state;
@@ -545,6 +561,7 @@ int main(void)
         T(a_sharded_checkpoint_needs_every_shard, three_sharded),
         T(a_shard_of_another_round_step_or_process_is_not_taken, three_running),
         T(a_shard_whose_files_are_not_all_known_is_not_waited_for, three_running),
+        T(more_files_than_a_manifest_holds_are_not_saved, three_sharded),
         T(another_life_of_a_rank_cannot_give_its_shard, three_sharded),
         T(a_shard_is_counted_once, three_sharded),
         T(a_save_that_fails_is_tried_again_but_not_on_a_full_disk, three_running),
