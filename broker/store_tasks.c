@@ -609,7 +609,7 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
         in_parts = bytes.size != ret_chunk->total;
         if (bytes.data == NULL && bytes.size == 0 && sqlite3_errcode(store->db) == SQLITE_NOMEM)
             status = store_failed(store, SQLITE_NOMEM, "read a result", err);
-        else if (!in_parts && bytes.size > 0)
+        else if (!in_parts && bytes.data != NULL)
             status = result_inline(store, bytes, asked->offset, ret_chunk, err);
     } else if (result == SQLITE_ROW || result == SQLITE_DONE) {
         status =

@@ -38,6 +38,8 @@ await "the first step" begun
 coordinate beside 60
 member_killed beside
 worker_lost() { [ "$(query "SELECT state FROM task_worker WHERE worker_index = 0")" = lost ]; }
+node_lost() { grep -q 'rank 0 .* was lost' "$dir/musterd.log"; } # cheaper to ask than the database
+await "the node's loss" node_lost
 await "the worker's loss" worker_lost
 
 # A worker and the parameter server are killed together in the middle of tasks: calls name the one, and need the other
