@@ -34,8 +34,8 @@ static const char *const statements[STORE_TASK_COUNT] = {
     [STORE_TASK_PART] = "INSERT INTO task_part (id, attempt, offset, bytes) VALUES (?1, ?2, ?3, ?4)"
                         " ON CONFLICT (id, attempt, offset) DO UPDATE SET bytes = ?4",
     [STORE_TASK_PARTS_OTHER] = "DELETE FROM task_part WHERE id = ?1 AND attempt <> ?2",
-    [STORE_TASK_CANCEL] = "UPDATE task SET state = 'cancelled', ended_unix_ms = ?3, status = ?4"
-                          " WHERE id BETWEEN ?1 AND ?2 AND state = 'queued'",
+    [STORE_TASK_CANCEL] = "UPDATE task SET state = 'cancelled', ended_unix_ms = ?3, status = ?4,"
+                          " args = x'' WHERE id BETWEEN ?1 AND ?2 AND state = 'queued'",
     [STORE_TASK_RELEASE] = "DELETE FROM task WHERE id BETWEEN ?1 AND ?2 AND " ENDED,
     [STORE_TASK_RELEASE_PARTS] = "DELETE FROM task_part WHERE id BETWEEN ?1 AND ?2"
                                  " AND id NOT IN (SELECT id FROM task WHERE id BETWEEN ?1 AND ?2)",
@@ -251,7 +251,7 @@ static enum muster_status run_range(struct store *store, const struct record_tas
         sqlite3_stmt *s = store->tasks[which[i]];
         int parameters = sqlite3_bind_parameter_count(s);
 
-        sqlite3_bind_int64(s, 1, id_of(row->queue, 0));
+        sqlite3_bind_int64(s, 1, id_of(row->queue, row->from));
         sqlite3_bind_int64(s, 2, id_of(row->queue, row->to));
         if (which[i] == STORE_TASK_CANCEL) {
             sqlite3_bind_int64(s, 3, row->unix_ms);

@@ -299,6 +299,7 @@ struct record_task_part {
 };
 struct record_task_range { /* TASK_CANCEL, TASK_RELEASE, TASK_QUEUE_DROP */
     uint64_t queue;
+    uint64_t from; /* TASK_CANCEL */
     uint64_t to;
     int64_t unix_ms;
 };

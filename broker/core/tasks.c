@@ -9,6 +9,7 @@ struct tasks *tasks_of(struct core *core)
         core->tasks = calloc(1, sizeof *core->tasks);
         MUST(core->tasks != NULL);
         core->tasks->timer_boot_ms = INT64_MAX;
+        core->tasks->to_cancel = TASKS_CANCEL_BYTES;
     }
     return core->tasks;
 }
@@ -62,8 +63,6 @@ struct task_queue *tasks_queue_create(struct core *core, uint64_t id, const char
     return queue;
 }
 
-static void forget(struct core *core, struct task *task);
-
 /* What is leased may still run: its leases stay, without a task and a queue. */
 void tasks_queue_drop(struct core *core, struct task_queue *queue)
 {
@@ -82,7 +81,7 @@ void tasks_queue_drop(struct core *core, struct task_queue *queue)
         for (struct task *task = tasks->hash[i], *next; task != NULL; task = next) {
             next = task->next_hash;
             if (task->queue == queue)
-                forget(core, task);
+                tasks_forget(core, task);
         }
     while (*slot != queue)
         slot = &(*slot)->next;
@@ -193,30 +192,28 @@ void tasks_list_take(struct task *task)
     task->prev = task->next = NULL;
 }
 
-static void forget(struct core *core, struct task *task)
+size_t tasks_forget(struct core *core, struct task *task)
 {
     struct task **slot = hash_slot(core->tasks, task->queue->queue, task->number);
+    size_t bytes = sizeof *task + task->args_size + task->uses_size;
 
     while (*slot != task)
         slot = &(*slot)->next_hash;
     *slot = task->next_hash;
     task->queue->live--;
-    task->queue->bytes -= sizeof *task + task->args_size + task->uses_size;
+    task->queue->bytes -= bytes;
     free(task);
+    return bytes;
 }
 
-uint64_t tasks_forget_queued(struct core *core, struct task_queue *queue)
+struct task *tasks_first_queued(const struct task_queue *queue)
 {
-    struct task *lists[] = {queue->first, queue->suspects_first};
-    uint64_t count = 0;
+    struct task *first = queue->first;
+    struct task *suspect = queue->suspects_first;
 
-    queue->first = queue->last = queue->suspects_first = queue->suspects_last = NULL;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (struct task *task = lists[i], *next; task != NULL; task = next, count++) {
-            next = task->next;
-            forget(core, task);
-        }
-    return count;
+    if (first == NULL || suspect == NULL)
+        return first == NULL ? suspect : first;
+    return first->number < suspect->number ? first : suspect;
 }
 
 /* --- workers and leases ------------------------------------------------------------------------- */
@@ -498,7 +495,7 @@ void tasks_end(struct core *core, struct task *task, const struct task_end *end,
         (struct task_recent){task->number, worker, task->attempt};
     if (end->state == TASK_FAILED)
         first_error(queue, task, end);
-    forget(core, task);
+    tasks_forget(core, task);
 }
 
 /* Every input ends here, so that a row or an answer of it never waits for another batch. */

@@ -20,6 +20,8 @@
 #include "broker/core/state.h"
 
 #define TASK_HASH 65536
+#define TASKS_CANCEL_BYTES \
+    (512u << 10) /* of one pass: nobody else is served while they are written */
 
 struct task;
 struct task_worker;
@@ -141,6 +143,7 @@ struct tasks {
     size_t queues_count, workers_count;
     uint64_t queue_id; /* the highest used */
     int64_t timer_boot_ms;
+    size_t to_cancel; /* bytes of tasks that this pass may still cancel for a raise */
     struct task *hash[TASK_HASH];
 };
 
@@ -156,7 +159,8 @@ struct task *tasks_create(struct core *core, struct task_queue *queue,
                           const struct record_task *row); /* in no list yet */
 void tasks_list_put(struct task *task, bool front);       /* by its losses into one of two */
 void tasks_list_take(struct task *task);
-uint64_t tasks_forget_queued(struct core *core, struct task_queue *queue); /* how many */
+struct task *tasks_first_queued(const struct task_queue *queue); /* of the lowest number */
+size_t tasks_forget(struct core *core, struct task *task);       /* in no list; bytes */
 void tasks_resource_create(struct task_queue *queue, uint64_t number, const char *fn,
                            struct wire_bytes args);
 struct task_worker *tasks_worker_find(const struct core *core, uint64_t incarnation);

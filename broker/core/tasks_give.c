@@ -350,6 +350,7 @@ void tasks_tick(struct core *core)
     if (tasks == NULL)
         return;
     tasks->timer_boot_ms = INT64_MAX;
+    tasks->to_cancel = TASKS_CANCEL_BYTES;
     for (struct task_worker *w = tasks->workers, *next; w != NULL; w = next) {
         const char *why = lost_why(core, w);
 

@@ -299,15 +299,27 @@ static void answer_raise(struct core *core, struct task_queue *queue, uint64_t r
     m->text = out_text(core, queue->error_text);
 }
 
-/* Forgets the queued ones without a row each: one for all of them stands for their ends. */
-static void cancel_queued(struct core *core, struct task_queue *queue)
+/* Forgets queued ones without a row each: one for all of them stands for their ends. False: some are left for
+ * the next pass, so that other jobs are served while many are cancelled. */
+static bool cancel_queued(struct core *core, struct task_queue *queue)
 {
-    struct record *row = tasks_persist(core, RECORD_TASK_CANCEL);
+    struct record_task_range range = {.queue = queue->queue, .unix_ms = core->now_unix};
+    size_t bytes = 0;
+    struct task *task;
 
-    row->u.task_range = (struct record_task_range){
-        .queue = queue->queue, .to = queue->taken, .unix_ms = core->now_unix};
-    queue->ended += tasks_forget_queued(core, queue);
-    queue->cancelled_to = queue->taken > queue->raise_to ? queue->taken : queue->raise_to;
+    while (bytes < core->tasks->to_cancel && (task = tasks_first_queued(queue)) != NULL) {
+        range.from = range.from == 0 ? task->number : range.from;
+        range.to = task->number;
+        tasks_list_take(task);
+        bytes += tasks_forget(core, task);
+        queue->ended++;
+    }
+    core->tasks->to_cancel -= bytes < core->tasks->to_cancel ? bytes : core->tasks->to_cancel;
+    if (range.from > 0) {
+        tasks_persist(core, RECORD_TASK_CANCEL)->u.task_range = range;
+        queue->dirty = true;
+    }
+    return tasks_first_queued(queue) == NULL;
 }
 
 /* The queue goes on afterwards as if nothing had been. */
@@ -316,7 +328,11 @@ void tasks_raise(struct core *core, struct task_queue *queue)
     if (queue->raise_wanted == 0 || queue->leases > 0 || !queue->error_pending)
         return;
     tasks_flush(core); /* the ends so far are told before the cancelled ones are counted */
-    cancel_queued(core, queue);
+    if (!cancel_queued(core, queue)) {
+        tasks_timer(core, core->now);
+        return;
+    }
+    queue->cancelled_to = queue->taken > queue->raise_to ? queue->taken : queue->raise_to;
     queue->error_pending = queue->error_said = false;
     queue->raised = queue->raise_wanted;
     queue->raise_wanted = 0;

@@ -19,6 +19,14 @@ static void count_leases(const struct core *core, struct task_queue *queue)
             queue->leases += lease->queue == queue && lease->kind == TASK_KIND_TASK;
 }
 
+static void lose_queued(struct core *core, struct task_queue *queue)
+{
+    for (struct task *task; (task = tasks_first_queued(queue)) != NULL;) {
+        tasks_list_take(task);
+        tasks_forget(core, task);
+    }
+}
+
 void sim_tasks_break_core(struct core *core, enum sim_tasks_break how)
 {
     struct task_queue *queue = core->tasks != NULL ? core->tasks->queues : NULL;
@@ -26,7 +34,7 @@ void sim_tasks_break_core(struct core *core, enum sim_tasks_break how)
     if (queue == NULL)
         return;
     if (how == SIM_TASKS_LOSE && queue->first != NULL)
-        tasks_forget_queued(core, queue);
+        lose_queued(core, queue);
     else if (how == SIM_TASKS_TWICE)
         give_again(core, queue);
     if (how != SIM_TASKS_RUNS && how != SIM_TASKS_STAYS)

@@ -443,6 +443,39 @@ static void the_next_coordinators_numbers_are_its_own(void **state)
     assert_sent(f, "c:taken 2; w0:work 2.1");
 }
 
+/* The whole broker stood still for as long as it took to write them all. */
+static void many_are_cancelled_in_slices(void **state)
+{
+    static const uint8_t args[TASK_ARGS_MAX];
+    struct tasks_fixture *f = *state;
+    int64_t before = 0, slices = 0, cancelled;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    for (uint64_t number = 1; number <= 100; number++)
+        tasks_add_one(f, (struct wire_task_entry){
+                             .number = number, .fn = "work", .args = {args, sizeof args}});
+    tasks_fail(f, 0, 1, 1, MUSTER_E_TASK);
+    tasks_say(f, WIRE_RAISE, 1);
+    for (; f->text[0] == '\0'; slices++, tasks_tick_at(f)) {
+        cancelled = tasks_look(f, "SELECT count(*) FROM task WHERE state = 'cancelled'");
+        assert_in_range(cancelled - before, 1, 2 * (TASKS_CANCEL_BYTES / TASK_ARGS_MAX + 1));
+        assert_int_equal(tasks_queue(f)->ended, cancelled + 1);
+        assert_int_equal(tasks_wakeup_boot_ms(f->core), f->now); /* and nobody waits for the next */
+        if (slices == 0) {                                       /* who died meanwhile asks again */
+            tasks_restart(f);
+            tasks_hello(f, 0, "");
+            tasks_open_queue(f, false, 0);
+            tasks_say(f, WIRE_RAISE, 1);
+        }
+        before = tasks_look(f, "SELECT count(*) FROM task WHERE state = 'cancelled'");
+    }
+    assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 100 100");
+    assert_in_range(slices, 3, 10);
+    assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE state = 'cancelled'"), 99);
+    assert_int_equal(tasks_look(f, "SELECT sum(length(args)) FROM task WHERE state = 'cancelled'"),
+                     0); /* nobody runs it */
+}
+
 static void of_many_errors_the_first_is_raised(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -889,6 +922,7 @@ int main(void)
         TEST(the_first_error_stops_the_queue_until_it_is_raised),
         TEST(what_was_scheduled_before_an_error_was_raised_never_runs),
         TEST(the_next_coordinators_numbers_are_its_own),
+        TEST(many_are_cancelled_in_slices),
         TEST(of_many_errors_the_first_is_raised),
         TEST(a_cancelled_task_is_no_error),
         TEST(a_cancelled_task_is_no_error_after_a_start_either),
