@@ -168,50 +168,24 @@ static enum muster_status begin_threads(struct muster_worker *worker, size_t cou
     return MUSTER_OK;
 }
 
-static enum muster_status begin(struct muster_worker *worker, size_t threads,
-                                struct muster_error *err)
-{
-    const struct task_link_owner owner = {.arg = worker,
-                                          .take = worker_take,
-                                          .turn = worker_turn,
-                                          .job = worker->job,
-                                          .role = ROLE_WORKER,
-                                          .index = worker->index,
-                                          .incarnation = worker->incarnation};
-    enum muster_status status;
-
-    if (worker_is_forked(worker))
-        return error_set(err, MUSTER_E_FORKED, "the worker was opened by the parent process");
-    if (worker->started)
-        return error_set(err, MUSTER_E_BUSY, "worker %llu serves already",
-                         (unsigned long long)worker->index);
-    worker->started = true;
-    status = task_link_open(worker->broker, &owner, &worker->link, err);
-    if (status == MUSTER_OK)
-        status = task_link_start(worker->link, err);
-    if (status != MUSTER_OK)
-        return status;
-    pthread_mutex_lock(&worker->mutex);
-    status = wait_for_welcome(worker, err);
-    pthread_mutex_unlock(&worker->mutex);
-    return status == MUSTER_OK ? begin_threads(worker, threads, err) : status;
-}
-
-enum muster_status muster_worker_start(muster_worker_t *worker, struct muster_error *ret_error)
-{
-    return begin(worker, (size_t)worker->slots, ret_error);
-}
-
 /* --- end ---------------------------------------------------------------------------------------- */
 
 void muster_worker_stop(muster_worker_t *worker)
 {
     pthread_mutex_lock(&worker->mutex);
     worker->stopping = true;
-    if (worker->link != NULL)
+    if (worker->link != NULL && !worker->link_closing)
         task_link_wake(worker->link);
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->mutex);
+}
+
+static void close_link(struct muster_worker *worker)
+{
+    pthread_mutex_lock(&worker->mutex);
+    worker->link_closing = true; /* its last turn still uses it; who stops the worker must not */
+    pthread_mutex_unlock(&worker->mutex);
+    task_link_close(&worker->link);
 }
 
 static void end(struct muster_worker *worker)
@@ -236,7 +210,73 @@ static void end(struct muster_worker *worker)
     while (worker->ever_welcomed && !worker->left && code == 0)
         code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
     pthread_mutex_unlock(&worker->mutex);
-    task_link_close(&worker->link);
+    close_link(worker);
+}
+
+/* --- begin and end ------------------------------------------------------------------------------ */
+
+/* Nobody is left who would take work that nobody runs; the next serve or start begins anew. */
+static void begin_failed(struct muster_worker *worker)
+{
+    bool was_welcomed;
+
+    pthread_mutex_lock(&worker->mutex);
+    was_welcomed = worker->ever_welcomed;
+    pthread_mutex_unlock(&worker->mutex);
+    if (was_welcomed)
+        end(worker);
+    else
+        close_link(worker);
+    pthread_mutex_lock(&worker->mutex);
+    if (was_welcomed)
+        worker->stopping = false; /* it was us */
+    worker->started = worker->link_closing = false;
+    worker->welcomed = worker->ever_welcomed = worker->left = worker->said_leaving = false;
+    worker->refused = MUSTER_OK;
+    worker->refused_for_good = false;
+    task_again_reset(&worker->hello);
+    task_again_reset(&worker->leave);
+    free(worker->threads);
+    worker->threads = NULL;
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+static enum muster_status begin(struct muster_worker *worker, size_t threads,
+                                struct muster_error *err)
+{
+    const struct task_link_owner owner = {.arg = worker,
+                                          .take = worker_take,
+                                          .turn = worker_turn,
+                                          .job = worker->job,
+                                          .role = ROLE_WORKER,
+                                          .index = worker->index,
+                                          .incarnation = worker->incarnation};
+    enum muster_status status;
+
+    if (worker_is_forked(worker))
+        return error_set(err, MUSTER_E_FORKED, "the worker was opened by the parent process");
+    if (worker->started)
+        return error_set(err, MUSTER_E_BUSY, "worker %llu serves already",
+                         (unsigned long long)worker->index);
+    worker->started = true;
+    status = task_link_open(worker->broker, &owner, &worker->link, err);
+    if (status == MUSTER_OK)
+        status = task_link_start(worker->link, err);
+    if (status == MUSTER_OK) {
+        pthread_mutex_lock(&worker->mutex);
+        status = wait_for_welcome(worker, err);
+        pthread_mutex_unlock(&worker->mutex);
+    }
+    if (status == MUSTER_OK)
+        status = begin_threads(worker, threads, err);
+    if (status != MUSTER_OK)
+        begin_failed(worker);
+    return status;
+}
+
+enum muster_status muster_worker_start(muster_worker_t *worker, struct muster_error *ret_error)
+{
+    return begin(worker, (size_t)worker->slots, ret_error);
 }
 
 enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_error *ret_error)

@@ -71,6 +71,7 @@ struct muster_worker {
     pthread_t *threads;
     size_t threads_count;
     bool started;
+    bool link_closing; /* under the mutex */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt waits, the welcome came, the end is near */

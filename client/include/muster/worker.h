@@ -56,7 +56,8 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
                                                      struct muster_error *ret_error);
 /* Joins and runs tasks, on this thread and slots - 1 others, until stopped. While the broker is away it goes on with
  * what it has and waits for it. MUSTER_OK it was stopped, what it had begun has ended and was told ·
- * MUSTER_E_BROKER nobody answered at the start · MUSTER_E_RANK_TAKEN another process has its index and lives. */
+ * MUSTER_E_BROKER nobody answered at the start · MUSTER_E_RANK_TAKEN another process has its index and lives; then
+ * nothing of it is left and it may be called again. */
 MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. */

@@ -1,0 +1,178 @@
+/* A worker whose start failed: nothing of it is left that takes tasks, and it can be started again. */
+#include <muster/worker.h>
+
+#include "schema/wire.h"
+#include "tests/support/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#define PATIENCE_S 60
+
+static struct {
+    char dir[SCRATCH_PATH_MAX];
+    char endpoint[SCRATCH_PATH_MAX + 32];
+    void *context, *router;
+    pthread_t thread;
+    atomic_bool stop;
+    unsigned code; /* what a HELLO is answered */
+} broker;
+
+/* --- a broker that welcomes, and lets go --------------------------------------------------------------- */
+
+static bool answer_to(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    *answer = (struct wire_msg){.type = WIRE_NONE};
+    answer->down.job = "train";
+    answer->down.start_id = 7;
+    if (asked->type == WIRE_WORK_HELLO) {
+        answer->type = WIRE_WORK_WELCOME;
+        answer->u.work_welcome =
+            (struct wire_work_welcome){.nonce = asked->u.work_hello.nonce,
+                                       .code = broker.code,
+                                       .text = broker.code == MUSTER_OK ? "" : "it lives"};
+    } else if (asked->type == WIRE_WORK_LEAVE) {
+        answer->type = WIRE_WORK_LEFT;
+        answer->u.work_left.nonce = asked->u.work_leave.nonce;
+    }
+    return answer->type != WIRE_NONE;
+}
+
+static void *serve(void *arg)
+{
+    static uint8_t in[WIRE_FRAME_MAX], out[WIRE_FRAME_MAX];
+    struct arena arena;
+    uint8_t id[64];
+
+    arena_init(&arena, (size_t)1 << 21);
+    while (!atomic_load(&broker.stop)) {
+        struct wire_msg asked, answer;
+        int id_size = zmq_recv(broker.router, id, sizeof id, 0);
+        int size = id_size > 0 ? zmq_recv(broker.router, in, sizeof in, 0) : -1;
+
+        if (size <= 0)
+            continue;
+        arena_reset(&arena);
+        assert_int_equal(wire_decode(in, (size_t)size, &arena, &asked, NULL), MUSTER_OK);
+        if (!answer_to(&asked, &answer))
+            continue;
+        zmq_send(broker.router, id, (size_t)id_size, ZMQ_SNDMORE);
+        zmq_send(broker.router, out, wire_encode(&answer, out, sizeof out), 0);
+    }
+    arena_free(&arena);
+    return arg;
+}
+
+static void begin_broker(unsigned code)
+{
+    broker.code = code;
+    atomic_store(&broker.stop, false);
+    broker.context = zmq_ctx_new();
+    broker.router = zmq_socket(broker.context, ZMQ_ROUTER);
+    zmq_setsockopt(broker.router, ZMQ_RCVTIMEO, &(int){50}, sizeof(int));
+    zmq_setsockopt(broker.router, ZMQ_LINGER, &(int){0}, sizeof(int));
+    assert_int_equal(zmq_bind(broker.router, broker.endpoint), 0);
+    assert_int_equal(pthread_create(&broker.thread, NULL, serve, NULL), 0);
+}
+
+static void end_broker(void)
+{
+    atomic_store(&broker.stop, true);
+    pthread_join(broker.thread, NULL);
+    zmq_close(broker.router);
+    zmq_ctx_term(broker.context);
+}
+
+/* --- tests --------------------------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+    (void)state;
+    alarm(PATIENCE_S); /* a hang ends so */
+    scratch_make(broker.dir);
+    snprintf(broker.endpoint, sizeof broker.endpoint, "ipc://%s/broker", broker.dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    scratch_remove(broker.dir);
+    alarm(0);
+    return 0;
+}
+
+static muster_worker_t *open_worker(int64_t connect_timeout_ms)
+{
+    struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
+    muster_worker_t *worker = NULL;
+
+    options.broker = broker.endpoint;
+    options.job = "train";
+    options.index = 0;
+    options.slots = 2;
+    options.connect_timeout_ms = connect_timeout_ms;
+    assert_int_equal(muster_worker_open(&options, &worker, NULL), MUSTER_OK);
+    return worker;
+}
+
+static int work(muster_task_t *task, void *arg)
+{
+    (void)task, (void)arg;
+    return 0;
+}
+
+/* A thread that was joined is listed for a moment longer; one that is not is there until the alarm. */
+static void await_threads(size_t count)
+{
+    while (scratch_count("/proc/self/task") > count)
+        usleep(1000);
+}
+
+/* A thread that is left says HELLO to whatever broker comes, and is given tasks that nobody runs. */
+static void no_thread_is_left_of_a_start_that_failed(void **state)
+{
+    size_t threads = scratch_count("/proc/self/task");
+    muster_worker_t *worker = open_worker(100);
+
+    (void)state;
+    assert_int_equal(muster_worker_start(worker, NULL), MUSTER_E_BROKER);
+    await_threads(threads);
+    assert_int_equal(muster_worker_serve(worker, NULL), MUSTER_E_BROKER); /* and not BUSY */
+    await_threads(threads);
+    muster_worker_close(&worker);
+}
+
+static void it_can_be_started_again(void **state)
+{
+    muster_worker_t *worker = open_worker(PATIENCE_S * 1000);
+
+    (void)state;
+    begin_broker(MUSTER_E_RANK_TAKEN);
+    assert_int_equal(muster_worker_start(worker, NULL), MUSTER_E_RANK_TAKEN);
+    end_broker();
+    assert_int_equal(muster_worker_register(worker, "work", work, NULL, NULL), MUSTER_OK);
+    begin_broker(MUSTER_OK);
+    assert_int_equal(muster_worker_start(worker, NULL), MUSTER_OK);
+    assert_int_equal(muster_worker_start(worker, NULL), MUSTER_E_BUSY);
+    muster_worker_close(&worker);
+    end_broker();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(no_thread_is_left_of_a_start_that_failed, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_can_be_started_again, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("worker_start", tests, NULL, NULL);
+}
