@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WISH_AGAIN_MS 200 /* a broker that opened no round is asked again */
+#define WISH_AGAIN_MS 200        /* a broker that opened no round is asked again ... */
+#define WISH_UNANSWERED_MS 10000 /* ... and one that did not answer */
 
 /* --- which step -------------------------------------------------------------------------------------- */
 
@@ -128,6 +129,7 @@ static enum muster_status metrics_text(const struct muster_manager *m,
                                        char ret_text[METRICS_BYTES_MAX + 1],
                                        struct muster_error *err)
 {
+    char number[METRIC_NUMBER_SIZE];
     size_t used = 0;
 
     if (r->metrics_count == 0)
@@ -155,8 +157,9 @@ static enum muster_status metrics_text(const struct muster_manager *m,
             return error_set(err, MUSTER_E_ARGUMENT,
                              "muster_manager_save: the metrics are more than %d bytes",
                              METRICS_BYTES_MAX);
-        used += (size_t)snprintf(ret_text + used, METRICS_BYTES_MAX + 1 - used, "%s\"%s\":%.17g",
-                                 used == 0 ? "{" : ",", metric->name, metric->value);
+        metrics_number(metric->value, number);
+        used += (size_t)snprintf(ret_text + used, METRICS_BYTES_MAX + 1 - used, "%s\"%s\":%s",
+                                 used == 0 ? "{" : ",", metric->name, number);
     }
     if (used > 0)
         memcpy(ret_text + used, "}", 2);
@@ -170,17 +173,23 @@ static void tell_wish(struct muster_manager *m, int64_t step)
     const struct wire_msg wish = {.type = WIRE_SAVE_WISH, .u.save_wish = {.step = step + 1}};
     struct muster_error why = {.text = "the broker opens no round now: earlier saves are being "
                                        "written or have just failed, or a rank is missing"};
-    int64_t now_ms = manager_now_ms();
+    enum muster_status status = MUSTER_E_BROKER;
     uint64_t round = 0;
 
-    if (step > m->wished && now_ms < m->wish_again_ms)
+    if (manager_now_ms() < m->wish_again_ms)
         return;
-    if (agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why) == MUSTER_OK && round > 0) {
+    if (agent_hears_broker(m->node->agent))
+        status = agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why);
+    else
+        error_set(&why, status, "no broker is heard");
+    if (status == MUSTER_OK && round > 0) {
         m->wished = -1;
         agent_wait_round(m->node->agent, round, FREEZE_MS);
         return;
     }
-    m->wish_again_ms = manager_now_ms() + WISH_AGAIN_MS;
+    /* nobody is to train at the pace of answers that do not come */
+    m->wish_again_ms =
+        manager_now_ms() + (status == MUSTER_E_TIMEOUT ? WISH_UNANSWERED_MS : WISH_AGAIN_MS);
     if (step == m->wished)
         node_log(m->node, 1, "a function wants step %lld saved, which waits: %s", (long long)step,
                  why.text);

@@ -152,6 +152,8 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
 int64_t agent_save_step(const struct agent *agent);
 /* The greatest step that was heard to be committed in this launch; 0 = none. A load. */
 int64_t agent_commit_step(const struct agent *agent);
+/* False: for LOST_MS nothing was heard of it. Any thread, never waits. */
+bool agent_hears_broker(const struct agent *agent);
 /* The broker's start, as it was heard of last: another number is another start. Any thread, never waits. */
 uint64_t agent_broker_start(const struct agent *agent);
 /* A copy of the newest view. */

@@ -444,6 +444,11 @@ enum muster_status agent_notify(struct agent *agent, enum wire_notice_kind kind,
     return status;
 }
 
+bool agent_hears_broker(const struct agent *agent)
+{
+    return !atomic_load(&agent->unheard);
+}
+
 uint64_t agent_broker_start(const struct agent *agent)
 {
     return atomic_load(&agent->broker_start);

@@ -65,6 +65,7 @@ static void publish_view(struct agent *agent)
         save_step = view->step;
     atomic_store(&agent->save_step, save_step);
     atomic_store(&agent->broker_start, view->broker_start);
+    atomic_store(&agent->unheard, view->unheard);
     for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
         if (view->committed[i] > atomic_load(&agent->commit_step))
             atomic_store(&agent->commit_step, view->committed[i]);

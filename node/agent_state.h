@@ -90,6 +90,7 @@ struct agent {
     int wake_fd;
     _Atomic int64_t save_step;
     _Atomic uint64_t broker_start; /* view's */
+    _Atomic bool unheard;          /* view's */
     _Atomic int64_t commit_step;   /* the greatest of view.committed */
     _Atomic int hold_depth;
     pthread_t thread;

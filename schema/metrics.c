@@ -4,6 +4,7 @@
 #include "schema/policies.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 static json_t *object_of(const char *text)
@@ -58,4 +59,22 @@ bool metrics_get(const char *text, const char *name, double *ret_value)
         *ret_value = json_number_value(value);
     json_decref(root);
     return found;
+}
+
+void metrics_plain_number(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++)
+        if (strchr("0123456789+-e", *from) != NULL)
+            *to++ = *from;
+        else if (to == text || to[-1] != '.') /* a locale's point, of one byte or several */
+            *to++ = '.';
+    *to = '\0';
+}
+
+void metrics_number(double value, char ret_text[METRIC_NUMBER_SIZE])
+{
+    snprintf(ret_text, METRIC_NUMBER_SIZE, "%.17g", value);
+    metrics_plain_number(ret_text);
 }

@@ -14,6 +14,13 @@ bool metrics_ok(const char *text);
 /* "" or an object of at most CUSTOM_BYTES_MAX bytes. */
 bool custom_ok(const char *text);
 
+/* A finite number as JSON has it, to the last bit, in whatever locale the program is: there a decimal point may be a
+ * comma. */
+#define METRIC_NUMBER_SIZE 40
+void metrics_number(double value, char ret_text[METRIC_NUMBER_SIZE]);
+/* The same of a text of printf's; *text is changed in place. */
+void metrics_plain_number(char *text);
+
 /* The value of one metric; false: it has none. */
 bool metrics_get(const char *text, const char *name, double *ret_value);
 

@@ -197,27 +197,82 @@ static bool has_started(const struct job *job)
            (job->gen.state == GENERATION_ENDING && job->gen.started_unix_ms > 0);
 }
 
-void keep_consider(struct core *core, struct job *job)
+enum others { OTHERS_FINISHED, OTHERS_TRAIN, OTHERS_FAILED };
+
+static enum others other_rank(const struct job *job, uint64_t rank)
+{
+    const struct peer *held = job->trainers[rank];
+
+    if (held != NULL && peer_is_live(held))
+        return OTHERS_TRAIN;
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank &&
+            job->peers[i]->state == NODE_LEFT && job->peers[i]->leave_why == LEAVE_FINISHED)
+            return OTHERS_FINISHED;
+    return OTHERS_FAILED;
+}
+
+/* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it stays until all have
+ * finished. */
+static enum others others_of(const struct job *job)
+{
+    enum others others = OTHERS_FINISHED;
+
+    for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++) {
+        enum others one = rank == job->keep.final_rank ? OTHERS_FINISHED : other_rank(job, rank);
+        if (one > others)
+            others = one;
+    }
+    return others;
+}
+
+static bool newest_may_go(const struct job *job)
+{
+    return job->keep.final && others_of(job) == OTHERS_FINISHED;
+}
+
+/* Which checkpoints the policies want, as booleans beside job->checkpoints; owned. NULL: all, or no memory. */
+static bool *wanted_of(const struct job *job)
 {
     const struct job_policies *policies = keep_policies_of(job);
     size_t count = job->checkpoints_count;
 
-    if (policies == NULL || policies->keep.count == 0 || !has_started(job) || count == 0)
-        return;
+    if (policies == NULL || policies->keep.count == 0 || count == 0)
+        return NULL;
     struct keep_item *items = calloc(count, sizeof *items);
     bool *wanted = calloc(count, sizeof *wanted);
-    if (items != NULL && wanted != NULL) {
-        for (size_t i = 0; i < count; i++)
-            items[i] = (struct keep_item){job->checkpoints[i].row.step,
-                                          job->checkpoints[i].row.committed_unix_ms,
-                                          job->checkpoints[i].metrics};
-        if (keep_choose(&policies->keep, items, count, wanted))
-            for (size_t i = count; i-- > 0;) /* from the end: a decision moves what is behind it */
-                if (!wanted[i] && held_by(job, &job->checkpoints[i], job->keep.final) == NULL)
-                    decide(core, job, &job->checkpoints[i]);
-    }
-    free(items); /* without memory nothing goes now: the next commit asks again */
+    bool good = items != NULL && wanted != NULL;
+    for (size_t i = 0; good && i < count; i++)
+        items[i] = (struct keep_item){job->checkpoints[i].row.step,
+                                      job->checkpoints[i].row.committed_unix_ms,
+                                      job->checkpoints[i].metrics};
+    good = good && keep_choose(&policies->keep, items, count, wanted);
+    free(items);
+    if (good)
+        return wanted;
     free(wanted);
+    return NULL;
+}
+
+static bool newest_is_unwanted(const struct job *job)
+{
+    const struct checkpoint *newest = registry_newest(job);
+    bool *wanted = newest != NULL ? wanted_of(job) : NULL;
+    bool unwanted = wanted != NULL && !wanted[newest - job->checkpoints];
+
+    free(wanted);
+    return unwanted;
+}
+
+void keep_consider(struct core *core, struct job *job)
+{
+    bool *wanted = has_started(job) ? wanted_of(job) : NULL;
+
+    for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
+        /* from the end: a decision moves what is behind it */
+        if (!wanted[i] && held_by(job, &job->checkpoints[i], newest_may_go(job)) == NULL)
+            decide(core, job, &job->checkpoints[i]);
+    free(wanted); /* without memory nothing goes now: the next commit asks again */
 }
 
 /* Another process may be able to, or the end has come. */
@@ -243,10 +298,13 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
         return (struct answer){MUSTER_E_ARGUMENT, "only ranks may say that saving is over", 0};
     if (m->final && !job->keep.final)
         try_again(core, job);
-    if (m->final)
+    if (m->final) {
         job->keep.final = true;
+        job->keep.final_rank = peer->rank;
+    }
     keep_consider(core, job);
     uint64_t left = job->keep.deletions_count;
+    left += m->final && others_of(job) == OTHERS_TRAIN && newest_is_unwanted(job);
     for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */
         left += job->checkpoints[i].path[0] == '\0' && !job->checkpoints[i].given_up &&
                 job->checkpoints[i].row.generation == job->gen.generation;

@@ -37,8 +37,9 @@ struct deletion {
 
 struct keep_state {
     struct job_policies *policies; /* NULL: none were ever told */
-    bool final;                    /* of this launch: the newest is not protected */
-    char failure[256];             /* why a deletion could not be carried out, the last one */
+    bool final; /* of this launch: the newest is not protected once all ranks have finished ... */
+    uint64_t final_rank; /* ... but this one, which said so */
+    char failure[256];   /* why a deletion could not be carried out, the last one */
     struct deletion *deletions;
     size_t deletions_count, deletions_capacity;
     struct pin *pins;

@@ -156,6 +156,7 @@ struct member_view {
     uint64_t broker_epoch;
     uint64_t
         broker_start; /* its start id: another number is another start, and maybe another database */
+    bool unheard;     /* no broker was heard for LOST_MS */
     bool left;        /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
     bool kept; /* after MEMBER_CLOSE: LEAVE waits for a save of this node's, which is bounded */
     bool termination_seen; /* a termination was announced (hint or event) */

@@ -310,7 +310,9 @@ void link_frame(struct member *m, const struct wire_msg *message)
     m->heard_at = m->now;
     if (m->unheard_said)
         member_log(m, 1, "the broker is heard again");
-    m->unheard_said = false;
+    if (m->view.unheard)
+        m->view_changed = true;
+    m->unheard_said = m->view.unheard = false;
     if (m->join_until != NEVER && m->options.join_timeout_default)
         m->join_until = m->now + join_wait_ms(m); /* its own option counts, which may be longer */
     if (message->down.last_seq > m->known_seq && m->link == LINK_JOINED) {
@@ -398,7 +400,7 @@ static void say_unheard(struct member *m)
     if (m->unheard_said || !m->view.joined || m->view.mode == VIEW_END ||
         m->now - m->heard_at < LOST_MS)
         return;
-    m->unheard_said = true;
+    m->unheard_said = m->view.unheard = m->view_changed = true;
     member_log(
         m, 1,
         "no broker was heard for %lld s: training goes on, and nothing is saved by agreement "

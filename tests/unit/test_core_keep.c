@@ -75,6 +75,40 @@ static void run_case(struct core_fixture *f, const struct keep_case *c, enum bet
     assert_kept(f, c->what, c->kept_close);
 }
 
+/* The chief is done; what the others come to decides whether anybody goes on from the newest. */
+static void the_newest_goes_when_all_have_finished(void **state)
+{
+    struct core_fixture *f = *state; /* three */
+
+    core_policies(f, "latest 0", "");
+    core_saved_whole(f, 1);
+    core_sweep(f, true);
+    assert_int_equal(core_ack_value(f, 0), 1); /* it is waited for */
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    core_sweep(f, true);
+    core_obey(f);
+    assert_kept(f, "a rank trains", "1");
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    core_sweep(f, true);
+    core_obey(f);
+    assert_kept(f, "all have finished", "");
+}
+
+static void the_newest_stays_when_another_rank_fails_after_the_end(void **state)
+{
+    struct core_fixture *f = *state; /* three */
+
+    core_policies(f, "latest 0", "");
+    core_saved_whole(f, 1);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    core_sweep(f, true);
+    core_leave(f, 2, LEAVE_FAILED, 3);
+    core_sweep(f, true);
+    assert_int_equal(core_ack_value(f, 0), 0); /* nothing is waited for */
+    core_obey(f);
+    assert_kept(f, "it is resumed from", "1");
+}
+
 static void run_cases(enum between between)
 {
     struct core_fixture f;
@@ -153,6 +187,8 @@ int main(void)
         cmocka_unit_test(the_examples_hold_with_a_restart_after_every_save),
         cmocka_unit_test(the_examples_hold_over_launches),
         ONE(the_best_by_metric_stay),
+        THREE(the_newest_goes_when_all_have_finished),
+        THREE(the_newest_stays_when_another_rank_fails_after_the_end),
         THREE(policies_that_are_none_are_refused_and_change_nothing),
     };
 

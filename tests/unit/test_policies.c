@@ -274,9 +274,34 @@ static void any_of_is_the_union_and_choosing_again_changes_nothing(void **state)
     }
 }
 
+static void numbers_are_written_as_json_has_them(void **state)
+{
+    static const struct {
+        const char *printed, *plain;
+    } rows[] = {{"0,25", "0.25"},
+                {"-1,5e-07", "-1.5e-07"},
+                {"3\xd9\xab"
+                 "5",
+                 "3.5"},
+                {"7", "7"}};
+    char text[METRIC_NUMBER_SIZE];
+    double back = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strcpy(text, rows[i].printed);
+        metrics_plain_number(text);
+        assert_string_equal(text, rows[i].plain);
+    }
+    metrics_number(-0.1, text);
+    assert_string_equal(text, "-0.10000000000000001");
+    assert_true(metrics_get("{\"a\":1e+300}", "a", &back) && back == 1e300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_written_as_json_has_them),
         cmocka_unit_test(a_list_survives_as_text),
         cmocka_unit_test(what_is_no_rule_is_named),
         cmocka_unit_test(lists_are_bounded),
