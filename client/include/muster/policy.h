@@ -8,7 +8,8 @@
  *
  * Whatever the policies say, these are never deleted: a checkpoint that is pinned or being restored, and
  * the newest one. (Keep policies that do not want the newest give it up once a newer one is committed, or
- * when the manager closes with code 0 and no save has failed since it was made.) Deletion is decided by the broker, on record, and carried out by the job's
+ * when the chief's manager closes with code 0, no save has failed since it was made, and all other ranks have finished,
+ * for which close waits up to 10 s.) Deletion is decided by the broker, on record, and carried out by the job's
  * chief in the background; a crash in the middle leaves nothing that is listed, and is made up for. */
 #ifndef MUSTER_POLICY_H
 #define MUSTER_POLICY_H
@@ -29,9 +30,9 @@ extern "C" {
 
 enum muster_keep_kind {
     MUSTER_KEEP_NONE,
-    MUSTER_KEEP_LATEST,      /* the newest `number`, 0 is legal */
-    MUSTER_KEEP_EVERY_STEPS, /* steps that `number` divides */
-    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on, each at least `number` steps after the last one so kept */
+    MUSTER_KEEP_LATEST,           /* the newest `number`, 0 is legal */
+    MUSTER_KEEP_EVERY_STEPS,      /* steps that `number` divides */
+    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on (after it was deleted by hand: from the next one), each at least `number` steps after the last one so kept */
     MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last one so kept */
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
