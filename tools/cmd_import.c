@@ -87,6 +87,19 @@ static int by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
+/* Whose the directory is; one that was copied without its .muster is whose the last checkpoint is. */
+static void read_owner(struct list *list, const char *root)
+{
+    char path[FS_PATH_MAX];
+    char *text = NULL;
+    size_t size = 0;
+
+    if (fs_path(path, NULL, "%s/.muster/JOB", root) == MUSTER_OK &&
+        fs_read_small(path, sizeof list->job, &text, &size, NULL) == MUSTER_OK && size > 0)
+        snprintf(list->job, sizeof list->job, "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
+}
+
 /* The absolute form: the broker's rows name it for all. */
 static int read_directory(const char *name, struct list *list, char *ret_root)
 {
@@ -102,6 +115,7 @@ static int read_directory(const char *name, struct list *list, char *ret_root)
     free(real);
     if (fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK)
         look_into(list, inner);
+    read_owner(list, ret_root);
     if (list->count == 0)
         return tool_fail(
             TOOL_NO, "%s holds no checkpoint: nothing in it has a manifest.json that can be read",
@@ -176,6 +190,14 @@ static enum muster_status send_all(struct tool *tool, struct list *list, int64_t
         bool is_new = false;
         enum muster_status status;
 
+        if (strcmp(found->manifest->job, list->job) != 0) {
+            list->refused++;
+            tool_fail(TOOL_REFUSED,
+                      "%s is left out: it is of job %s, and the directory is of job %s; move it "
+                      "into a directory of its own and import that",
+                      found->path, found->manifest->job, list->job);
+            continue;
+        }
         if (is_on_record(tool, found->manifest))
             continue;
         status = send(tool, found, &is_new, err);
@@ -207,5 +229,8 @@ int cmd_import(struct tool *tool)
                                    : print_result(tool, root, &list, added);
     }
     list_free(&list);
-    return status != MUSTER_OK && code != TOOL_UNREACHABLE ? TOOL_REFUSED : code;
+    /* E_BUSY: a broker that is there says "not now" */
+    return status == MUSTER_E_BUSY || (status != MUSTER_OK && code != TOOL_UNREACHABLE)
+               ? TOOL_REFUSED
+               : code;
 }

@@ -37,6 +37,14 @@ same "custom metadata" "$(query "SELECT round, replace(custom, ' ', '') FROM che
     "$(sed 's/|.*/|{"n":1.5,"who":["me",null]}/' <<<"$before_custom")"
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^0 checkpoints .*, 3 were there already'
+cp -r "$root/3" "$root/9"
+sed -i 's/"job": "job"/"job": "zzz"/' "$root/9/manifest.json"
+code=0
+ask import "$root" --broker "$broker" >"$dir/import.txt" 2>&1 || code=$?
+same "exit code with another job's checkpoint" "$code" 4
+says "$(cat "$dir/import.txt")" '/9 is left out: it is of job zzz, and the directory is of job job' \
+    '^0 checkpoints of job job .*, 3 were there already'
+rm -rf "$root/9"
 ask verify --broker "$broker" >/dev/null || fail "what was imported is not whole"
 ranks_start 1 '' '' '' 1 0
 ranks_end 0
@@ -55,5 +63,15 @@ same "damages" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 says "$(cat "$dir/verify.txt")" "^damaged: .*/2/shard-.*step 2" "^damaged: .*/3/shard-.*step 3" "^damaged: .*/4/manifest.json"
 same "as JSON" "$(ask verify --json --broker "$broker" | grep -c '"what"')" 3
 ask verify 1 --db "$db" >"$dir/verify.txt" || fail "checkpoint 1 is whole: $(cat "$dir/verify.txt")"
+job=busy trainer=$TESTS_DIR/proc/prog_trainer world=1
+rank_start 0 --steps 100000 --step-ms 5 --save-every 5 --until-file "$dir/enough"
+await "a checkpoint" test -e "$dir/checkpoints-$job/5/manifest.json"
+code=0
+ask import "$dir/checkpoints-$job" --broker "$broker" >"$dir/import.txt" 2>&1 || code=$?
+same "exit code while the job runs" "$code" 4
+says "$(cat "$dir/import.txt")" 'is running; end it, then import'
+touch "$dir/enough"
+rank_ends 0 0
+
 finish "a lost database is rebuilt from the manifests: rows and files as before, with metrics and custom metadata; the job resumes" \
     "verify names a flipped bit, a cut file and a broken manifest, each by its path, and nothing else"
