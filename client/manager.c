@@ -48,9 +48,20 @@ static enum muster_status contradiction(struct muster_error *err, const char *te
     return error_set(err, MUSTER_E_ARGUMENT, "muster_manager_open: %s", text);
 }
 
+static enum muster_status check_timeout(const char *name, int64_t ms, struct muster_error *err)
+{
+    if (ms >= 0 && ms <= INT_MAX)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "muster_manager_open: %s is %lld; give 0 (the usual) to %d milliseconds", name,
+                     (long long)ms, INT_MAX);
+}
+
 static enum muster_status check_options(const struct muster_manager_options *o,
                                         struct muster_error *err)
 {
+    enum muster_status status;
+
     if (o == NULL || o->struct_size != sizeof *o)
         return contradiction(err, "options are NULL, not initialized, or of another version of "
                                   "muster; begin with MUSTER_MANAGER_OPTIONS_INIT");
@@ -63,9 +74,11 @@ static enum muster_status check_options(const struct muster_manager_options *o,
                          "muster_manager_open: name_prefix is \"%.60s\"; use at most %d letters, "
                          "digits, _ and -, not ending with a digit",
                          o->name_prefix, DIR_PREFIX_MAX);
-    if (o->save_timeout_ms < 0 || o->save_timeout_ms > INT_MAX || o->query_timeout_ms < 0 ||
-        o->query_timeout_ms > INT_MAX)
-        return contradiction(err, "a timeout is negative or longer than 24 days");
+    status = check_timeout("save_timeout_ms", o->save_timeout_ms, err);
+    if (status == MUSTER_OK)
+        status = check_timeout("query_timeout_ms", o->query_timeout_ms, err);
+    if (status != MUSTER_OK)
+        return status;
     if (o->node == NULL && o->policies != NULL)
         return contradiction(err,
                              "policies are given without a node; a read-only manager saves and "

@@ -221,26 +221,27 @@ static void resumed(struct muster_node *node, int64_t step, const char *path)
 static enum muster_status check_wish(const struct muster_node *node,
                                      const struct agent_resume *resume, struct muster_error *err)
 {
-    long long wish = node->wish.resume_done;
+    long long wish = node->wish.resume_done + node->wish.names.offset; /* as its user counts */
+    long long step = resume->step + node->wish.names.offset;
 
-    if (wish < 0 || resume->step == wish)
+    if (node->wish.resume_done < 0 || step == wish)
         return MUSTER_OK;
-    if (resume->step < wish && err->status != MUSTER_OK) /* it was there, and could not be read */
+    if (step < wish && err->status != MUSTER_OK) /* it was there, and could not be read */
         return MUSTER_E_NOT_FOUND;
-    if (resume->step > wish && node->local != NULL)
+    if (step > wish && node->local != NULL)
         return error_set(
             err, MUSTER_E_UNSUPPORTED,
             "the checkpoint of step %lld is newer than %lld, and without a broker nobody "
             "records that it counts no more; start one, or move it away",
-            (long long)resume->step, wish);
-    if (resume->step > wish)
+            step, wish);
+    if (step > wish)
         return error_set(err, MUSTER_E_RESTORE,
                          "rank %d was asked to go back to step %lld, so step %lld counts no more",
-                         node->rank, wish, (long long)resume->step);
+                         node->rank, wish, step);
     return error_set(err, MUSTER_E_NOT_FOUND,
                      "the checkpoint of step %lld cannot be gone back to; the next older one is of "
                      "step %lld",
-                     wish, (long long)resume->step);
+                     wish, step);
 }
 
 static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
@@ -285,7 +286,7 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
                 resumed(node, resume.step, resume.path);
             return status;
         }
-        node_log(node, 0, "%s", why.text);
+        node_log(node, declined ? 2 : 0, "%s", why.text);
         failed = resume.checkpoint;
         status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text,
                                       !declined && !damage, err);

@@ -464,8 +464,8 @@ static void contradictory_options_are_refused(void **state)
     REFUSED(managed.options.struct_size = 1, "MUSTER_MANAGER_OPTIONS_INIT");
     REFUSED(managed.options.name_digits = -1, "name_digits");
     REFUSED(managed.options.name_digits = 19, "name_digits");
-    REFUSED(managed.options.save_timeout_ms = -1, "timeout");
-    REFUSED(managed.options.query_timeout_ms = -1, "timeout");
+    REFUSED(managed.options.save_timeout_ms = -1, "save_timeout_ms is -1");
+    REFUSED(managed.options.query_timeout_ms = -1, "query_timeout_ms is -1");
     REFUSED(managed.options.node = NULL, "policies are given without a node");
     REFUSED((managed.options.node = NULL, managed.options.policies = NULL), "neither a node");
     REFUSED((managed.options.node = NULL, managed.options.policies = NULL,
