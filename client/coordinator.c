@@ -5,12 +5,11 @@
 #include "schema/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CLOSE_MS 1000
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
@@ -495,30 +494,59 @@ enum muster_status muster_coordinator_open(const struct muster_coordinator_optio
     return status;
 }
 
-static void hand_over(struct muster_coordinator *c)
+enum muster_status muster_coordinator_flush(muster_coordinator_t *c, int64_t timeout_ms,
+                                            struct muster_error *ret_error)
 {
-    struct timespec until = thread_time_after(CLOSE_MS);
-    int code = 0;
+    const int64_t until_ms = coordinator_until(timeout_ms);
+    enum muster_status status = MUSTER_OK;
+    char what[128];
 
     pthread_mutex_lock(&c->mutex);
-    if (c->taken < c->scheduled)
-        task_link_wake(c->link); /* its thread has to listen */
-    while (c->taken < c->scheduled && !c->stale && code == 0)
-        code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
-    pthread_mutex_unlock(&c->mutex);
+    uint64_t last = c->scheduled;
+    while (status == MUSTER_OK && c->taken < last) {
+        snprintf(what, sizeof what, "%" PRIu64 " tasks are not on record with the broker yet%s",
+                 last - c->taken, c->full ? ", for its queue is full," : "");
+        status = coordinator_wait(c, until_ms, what, ret_error);
+    }
+    coordinator_unlock(c);
+    return status;
 }
 
-void muster_coordinator_close(muster_coordinator_t **coordinator)
+static uint64_t taken_of(struct muster_coordinator *c)
+{
+    uint64_t taken;
+
+    pthread_mutex_lock(&c->mutex);
+    taken = c->taken;
+    pthread_mutex_unlock(&c->mutex);
+    return taken;
+}
+
+/* As long as it goes on: what was scheduled is on record, or there is a reason that it cannot be. */
+static enum muster_status hand_over(struct muster_coordinator *c)
+{
+    enum muster_status status;
+    uint64_t taken;
+
+    do {
+        taken = taken_of(c);
+        status = muster_coordinator_flush(c, c->broker_timeout_ms, NULL);
+    } while (status == MUSTER_E_TIMEOUT && taken_of(c) > taken);
+    return status;
+}
+
+enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator)
 {
     struct muster_coordinator *c = coordinator != NULL ? *coordinator : NULL;
+    enum muster_status status = MUSTER_OK;
 
     if (c == NULL)
-        return;
+        return MUSTER_OK;
     *coordinator = NULL;
     if (c->pid != getpid())
-        return; /* a child closes nothing of its parent's */
+        return MUSTER_E_FORKED; /* a child closes nothing of its parent's */
     if (c->ever_opened)
-        hand_over(c);
+        status = hand_over(c);
     task_link_close(&c->link);
     while (c->first != NULL)
         values_forget(c, c->first);
@@ -531,4 +559,5 @@ void muster_coordinator_close(muster_coordinator_t **coordinator)
     pthread_mutex_destroy(&c->mutex);
     pthread_cond_destroy(&c->changed);
     free(c);
+    return status;
 }

@@ -576,6 +576,25 @@ static void size_two(void)
     CHECK(muster_coordinator_scheduled(coordinator) == 50);
 }
 
+/* Whoever schedules and leaves: close handed over for a second, and lost the rest without a word. */
+static void fire_and_forget(void)
+{
+    const uint64_t count = 20000;
+
+    muster_coordinator_close(&coordinator);
+    open_queue("forget", true, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        muster_remote_value_t *value = schedule("echo", "x");
+        muster_remote_value_free(&value);
+    }
+    CHECK(muster_coordinator_close(&coordinator) == MUSTER_OK);
+    open_queue("forget", false, 0);
+    CHECK(muster_coordinator_scheduled(coordinator) == count);
+    CHECK(muster_coordinator_flush(coordinator, -1, &err) == MUSTER_OK);
+    muster_coordinator_close(&coordinator);
+    open_queue("forget", true, 0); /* nobody waits for them */
+}
+
 static void unknown_function(void)
 {
     muster_remote_value_t *value = schedule("nobody_knows_it", "");
@@ -767,6 +786,7 @@ int main(int argc, char **argv)
                      {"too_big_a_result", too_big_a_result},
                      {"renewed_lease", renewed_lease},
                      {"size_two", size_two},
+                     {"fire_and_forget", fire_and_forget},
                      {"unknown_function", unknown_function},
                      {"poisoned", poisoned}};
     const char *what = argc > 1 ? argv[1] : "";

@@ -6,7 +6,7 @@
  *   muster_coordinator_schedule           a task; returns its remote value at once
  *   muster_coordinator_join / _done       until all have ended, or the first error
  *   muster_remote_value_fetch             a result
- *   muster_coordinator_close
+ *   muster_coordinator_flush / _close     until all is on record with the broker
  *
  * Errors: the first task that fails stops the queue. The next schedule, join or done returns its error: before,
  * what runs is told to end and waited for, and what is queued is cancelled (schedule it again if it is still
@@ -59,9 +59,17 @@ struct muster_coordinator_options {
 MUSTER_API enum muster_status
 muster_coordinator_open(const struct muster_coordinator_options *options,
                         muster_coordinator_t **ret_coordinator, struct muster_error *ret_error);
-/* Tasks that were scheduled go on; what the broker did not take yet is given up to 1 s. NULL-safe, nulls.
- * No other call may run. Remote values stay valid, for what is known of them. */
-MUSTER_API void muster_coordinator_close(muster_coordinator_t **coordinator);
+/* Waits until the broker has all that was scheduled on record: from then on it is done, whatever ends. What is
+ * scheduled meanwhile is not waited for. MUSTER_E_TIMEOUT tells how many are missing · MUSTER_E_BROKER ·
+ * MUSTER_E_STALE. */
+MUSTER_API enum muster_status muster_coordinator_flush(muster_coordinator_t *coordinator,
+                                                       int64_t timeout_ms,
+                                                       struct muster_error *ret_error);
+/* Tasks that were scheduled go on: what the broker has not taken yet is handed over first, as long as that goes on
+ * (until none was taken for broker_timeout_ms, or no broker was heard for so long). Closes in each case, nulls, and
+ * returns MUSTER_OK, or why what was not taken is lost: MUSTER_E_TIMEOUT · MUSTER_E_BROKER · MUSTER_E_STALE ·
+ * MUSTER_E_FORKED. NULL-safe. No other call may run. Remote values stay valid, for what is known of them. */
+MUSTER_API enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator);
 
 struct muster_call {
     size_t struct_size;   /* set by MUSTER_CALL_INIT; do not change */
