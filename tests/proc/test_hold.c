@@ -27,7 +27,7 @@ struct stage {
     atomic_int pins, unpins; /* that were answered */
     atomic_int unlike;       /* orders that are not of the one pin */
     atomic_int mute;         /* so many messages are lost */
-    unsigned code;
+    atomic_uint code;
     char id[64];
 };
 
@@ -69,8 +69,10 @@ static void *play(void *arg)
         arena_init(&arena, 0);
         if (wire_decode(frame, (size_t)size, &arena, &order, NULL) == MUSTER_OK) {
             take(stage, &order);
-            answer.u.ack = (struct wire_ack){
-                .request = order.up.request, .code = stage->code, .text = "", .value = 7};
+            answer.u.ack = (struct wire_ack){.request = order.up.request,
+                                             .code = atomic_load(&stage->code),
+                                             .text = "",
+                                             .value = 7};
             size_t length = wire_encode(&answer, frame, sizeof frame);
             zmq_send(stage->socket, route, (size_t)route_size, ZMQ_SNDMORE);
             zmq_send(stage->socket, frame, length, 0);
@@ -137,8 +139,8 @@ static void a_lease_is_prolonged_until_the_end(void **state)
     struct hold *hold = NULL;
 
     assert_int_equal(begin(stage, 20000, &hold), MUSTER_OK);
-    assert_int_equal(strncmp(stage->id, "restore-", 8), 0);
     await_pins(stage, 6);
+    assert_int_equal(strncmp(stage->id, "restore-", 8), 0);
     hold_end(&hold);
     assert_null(hold);
     assert_int_equal(atomic_load(&stage->unpins), 1);
@@ -162,7 +164,7 @@ static void what_is_gone_cannot_be_held(void **state)
     struct stage *stage = *state;
     struct hold *hold = NULL;
 
-    stage->code = MUSTER_E_NOT_FOUND;
+    atomic_store(&stage->code, MUSTER_E_NOT_FOUND);
     assert_int_equal(begin(stage, 20000, &hold), MUSTER_E_NOT_FOUND);
     assert_null(hold);
 }
