@@ -160,10 +160,8 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
         if (status == MUSTER_OK && shard_manifest_read(info->path, &manifest, &why) != MUSTER_OK)
             pause_ms(tries > 0 ? TRY_MS : 0); /* named, or deleted, since it was asked for */
     }
-    if (status == MUSTER_OK && manifest == NULL)
-        status = why.status;
-    if (status != MUSTER_OK)
-        return error_pass(ret_error, status, &why);
+    if (manifest == NULL)
+        return error_pass(ret_error, status != MUSTER_OK ? status : why.status, &why);
     manager->shown = *info;
     manager->shown.custom_metadata = arena_strdup(&manager->list.arena, manifest->custom);
     manifest_destroy(&manifest);

@@ -33,6 +33,18 @@ static enum muster_status finish(const struct local *local, uint64_t generation,
     return status;
 }
 
+/* "<generation> <round> <nonce, hexadecimal>\n" */
+static bool read_line(const char *line, uint64_t *ret_generation, uint64_t *ret_round,
+                      uint64_t *ret_nonce)
+{
+    char *end = NULL;
+
+    *ret_generation = strtoull(line, &end, 10);
+    *ret_round = strtoull(end, &end, 10);
+    *ret_nonce = strtoull(end, &end, 16);
+    return *end == '\n' && *ret_generation > 0 && *ret_round > 0 && *ret_nonce > 0;
+}
+
 static void clear_left(struct local *local, const char *line)
 {
     const struct save_target *target = &local->options.save;
@@ -41,8 +53,7 @@ static void clear_left(struct local *local, const char *line)
     char text[MUSTER_ERROR_TEXT_MAX];
     enum muster_status status;
 
-    if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNx64, &generation, &round, &nonce) != 3 ||
-        nonce == 0)
+    if (!read_line(line, &generation, &round, &nonce))
         return;
     status = dir_remove_round(target->root, target->job, generation, round, nonce, &why);
     if (status == MUSTER_E_EXISTS && finish(local, generation, round, &why) == MUSTER_OK)
