@@ -7,6 +7,7 @@ program=$EXAMPLES_DIR/train_words_ps
 sed -n '1~25p' /usr/share/dict/american-english >"$dir/words" # twelve processes read it
 model=(--words "$dir/words" --hidden 16 --batch 16 --report-every 20 --timeout-ms 30000)
 steps=80
+patience=120 # for whole jobs
 
 # one_starts ROLE [INDEX] - its pid in ${one[ROLE INDEX]}.
 declare -A one
