@@ -126,9 +126,9 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
 
 static enum muster_status check_name(const char *function, struct muster_error *err)
 {
-    if (function == NULL || function[0] == '\0' || strlen(function) > NAME_MAX_BYTES)
-        return error_set(err, MUSTER_E_ARGUMENT, "a call names a function, with at most %d bytes",
-                         NAME_MAX_BYTES);
+    if (function == NULL || function[0] == '\0' || !wire_text_ok(function, NAME_MAX_BYTES))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "a call names a function, with at most %d bytes of UTF-8", NAME_MAX_BYTES);
     return MUSTER_OK;
 }
 

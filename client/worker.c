@@ -109,9 +109,10 @@ enum muster_status muster_worker_register(muster_worker_t *worker, const char *n
 {
     struct worker_function *function;
 
-    if (name == NULL || fn == NULL || name[0] == '\0' || strlen(name) > NAME_MAX_BYTES)
+    if (name == NULL || fn == NULL || name[0] == '\0' || !wire_text_ok(name, NAME_MAX_BYTES))
         return error_set(ret_error, MUSTER_E_ARGUMENT,
-                         "a function needs a name of 1 to %d bytes, and code", NAME_MAX_BYTES);
+                         "a function needs a name of 1 to %d bytes of UTF-8, and code",
+                         NAME_MAX_BYTES);
     if (worker->started)
         return error_set(ret_error, MUSTER_E_BUSY,
                          "worker %llu serves already: register \"%s\" before",

@@ -211,6 +211,13 @@ static bool utf8_ok(const char *text, size_t size)
     return true;
 }
 
+bool wire_text_ok(const char *text, size_t max)
+{
+    size_t size = strlen(text);
+
+    return size <= max && utf8_ok(text, size);
+}
+
 char *wire_text_fit(struct arena *arena, const char *text, size_t max)
 {
     size_t size = text ? strlen(text) : 0;

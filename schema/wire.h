@@ -331,6 +331,8 @@ bool wire_copy(struct wire_msg *ret_copy, const struct wire_msg *msg, struct are
 /* A copy of text (NULL = "") that wire_encode accepts: at most max bytes, cut at a character, bytes that
  * are not UTF-8 replaced by '?'. NULL when the arena is full. */
 char *wire_text_fit(struct arena *arena, const char *text, size_t max);
+/* It can be sent as it is: valid UTF-8, at most `max` bytes. */
+bool wire_text_ok(const char *text, size_t max);
 
 /* Names one life of a round number: the same for all who were decided together, another after the
  * database was lost and numbers began anew. Never 0; the order of members does not matter. */

@@ -152,6 +152,8 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     if (running && role_is_trainer(peer->role) && leave->why == LEAVE_PREEMPTED)
         round_margin_reached(core, job);
     gone(core, peer, NODE_LEFT);
+    if (peer->leave_why == LEAVE_PREEMPTED || peer->leave_why == LEAVE_FINISHED)
+        tasks_node_left(core, peer->incarnation);
     persist_peer(core, peer);
     persist_progress(core, peer);
     if (running && role_is_trainer(peer->role)) {

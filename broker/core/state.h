@@ -396,6 +396,7 @@ void tasks_load(struct core *core, const struct record *row);
 void tasks_start(struct core *core);
 void tasks_tick(struct core *core);
 void tasks_gap(struct core *core, int64_t gap_ms);
+void tasks_node_left(struct core *core, uint64_t incarnation); /* in good order */
 int64_t tasks_wakeup_boot_ms(const struct core *core);
 void tasks_free(struct core *core);
 

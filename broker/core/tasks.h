@@ -130,8 +130,9 @@ struct task_worker {
     uint64_t received; /* up to here */
     struct task_lease *first, *last;
     uint64_t held;
-    bool alone;    /* what it holds is a suspect: nothing else */
-    bool reserved; /* it gets nothing more until a suspect can be given to it */
+    bool node_left; /* the process that it lives in ended in good order: no doing of its tasks */
+    bool alone;     /* what it holds is a suspect: nothing else */
+    bool reserved;  /* it gets nothing more until a suspect can be given to it */
     struct task_made *made;
     size_t made_count, made_capacity;
     struct task_worker *next;

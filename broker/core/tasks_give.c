@@ -66,6 +66,15 @@ void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, 
         queue_again(core, task);
 }
 
+void tasks_node_left(struct core *core, uint64_t incarnation)
+{
+    struct task_worker *worker = core->tasks != NULL ? core->tasks->workers : NULL;
+
+    for (; worker != NULL; worker = worker->next)
+        if (worker->node == incarnation)
+            worker->node_left = true;
+}
+
 void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned status,
                        const char *why)
 {
@@ -74,7 +83,7 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
                    worker->index, worker->pid, worker->host, why);
 
     while (worker->last != NULL) /* from behind, so that the first is the first again */
-        tasks_give_back(core, worker->last, true, status, text);
+        tasks_give_back(core, worker->last, !worker->node_left, status, text);
     tasks_persist_worker(core, worker, RECORD_WORKER_LOST);
     tasks_worker_free(core, worker);
 }

@@ -601,6 +601,7 @@ static void unknown_function(void)
 
     CHECK(join() == MUSTER_E_NOT_FOUND && strstr(err.text, "nobody_knows_it") != NULL);
     expect_error(&value, MUSTER_E_NOT_FOUND);
+    CHECK(try_schedule("no\xff", "", &value) == MUSTER_E_ARGUMENT); /* no frame could carry it */
 }
 
 /* Ends its workers as often as it may: then it is named, and the rest is done. */
