@@ -57,6 +57,7 @@ void hello_snapshot(struct core *core, struct peer *peer)
     struct wire_snapshot *s = &out->u.snapshot;
     const struct checkpoint *resume = registry_resume_of(job, peer);
     const struct checkpoint *newest = registry_newest(job);
+    bool none = resume == NULL && registry_lets_begin(job, peer);
     struct outcome named = round_outcome(job, peer->named_round);
     int64_t deadline = notice_deadline(job);
 
@@ -67,8 +68,12 @@ void hello_snapshot(struct core *core, struct peer *peer)
         .seq = job->seq,
         .generation = gen->generation,
         .generation_state = gen->state,
-        .resume_checkpoint = resume ? resume->row.round : gen->resume_checkpoint,
-        .resume_step = resume ? resume->row.step : gen->resume_step,
+        .resume_checkpoint = resume ? resume->row.round
+                             : none ? 0
+                                    : gen->resume_checkpoint,
+        .resume_step = resume ? resume->row.step
+                       : none ? 0
+                              : gen->resume_step,
         .resume_ready = gen->resume_ready,
         .resume_path = out_text(core, resume ? resume->path : ""),
         .resume_repair = asked_to_repair(peer),

@@ -131,6 +131,12 @@ const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
     return chosen;
 }
 
+bool registry_lets_begin(const struct job *job, const struct peer *peer)
+{
+    return !role_is_trainer(peer->role) && job->gen.state == GENERATION_RUNNING &&
+           !registry_has(job, job->gen.resume_checkpoint);
+}
+
 /* The choice is in place (manifest and final name): every rank may restore it. After this nobody
  * renames it. */
 void registry_announce_resume(struct core *core, struct job *job)
@@ -186,6 +192,8 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
         return ok; /* an older one was announced meanwhile: it will restore that */
     bool wrong = m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step;
+    if (m->checkpoint == 0 && m->step == 0 && registry_lets_begin(job, peer))
+        wrong = false;
     if (!role_is_trainer(peer->role) && m->checkpoint > 0 && m->checkpoint == peer->told_resume)
         wrong = false; /* the launch's choice was deleted meanwhile: it was told another */
     if (peer->reads_any && is_at_step(job, m->checkpoint, m->step))

@@ -104,6 +104,18 @@ static void writes_without(struct core *core, struct job *job, const struct peer
     }
 }
 
+/* The launch ends in any case. But who was told that a round follows waits for its end, as its other members do. */
+static void ends_without(struct core *core, struct job *job, const struct peer *peer, unsigned code,
+                         const char *why_text)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        const struct participant *part = round->used ? round_part(round, peer) : NULL;
+        if (part != NULL && save_is_needed(job, round, part))
+            round_abort(core, job, round, (int64_t)peer->rank, code, why_text, ABORT_FINAL);
+    }
+}
+
 /* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.) */
 static bool plan_can_be_kept(const struct job *job)
 {
@@ -138,11 +150,35 @@ static void left_early(struct core *core, struct peer *peer)
     roster_error(core, peer, &error);
 }
 
+static void left_running(struct core *core, struct peer *peer, const struct wire_leave *leave,
+                         const char *text)
+{
+    struct job *job = peer->job;
+    bool finished = leave->why == LEAVE_FINISHED;
+    char failed[256];
+
+    if (leave->why == LEAVE_FAILED && job->gen.error_rank < 0 && !peer->failed) {
+        struct wire_error error = {.code = leave->code, .step = leave->done, .text = failed};
+        snprintf(failed, sizeof failed, "rank %llu left with exit code %lld",
+                 (unsigned long long)peer->rank, (long long)leave->code);
+        roster_error(core, peer, &error);
+    }
+    writes_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+    round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+    if (finished)
+        notices_of_finished(core, job, peer);
+    if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
+        generation_live_count(job) > 0)
+        left_early(core, peer);
+}
+
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave)
 {
     static const struct answer ok = {MUSTER_OK, "", 0};
     struct job *job = peer->job;
     bool running = job->gen.state == GENERATION_RUNNING;
+    bool ending = job->gen.state == GENERATION_ENDING;
+    char text[256];
 
     if (step_ok(leave->done))
         peer->begun = peer->done = leave->done;
@@ -156,26 +192,12 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
         tasks_node_left(core, peer->incarnation);
     persist_peer(core, peer);
     persist_progress(core, peer);
-    if (running && role_is_trainer(peer->role)) {
-        char text[256];
-        if (leave->why == LEAVE_FAILED) {
-            struct wire_error error = {.code = leave->code, .step = leave->done, .text = text};
-            snprintf(text, sizeof text, "rank %llu left with exit code %lld",
-                     (unsigned long long)peer->rank, (long long)leave->code);
-            if (job->gen.error_rank < 0 && !peer->failed)
-                roster_error(core, peer, &error);
-        }
-        bool finished = leave->why == LEAVE_FINISHED;
-        snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
-                 finished ? "finished" : "left");
-        writes_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
-        round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
-        if (finished)
-            notices_of_finished(core, job, peer);
-        if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
-            generation_live_count(job) > 0)
-            left_early(core, peer);
-    }
+    snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
+             leave->why == LEAVE_FINISHED ? "finished" : "left");
+    if (running && role_is_trainer(peer->role))
+        left_running(core, peer, leave, text);
+    else if (ending && role_is_trainer(peer->role))
+        ends_without(core, job, peer, MUSTER_E_ABORTED, text);
     if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
         bystander_failed(core, peer, leave->done,
                          out_printf(core, "it left with exit code %lld", (long long)leave->code));
@@ -237,6 +259,10 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
     snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost %safter step %lld: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
              peer->mapped ? "" : "some time ", (long long)peer->done, why);
+    char reason[256];
+    snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
+    if (state == GENERATION_ENDING && role_is_trainer(peer->role))
+        ends_without(core, job, peer, MUSTER_E_PEER, reason);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
         struct round *round = round_awaited(job);
@@ -253,8 +279,6 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         event.text = text;
         event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
         event_emit(core, job, event, 0);
-        char reason[256];
-        snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
         writes_without(core, job, peer, MUSTER_E_PEER, reason, true);
         if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
             !freeze_without(core, job, peer))

@@ -411,6 +411,8 @@ void registry_drop(struct job *job, uint64_t round); /* out of memory, not of th
 /* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
  * deleted, the newest. */
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
+/* A bystander whose launch's choice was deleted, and there is nothing else to read: it begins from nothing. */
+bool registry_lets_begin(const struct job *job, const struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
 void registry_forget_beyond(struct job *job, int64_t step);
 /* It is newer than what a fallback of this launch chose: superseded once the launch has started. */

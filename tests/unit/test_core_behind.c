@@ -164,6 +164,45 @@ static void a_loss_or_failure_of_who_captured_leaves_it_as_it_is(void **state)
     opens_no_other(f);
 }
 
+/* --- an ending launch, and a round of it whose writer goes --- */
+
+/* Rank 1 was lost when the writer was on its way still, so rank 2 was told to await the round's end. */
+static void end_with_a_writer(struct core_fixture *f)
+{
+    core_fixture_close(f);
+    core_fixture_running(f, 3, LAYOUT_REPLICATED);
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 4, 4);
+    core_at_step(f, 1, 1, 4, true);
+    core_at_step(f, 2, 1, 4, true);
+    f->nodes[1].silent = true;
+    core_pass(f, LOST_MS + 1000);
+    assert_int_equal(core_event(f, EVENT_NODE_LOST)->flags, EVENT_FLAG_ROUND_FOLLOWS);
+    core_at_step(f, 0, 1, 4, true);
+    core_pass(f, 1500);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    core_clear(f);
+}
+
+static void a_round_of_an_ending_launch_ends_with_who_writes_it(void **state)
+{
+    struct core_fixture *f = *state;
+
+    end_with_a_writer(f);
+    f->nodes[0].silent = true;
+    core_pass(f, LOST_MS + 1000);
+    assert_non_null(core_event(f, EVENT_ABORT));
+    assert_int_equal(core_event(f, EVENT_ABORT)->rank, 0);
+    assert_string_equal(core_event(f, EVENT_ABORT)->text, "rank 0 was lost");
+    end_with_a_writer(f);
+    core_leave(f, 0, LEAVE_ERROR, 1);
+    assert_string_equal(core_event(f, EVENT_ABORT)->text, "rank 0 left before the save");
+    end_with_a_writer(f);
+    core_leave(f, 2, LEAVE_ERROR, 1); /* the round does not need it any more */
+    assert_null(core_event(f, EVENT_ABORT));
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, close_core)
 
 int main(void)
@@ -175,6 +214,7 @@ int main(void)
         T(its_margin_is_the_earliest_of_who_joined),
         T(a_lost_writer_of_it_is_replaced_with_steps_broken_off),
         T(a_loss_or_failure_of_who_captured_leaves_it_as_it_is),
+        T(a_round_of_an_ending_launch_ends_with_who_writes_it),
     };
 
     return cmocka_run_group_tests_name("core_behind", tests, NULL, NULL);

@@ -100,6 +100,25 @@ static void what_is_being_restored_stays(void **state)
     assert_kept(f, "both have restored", "3");
 }
 
+/* It was told the choice without a path, failed to restore it, came back, and so on until somebody saved. */
+static void a_bystander_that_finds_all_deleted_begins_from_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    uint64_t first = core_saved_whole(f, 1);
+    core_launch_again(f, "");
+    core_drop(f, first, true);
+    core_obey(f);
+    assert_kept(f, "dropped", "");
+    f->nodes[1] =
+        (struct core_node){.role = ROLE_EVALUATOR, .rank = 0, .incarnation = 990, .route = 101};
+    core_hello(f, 1);
+    assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, 0);
+    assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_step, 0);
+    core_restored(f, 1, 0, 0);
+    assert_int_equal(core_ack_code(f, 1), MUSTER_OK);
+}
+
 /* What a bystander was told to restore is in no row: after a start of the broker it may be any. */
 static void what_is_being_restored_stays_over_a_start(void **state)
 {
@@ -208,6 +227,7 @@ int main(void)
         ONE(a_lease_falls_and_is_prolonged),
         ONE(pins_of_what_is_not_there_are_refused),
         ONE(what_is_being_restored_stays),
+        ONE(a_bystander_that_finds_all_deleted_begins_from_nothing),
         ONE(what_is_being_restored_stays_over_a_start),
         ONE(who_is_told_again_reads_the_same),
         THREE(nothing_goes_while_ranks_restore),
