@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#define FIXED_SEEDS 6400
-#define SQLITE_SEEDS 200
+#define FIXED_SEEDS 6900
+#define SQLITE_SEEDS 160
 #define OFTEN 100 /* what the fixed set must have met of everything */
 
 static unsigned rare;
@@ -51,22 +51,21 @@ static void expect_moves(const struct sim_stats *s)
         }
 }
 
-/* In these worlds of a few faults they need three that meet: a rank that is gone while it is not
- * needed any more, a failed save of another, and time for one more try; or an end between two words. */
-static bool is_a_rare_reason(unsigned reason)
+/* Two are written down for what nobody has thought of. At the margin a round always lacks somebody's report or save,
+ * its own or that of the save that it waits for, and names that rank (a termination without a round is no abort).
+ * And who leaves or is lost ends each round that needs it, so none is open when the last one has gone. */
+static bool cannot_occur(unsigned reason)
 {
-    switch (reason) {
-    case REASON_SHARDED_LOST:
-    case REASON_SHARDED_FAILED:
-    case REASON_SHARDED_LEFT:
-    case REASON_SHARDED_ABSENT:
-    case REASON_MARGIN:
-    case REASON_NEXT_GENERATION:
-    case REASON_ALL_LEFT:
-    case REASON_FORGOTTEN:
-        return true;
-    default:
-        return false;
+    return reason == REASON_MARGIN || reason == REASON_ALL_LEFT;
+}
+
+static void expect_reasons(const struct sim_stats *s)
+{
+    for (unsigned i = 0; i < REASON_COUNT; i++) {
+        if (!cannot_occur(i))
+            expect_often("reason", sim_reason_words(i), s->reasons[i]);
+        else if (s->reasons[i] > 0)
+            fail_msg("a round was aborted as '%s', which names nobody", sim_reason_words(i));
     }
 }
 
@@ -80,13 +79,11 @@ static void expect_everything(const struct sim_stats *s)
         expect_often("fault", sim_fault_name(fault), s->faults[fault]);
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0 && /* a number in use */
-            !wire_is_task(type)) /* of no world: unit.core_tasks, proc.tasks* */
+            !wire_is_task(type)) /* of worlds of their own: test_sim_tasks.c */
             expect_often("message", wire_type_name(type), s->messages[type]);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);
-    for (unsigned i = 0; i < REASON_COUNT; i++)
-        if (!is_a_rare_reason(i))
-            expect_often("reason", sim_reason_words(i), s->reasons[i]);
+    expect_reasons(s);
     for (unsigned i = 0; i < PLANNED_COUNT; i++)
         expect_often("plan", sim_plan_words(i), s->plans[i]);
     expect_often("saves on notice", "committed", s->commits_of[CAUSE_NOTICE]);

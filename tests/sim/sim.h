@@ -52,6 +52,7 @@ enum sim_fault {
     FAULT_WALL_JUMP,
     FAULT_GONE_WRONG, /* a supervisor says that a process is gone which lives */
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
+    FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
     /* In worlds with policies alone; counted when they hit. */
     FAULT_DELETE_FAILS,       /* EIO */
     FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */

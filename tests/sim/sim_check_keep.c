@@ -377,6 +377,16 @@ static bool has_policies(const struct sim *sim, const struct record_generation *
     return false;
 }
 
+/* The lowest rank deletes; one that closes begins no deletion, and may wait long for a termination's save. */
+static bool hand_closes(const struct sim_job *job)
+{
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        for (const struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older)
+            if (proc->alive)
+                return proc->leaving;
+    return false;
+}
+
 void check_converges(struct sim *sim, struct sim_job *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -384,7 +394,7 @@ void check_converges(struct sim *sim, struct sim_job *job)
     const struct record_generation *gen =
         row != NULL ? disk_generation(sim, job->name, row->generation) : NULL;
     bool runs = sim->keeps && gen != NULL && gen->state == GENERATION_RUNNING &&
-                sim->broker.alive && has_policies(sim, gen);
+                sim->broker.alive && has_policies(sim, gen) && !hand_closes(job);
     bool still = false;
     uint64_t found = 0;
 

@@ -103,6 +103,22 @@ void check_open(struct sim *sim, struct sim_proc *proc)
                    wire_round_state_name(round->state));
 }
 
+/* Who has captured for a termination waits as long as the broker says that it does, and two minutes. */
+void check_held(struct sim *sim, struct sim_proc *proc, const struct member_view *former)
+{
+    const struct record_round *round =
+        disk_round(sim, sim->jobs[proc->job].name, proc->awaited_round);
+    int64_t silent = sim->now_us - proc->awaited_us;
+
+    if (former->mode == VIEW_WAIT && former->termination && former->round == proc->awaited_round &&
+        round != NULL && round->state == ROUND_DECIDED && former->step == round->step &&
+        proc->done == round->step && has_captured(sim, proc, round) && !proc->lost_history &&
+        silent < WAY_MIN_MS * 2000LL)
+        sim_broken(sim, "I5",
+                   "rank %u trains on %lld ms after the broker said that round %llu is awaited",
+                   proc->rank, (long long)(silent / 1000), U(round->round));
+}
+
 void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
                     const struct sim_shard *shard)
 {

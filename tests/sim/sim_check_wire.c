@@ -159,7 +159,10 @@ void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *
 {
     uint64_t seq = message->u.event.seq;
 
-    (void)sim;
+    if (message->type == WIRE_ALIVE && message->u.alive.awaited_round > 0) {
+        proc->awaited_round = message->u.alive.awaited_round;
+        proc->awaited_us = sim->now_us;
+    }
     if (message->type == WIRE_SNAPSHOT && message->u.snapshot.seq > proc->heard_contiguous)
         proc->heard_contiguous = message->u.snapshot.seq;
     if (message->type == WIRE_EVENT && seq == proc->heard_contiguous + 1)

@@ -199,9 +199,15 @@ static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
         return;
     case FAULT_SAVE_FAILS:
         sim->fail_saves++;
+        sim->fail_again = plan->for_us == TRIED_AGAIN * 1000;
         return;
     case FAULT_SAVE_SLOW:
         sim->slow_saves_until_us = sim->now_us + plan->for_us;
+        sim->slow_slot = plan->slot;
+        return;
+    case FAULT_SAVE_LONG:
+        sim->long_saves_until_us = sim->now_us + plan->for_us;
+        sim->long_slot = plan->slot;
         return;
     case FAULT_SAVE_HANGS:
         sim->hung_saves_until_us = sim->now_us + plan->for_us;
@@ -323,7 +329,7 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     sim->calm_was = true;
     SIM_TELL(sim, "CALM: no faults from here on");
     sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
-    sim->slow_saves_until_us = sim->hung_saves_until_us = 0;
+    sim->slow_saves_until_us = sim->hung_saves_until_us = sim->long_saves_until_us = 0;
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
     sim->broker.crash_at = FAULT_NOTHING;
     sim->broker.crash_deletes = false;

@@ -73,6 +73,8 @@ static void plan_job(struct sim *sim)
     job->supervised = sim_chance(sim, 50);
     job->save_on_notice = sim_chance(sim, 30);
     job->writes_behind = sim_chance(sim, 35) && sim->options.grace == NULL;
+    if (focus != NULL && focus->behind != SIM_BY_SEED)
+        job->writes_behind = focus->behind == SIM_WITH;
     job->grace_period_ms = -1;
     if (!sim->options.healthy && sim_chance(sim, 30))
         job->grace_period_ms = sim_chance(sim, 40) ? 0 : sim_range(sim, 2000, 30000);

@@ -1,83 +1,7 @@
-/* sim_plan - which faults a seed meets, when and how long. Most worlds are chance alone; some are made
- * for what chance meets too seldom. */
+/* sim_plan - which faults a seed meets, when and how long: by chance, and those of its focus (sim_focus.c). */
 #include "tests/sim/sim_world.h"
 
 #define IMPORT_PERCENT 25 /* of the worlds with policies, in which the database is lost */
-
-/* clang-format off */
-#define CHANCE 0 /* nodes, times: as in every other world */
-#define ANY LAYOUT_NONE
-#define WHOLE LAYOUT_REPLICATED
-#define PARTS LAYOUT_SHARDED
-static const struct sim_focus focuses[] = {
-    {"a lost rank, and survivors at different steps", 110, WHOLE, 1, 5, 14, 3000000, CHANCE, 30, false, 0, false,
-     {{FAULT_NOTICE, 0, 0, 1000, 45000, 0}, {FAULT_NODE_CRASH, 20, 400, 1, 0, SIM_RANK_0}}},
-    {"a lost rank in the first step", 65, WHOLE, 0, 2, 4, 60000000, CHANCE, 30, false, 0, false,
-     {{FAULT_NOTICE, 0, 0, 1000, 50000, 0}, {FAULT_NODE_CRASH, 20, 400, 1, 0, SIM_RANK_0}}},
-    {"a rank that does not come to S", 110, ANY, -1, 6, 16, 200000, 20000, 30, false, 0, false,
-     {{FAULT_THREAD_STUCK, 0, 0, 130000, 0, 0}, {FAULT_OPERATOR_SAVE, 300, 300, 1, 0, SIM_ANY}}},
-    {"a save that takes too long", 85, ANY, -1, 1, 16, 100000, CHANCE, 30, false, 0, false,
-     {{FAULT_SAVE_HANGS, 0, 0, 20000, 0, SIM_ANY}, {FAULT_OPERATOR_SAVE, 10, 500, 1, 0, SIM_ANY}}},
-    {"nobody answers the freeze", 25, WHOLE, -1, 4, 16, 100000, CHANCE, 30, false, 0, false,
-     {{FAULT_NOTICE_TOOL, 0, 0, 1, 30000, SIM_ANY}, {FAULT_CUT_ALL, 0, 0, 3500, 0, SIM_ANY}}},
-    {"a loop that ends before S", 105, WHOLE, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
-     {{FAULT_OPERATOR_SAVE, 0, 2000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 500, 4000, 1, 30000, 0},
-      {FAULT_OPERATOR_SAVE, 3000, 3000, 1, 0, SIM_ANY}}},
-    {"a loop that ended, and every rank is needed", 70, PARTS, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
-     {{FAULT_OPERATOR_SAVE, 0, 2000, 1, 0, SIM_ANY}, {FAULT_OPERATOR_SAVE, 2000, 2000, 1, 0, SIM_ANY}}},
-    {"a step that fails on the way to S", 30, ANY, -1, 6, 16, 1000000, CHANCE, 30, false, 0, false,
-     {{FAULT_NOTICE, 0, 0, 1000, 40000, 0}, {FAULT_STEP_FAILS, 1, 10, 1, 0, SIM_ANY},
-      {FAULT_STEP_FAILS, 2, 10, 1, 0, SIM_ANY}}},
-    {"the only rank fails", 85, WHOLE, -1, 1, 1, 1000000, CHANCE, 30, false, 0, false,
-     {{FAULT_NOTICE, 0, 0, 1000, 40000, 0}, {FAULT_STEP_FAILS, 1, 10, 1, 0, SIM_ANY}}},
-    {"a full disk under a save", 20, ANY, -1, 6, 16, 200000, CHANCE, 20, false, 5, false,
-     {{FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}, {FAULT_NOTICE, 0, 0, 1000, 40000, 0},
-      {FAULT_SAVE_FAILS, 0, 5000, 1, 0, SIM_ANY}}},
-    {"too little time", 20, ANY, -1, 6, 16, 3000000, 4000000, 30, false, 0, false,
-     {{FAULT_NOTICE, 0, 0, 1000, 3500, 0}}},
-    {"the margin before the last report", 80, ANY, -1, 6, 14, 200000, CHANCE, 20, false, 0, false,
-     {{FAULT_NODE_FREEZE, 0, 0, 4000, 0, 1}, {FAULT_STALL_UP, 0, 0, 400, 0, 0},
-      {FAULT_NOTICE, 5, 20, 1000, 2600, 0}}},
-    {"the decision is not heard, and the next save is due", 90, ANY, 1, 6, 14, 200000, 20000, 30, false, 20, false,
-     {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_STALL_DOWN, 0, 4, 9000, 0, SIM_RANK_0}}},
-    {"a broker that dies in a round", 20, ANY, -1, 6, 24, CHANCE, CHANCE, CHANCE, false, 5, false,
-     {{FAULT_BROKER_BETWEEN_SENDS, 0, 50, 500, 0, SIM_ANY}, {FAULT_NOTICE, 100, 100, 1000, 40000, 0},
-      {FAULT_BROKER_AFTER_COMMIT, 2500, 1500, 500, 0, SIM_ANY}}},
-    {"a stuck rank", 5, ANY, -1, 6, 14, 100000, CHANCE, 30, false, 0, false,
-     {{FAULT_THREAD_STUCK, 0, 0, 75000, 0, 0}}},
-    {"a notice that is withdrawn in time", 15, ANY, -1, 6, 16, 200000, CHANCE, 30, false, 0, false,
-     {{FAULT_BROKER_IDLE, 0, 1, 2500, 0, SIM_ANY}, {FAULT_NOTICE_WITHDRAWN, 500, 500, 1000, 0, 0}}},
-    {"a rank that comes back", 15, ANY, -1, 6, 16, 100000, CHANCE, 30, false, 0, false,
-     {{FAULT_TWIN, 0, 0, 3000, 0, 0}, {FAULT_TWIN, 3000, 3000, 3000, 0, 1}}},
-    {"a database that is put back", 25, ANY, -1, 6, 24, 100000, CHANCE, 30, false, 5, false,
-     {{FAULT_DATABASE_OLD, 0, 0, 6000, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 1900, 1000, 40000, 0},
-      {FAULT_OPERATOR_SAVE, 1000, 2000, 1, 0, SIM_ANY}}},
-    {"a save whose end is forgotten", 25, ANY, -1, 6, 16, 100000, 1500000, 30, false, 0, false,
-     {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_DATABASE_OLD, 300, 500, 9000, 0, SIM_ANY},
-      {FAULT_NODE_CRASH, 850, 600, 1, 0, SIM_RANK_0}}},
-    {"a notice that leaves less than three saves", 20, ANY, -1, 4, 12, 100000, 3000000, 40, false, 8, false,
-     {{FAULT_NOTICE, 15000, 5000, 1000, 7000, 0}}},
-};
-/* clang-format on */
-
-void plan_focus(struct sim *sim)
-{
-    const size_t count = sizeof focuses / sizeof focuses[0];
-    unsigned all = 0, at;
-
-    if (sim->options.healthy || sim->options.nodes > 0 || sim->options.layout != LAYOUT_NONE)
-        return;
-    for (size_t i = 0; i < count; i++)
-        all += focuses[i].weight;
-    at = (unsigned)(sim_random(sim) % (sim->options.focused ? all : 2 * all));
-    for (size_t i = 0; i < count; i++) {
-        if (at < focuses[i].weight) {
-            sim->focus = &focuses[i];
-            return;
-        }
-        at -= focuses[i].weight;
-    }
-}
 
 static int64_t length_of(struct sim *sim, enum sim_fault kind)
 {
@@ -143,6 +67,8 @@ static int64_t tail_us(enum sim_fault kind)
         return 60000000;
     if (kind == FAULT_SAVE_HANGS)
         return 95000000;
+    if (kind == FAULT_SAVE_LONG)
+        return 260000000;
     return fault_is_notice(kind) || kind == FAULT_SAVE_SLOW ? 30000000 : 5000000;
 }
 
@@ -168,6 +94,8 @@ static void add_focus(struct sim *sim, int64_t work)
     int64_t moment =
         focus->late ? work * sim_range(sim, 60, 95) / 100 : 3000000 + sim_range(sim, 0, work / 2);
 
+    if (focus->from_start)
+        moment = 0;
     for (size_t i = 0; i < FOCUS_FAULTS_MAX && focus->faults[i].kind != FAULT_NOTHING; i++) {
         int who = focus->faults[i].who;
         struct sim_fault_plan plan = {.kind = focus->faults[i].kind,
@@ -203,7 +131,7 @@ static void add_by_chance(struct sim *sim, int64_t work)
     int64_t centre = sim_range(sim, 0, window);
 
     if (sim->focus != NULL)
-        count = (size_t)sim_range(sim, 4, 5);
+        count = sim->focus->rare ? (size_t)sim_range(sim, 0, 2) : (size_t)sim_range(sim, 4, 5);
     for (size_t i = 0; i < count; i++) {
         struct sim_fault_plan plan = {.kind = pick_fault(sim),
                                       .at_us = sim_range(sim, 0, window),

@@ -62,7 +62,7 @@ static void send_frame(struct sim *sim, struct sim_proc *proc, const struct wire
 
 static void publish_view(struct sim *sim, struct sim_proc *proc)
 {
-    const struct member_view *view = &proc->view;
+    const struct member_view *view = &proc->view, before = proc->view;
     enum view_mode former = view->mode;
     const char *const modes[] = {"WAIT", "OPEN", "STEP_TO", "CAPTURE", "END"};
 
@@ -76,6 +76,7 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
     if (view->mode == VIEW_OPEN && proc->closed) {
         if (former != VIEW_OPEN) /* else the thread closed it itself, and waits */
             check_open(sim, proc);
+        check_held(sim, proc, &before);
         proc->closed = false;
         if (sim->options.mutation == MUTANT_DISCARDS_EARLY && former != VIEW_OPEN)
             fs_discard(sim, proc, view->generation, proc->captured_round);
@@ -144,6 +145,16 @@ static int64_t carry_out(struct sim *sim, struct sim_proc *proc, const struct me
     return -1;
 }
 
+/* One that is merely slow tells nothing: it is none of those that go on. */
+static void tell_saving(const struct sim *sim, struct sim_proc *proc)
+{
+    uint64_t round = proc->saving_round != 0 ? proc->saving_round : proc->behind_round;
+    int64_t begun_us = proc->saving_round != 0 ? proc->save_begun_us : proc->behind_begun_us;
+
+    if (proc->saves_long)
+        member_set_saving(proc->member, round, (uint64_t)(sim->now_us - begun_us) / 1000 + 1);
+}
+
 static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_input *input)
 {
     int64_t closing = -1;
@@ -154,6 +165,7 @@ static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_i
     input->done = proc->done;
     input->in_hold = proc->holding && proc->state == THREAD_STEP;
     member_actions_clear(&proc->actions);
+    tell_saving(sim, proc);
     member_step(proc->member, input, &proc->actions);
     for (size_t i = 0; i < proc->actions.count && !sim->failed; i++) {
         int64_t begun = carry_out(sim, proc, &proc->actions.items[i]);
@@ -255,6 +267,12 @@ static enum wire_role role_of(const struct sim_job *job, unsigned slot)
     return slot == job->nodes ? ROLE_EVALUATOR : ROLE_PS;
 }
 
+/* Who is ended by its agent is so in every world; in half of them it says LEAVE before. */
+static bool says_so(const struct sim *sim)
+{
+    return sim->options.seed % 2 == 0 || (sim->focus != NULL && sim->focus->rare);
+}
+
 struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
 {
     struct sim_proc *proc = calloc(1, sizeof *proc);
@@ -291,6 +309,8 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
                                      .checkpoint_dir = dir,
                                      .join_timeout_ms = job->join_timeout_ms,
                                      .abort_timeout_ms = job->abort_timeout_ms,
+                                     .exit_allowed = says_so(sim),
+                                     .restart_code = 42,
                                      .grace_period_ms = job->grace_period_ms,
                                      .save_on_notice = job->save_on_notice,
                                      .restore_fallback = job->fallback};

@@ -228,7 +228,7 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
         shard->deleted = true;
         sim->unchecked = true;
         input.kind = MEMBER_SAVE_FAILED;
-        input.code = sim_chance(sim, 50) ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
+        input.code = sim_chance(sim, 50) || sim->fail_again ? MUSTER_E_SAVE : MUSTER_E_STORAGE;
         input.text = "no room for the shard";
     } else {
         shard->complete = true;
@@ -296,11 +296,33 @@ static void snapshot_end(struct sim *sim, struct sim_event *event)
     post(sim, proc, &input, proc->leaving ? THREAD_LEAVING : THREAD_WAITING);
 }
 
+#define SLOW_ONE_US 20000000 /* longer than everybody else's */
+
+static bool is_meant(const struct sim_proc *proc, int slot)
+{
+    return slot < 0 || (proc->job == 0 && (int)proc->slot == slot);
+}
+
+static int64_t save_takes(struct sim *sim, struct sim_proc *proc)
+{
+    int64_t takes = sim->jobs[proc->job].save_us * sim_range(sim, 60, 140) / 100;
+
+    if (sim->options.grace != NULL)
+        takes = grace_save_us(sim, proc->view.round);
+    if (sim->now_us < sim->slow_saves_until_us && is_meant(proc, sim->slow_slot))
+        takes += sim->slow_slot < 0 ? sim_range(sim, 1000000, 20000000) : SLOW_ONE_US;
+    if (sim->now_us < sim->hung_saves_until_us)
+        takes += sim_range(sim, 62000000, 90000000);
+    proc->saves_long = sim->now_us < sim->long_saves_until_us && is_meant(proc, sim->long_slot);
+    if (proc->saves_long)
+        takes += sim_range(sim, 130000000, 240000000);
+    return takes;
+}
+
 static void capture(struct sim *sim, struct sim_proc *proc)
 {
     const struct sim_job *job = &sim->jobs[proc->job];
     const struct member_view *view = &proc->view;
-    int64_t takes = job->save_us * sim_range(sim, 60, 140) / 100;
     bool behind = job->writes_behind && !proc->leaving && !view->termination;
 
     if (view->writer && proc->behind_round != 0)
@@ -315,12 +337,7 @@ static void capture(struct sim *sim, struct sim_proc *proc)
         thread_look(sim, proc);
         return;
     }
-    if (sim->options.grace != NULL)
-        takes = grace_save_us(sim, view->round);
-    if (sim->now_us < sim->slow_saves_until_us)
-        takes += sim_range(sim, 1000000, 20000000);
-    if (sim->now_us < sim->hung_saves_until_us)
-        takes += sim_range(sim, 62000000, 90000000);
+    int64_t takes = save_takes(sim, proc);
     proc->saving_round = view->round;
     proc->save_begun_us = sim->now_us;
     struct sim_shard *shard = fs_shard_add(sim, proc, view->generation, view->round);

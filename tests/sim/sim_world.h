@@ -127,6 +127,7 @@ struct sim_proc {
     int64_t behind_begun_us;
     uint64_t discard_generation, discard_round;
     int64_t save_begun_us;
+    bool saves_long; /* and its heartbeats tell that it goes on */
     enum sim_end end;
     /* network */
     uint64_t route; /* 0 = not connected */
@@ -150,8 +151,10 @@ struct sim_proc {
     uint64_t past_said;
     uint64_t reported_round; /* its last REPORT */
     int64_t reported_begun;
-    uint64_t thawed_round; /* it waited in vain for this one */
-    int64_t arrivals[32];  /* steps at which it stood at a closed gate, a ring */
+    uint64_t thawed_round;  /* it waited in vain for this one */
+    uint64_t awaited_round; /* the broker said last that it waits for it, ... */
+    int64_t awaited_us;     /* ... and when */
+    int64_t arrivals[32];   /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
     uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
     bool lost_history;      /* began before the database was put back to an older copy */
@@ -219,7 +222,12 @@ struct sim_focus {
         int64_t for_ms, left_ms;
         int who; /* 0, 1 = first or second of two ranks of the seed; SIM_RANK_0; SIM_ANY */
     } faults[FOCUS_FAULTS_MAX];
+    bool rare;            /* few others, which would come between them */
+    bool from_start;      /* their times count from the world's begin */
+    enum sim_with behind; /* saves are written behind training */
 };
+#define TRIED_AGAIN \
+    2 /* for_ms of FAULT_SAVE_FAILS: with a status after which a save is tried again */
 #define SIM_RANK_0 (-1)
 #define SIM_ANY (-2)
 
@@ -328,7 +336,9 @@ struct sim {
     /* active faults */
     bool disk_full, pub_drop_all, pub_stall;
     unsigned pub_drop_percent;
-    int64_t slow_saves_until_us, hung_saves_until_us;
+    int64_t slow_saves_until_us, hung_saves_until_us, long_saves_until_us;
+    int slow_slot, long_slot; /* whose, of job 0; -1 = everybody's */
+    bool fail_again;          /* the next that fails is tried again */
     unsigned faults_met;
     int64_t asks_until_us; /* a tool asks and asks */
     unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
@@ -506,8 +516,10 @@ bool fault_is_crash_of_broker(enum sim_fault kind);
 void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc);
 void notice_in_calm(struct sim *sim, struct sim_job *job);
 
-/* sim_plan.c */
+/* sim_focus.c */
 void plan_focus(struct sim *sim);
+
+/* sim_plan.c */
 void plan_faults(struct sim *sim);
 
 /* sim_tool.c */
@@ -530,6 +542,7 @@ void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *
 void check_begin(struct sim *sim, struct sim_proc *proc);
 void check_waited(struct sim *sim, struct sim_proc *proc);
 void check_open(struct sim *sim, struct sim_proc *proc);
+void check_held(struct sim *sim, struct sim_proc *proc, const struct member_view *former);
 void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
                     const struct sim_shard *shard);
 void check_end(struct sim *sim, struct sim_proc *proc);
