@@ -120,7 +120,8 @@ static const struct {
     const char **value;
 } paths[] = {
     {"--watch-file", &trainer.watch_file}, /* a notice when it is there */
-    {"--until-file", &trainer.until_file}, /* the last step was done when it is there */
+    {"--until-file",
+     &trainer.until_file}, /* the last step was done when it is there, or the one behind */
     {"--save-gate",
      &trainer.save_gate}, /* save_fn has written a half, and waits until it is gone */
 };
@@ -416,9 +417,36 @@ static void look_behind(struct trainer *t)
                muster_status_name(status), error.text);
 }
 
+/* Ranks that meet in every step end at one: rank 0 says which, before it goes into the next, so that the others know
+ * before they go into the one behind. Who looked for himself left the others waiting in the collective. */
+static bool is_told_to_end(const struct trainer *t)
+{
+    char path[4096], part[4096];
+    long long last = -1;
+    FILE *file;
+
+    if (!t->barrier || t->world_size == 1)
+        return access(t->until_file, F_OK) == 0;
+    snprintf(path, sizeof path, "%.4000s.step", t->until_file);
+    snprintf(part, sizeof part, "%.4000s.part", t->until_file);
+    if (t->rank == 0 && access(t->until_file, F_OK) == 0 && access(path, F_OK) != 0) {
+        file = fopen(part, "w");
+        if (file == NULL || fprintf(file, "%lld\n", (long long)t->model.step + 2) < 0 ||
+            fclose(file) != 0 || rename(part, path) != 0)
+            abort();
+    }
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    if (fscanf(file, "%lld", &last) != 1)
+        abort();
+    fclose(file);
+    return t->model.step >= last;
+}
+
 static bool is_over(const struct trainer *t, int64_t limit)
 {
-    return t->model.step >= limit || (t->until_file != NULL && access(t->until_file, F_OK) == 0);
+    return t->model.step >= limit || (t->until_file != NULL && is_told_to_end(t));
 }
 
 static int train(struct trainer *t)
