@@ -14,13 +14,14 @@ rank_pid() { # RANK - of the newest launch, if it is there
 nap() { # MS - the moment of a fault is to be a random one, so nothing is awaited
     sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
 }
-signal_rank() { # SIGNAL RANK - who has gone meanwhile is not there to be harmed
+signal_rank() { # SIGNAL RANK - who has gone meanwhile is not there to be harmed; sets $harmed
     local pid
 
+    harmed=
     pid=$(rank_pid "$2") || return 0
     [ -n "$pid" ] || return 0
     if grep -q prog_trainer "/proc/$pid/comm" 2>/dev/null && kill "-$1" "$pid" 2>/dev/null; then
-        faults=$((faults + 1))
+        faults=$((faults + 1)) harmed=$pid
     fi
 }
 kill_kept_broker() {
@@ -36,8 +37,8 @@ harm() { # FAULT RANK
     stop_rank)
         signal_rank STOP "$2"
         nap $((RANDOM % stop_max_ms))
-        stopped=$(rank_pid "$2")
-        [ -z "$stopped" ] || kill -CONT "$stopped" 2>/dev/null || true
+        # by its number: one that was stopped on its way out is no rank of the job any more
+        [ -z "$harmed" ] || kill -CONT "$harmed" 2>/dev/null || true
         ;;
     kill_broker) kill_kept_broker ;;
     kill_both) kill_kept_broker && signal_rank KILL "$2" ;;
