@@ -29,7 +29,8 @@ enum muster_status shard_manifest_read(const char *checkpoint_path, struct manif
     if (status == MUSTER_E_NOT_FOUND)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s is unfinished, or its " MANIFEST_FILE_NAME
-                         " was lost; restore a committed one",
+                         " was lost: put that back from a copy, or restore another one, as "
+                         "`muster checkpoints` lists them",
                          checkpoint_path);
     if (status != MUSTER_OK)
         return status;

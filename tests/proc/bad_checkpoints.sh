@@ -51,7 +51,7 @@ rm "$shard" && mkdir "$shard" && refuses "$name is not a regular file"
 
 # --- manifests
 manifest=$place/manifest.json
-rm "$manifest" && refuses 'unfinished: it has no manifest.json'
+rm "$manifest" && refuses 'unfinished, or its manifest.json was lost'
 : >"$manifest" && refuses 'manifest.json'
 printf '{"muster_manifest": 1' >"$manifest" && refuses 'manifest.json'
 sed -i 's/"muster_manifest": *1/"muster_manifest":9/' "$manifest" && refuses MUSTER_E_VERSION manifest.json
