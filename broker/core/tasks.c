@@ -58,7 +58,7 @@ struct task_queue *tasks_queue_create(struct core *core, uint64_t id, const char
     queue->next = tasks->queues;
     tasks->queues = queue;
     tasks->queues_count++;
-    if (id > tasks->queue_id)
+    if (!tasks->ids_begun && id > tasks->queue_id)
         tasks->queue_id = id;
     return queue;
 }

@@ -142,7 +142,8 @@ struct tasks {
     struct task_queue *queues;
     struct task_worker *workers;
     size_t queues_count, workers_count;
-    uint64_t queue_id; /* the highest used */
+    uint64_t queue_id; /* the last one given; until then the highest that was loaded */
+    bool ids_begun;    /* one was given */
     int64_t timer_boot_ms;
     size_t to_cancel; /* bytes of tasks that this pass may still cancel for a raise */
     struct task *hash[TASK_HASH];

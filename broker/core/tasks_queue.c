@@ -113,6 +113,21 @@ static void drop(struct core *core, struct task_queue *queue)
             tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
 }
 
+/* A worker names values and attempts by their queue's number, and outlives databases: each start of a broker gives
+ * others, lest a value of a queue that was lost is taken for one of a new queue. */
+static uint64_t new_id(struct core *core)
+{
+    struct tasks *tasks = core->tasks;
+
+    if (!tasks->ids_begun)
+        tasks->queue_id += core->options.start_id >> 32;
+    tasks->ids_begun = true;
+    do
+        tasks->queue_id = tasks->queue_id % TASK_QUEUE_ID_MAX + 1;
+    while (tasks_queue_find(core, tasks->queue_id) != NULL);
+    return tasks->queue_id;
+}
+
 static void take_open(struct core *core, const struct input *in)
 {
     const struct wire_queue_open *m = &in->message->u.queue_open;
@@ -134,7 +149,7 @@ static void take_open(struct core *core, const struct input *in)
                    "the broker has as many queues as there may be; begin one of them anew");
             return;
         }
-        queue = tasks_queue_create(core, core->tasks->queue_id + 1, up->job, m->name);
+        queue = tasks_queue_create(core, new_id(core), up->job, m->name);
         queue->created_unix_ms = core->now_unix;
     }
     if (queue->coordinator != up->incarnation && queue->cancelled_to > queue->taken)

@@ -238,7 +238,8 @@ static void load_row(void *arg, const struct record *row)
 
 static void start(struct tasks_fixture *f)
 {
-    struct core_options options = {.start_id = 7000 + ++f->starts, .events_endpoint = "ipc:///e"};
+    struct core_options options = {.start_id = (f->start_high << 32) + 7000 + ++f->starts,
+                                   .events_endpoint = "ipc:///e"};
     struct muster_error err;
 
     f->core = core_create(&options);

@@ -31,6 +31,7 @@ struct tasks_fixture {
     struct actions out;
     int64_t now;
     uint64_t starts;
+    uint64_t start_high;  /* upper half of the next start's id */
     uint64_t coordinator; /* incarnation */
     uint64_t number;      /* of the last task that was added */
     uint64_t scheduled;   /* that its RAISE tells */

@@ -607,6 +607,28 @@ static void nothing_runs_when_an_error_is_raised_after_a_false_loss(void **state
 
 /* --- per-worker values ---------------------------------------------------------------------------- */
 
+/* The database was lost, the worker lives on: its values of the old queue were used for the new one, silently. */
+static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
+{
+    struct tasks_fixture *f = *state;
+    uint64_t lost = f->queue;
+    struct tasks_worker worker;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    worker = f->workers[0];
+    tasks_end_test(f);
+    f->start_high = 76;
+    tasks_begin(f);
+    f->start_high = 0;
+    f->workers[0] = worker;
+    tasks_open_queue(f, true, 100);
+    assert_int_equal(f->queue, 77);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    f->queue = lost;
+    tasks_hello(f, 0, "r1!");
+    assert_sent(f, "w0:welcome; w0:work r1");
+}
+
 static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -930,6 +952,7 @@ int main(void)
         TEST(what_no_worker_can_hold_is_passed_over),
         TEST(a_lost_worker_is_waited_for_before_an_error_is_raised),
         TEST(nothing_runs_when_an_error_is_raised_after_a_false_loss),
+        TEST(a_value_of_a_lost_database_is_none_of_a_new_queue),
         TEST(every_worker_makes_the_values_before_it_gets_tasks),
         TEST(a_value_that_is_made_is_not_made_again_by_the_same_process),
         TEST(a_worker_lost_while_it_makes_a_value_costs_no_task),
