@@ -12,6 +12,7 @@
 /* --- what the policies want ------------------------------------------------------------------------------ */
 
 struct item {
+    uint64_t round;
     int64_t step, unix_ms;
     bool wanted;
 };
@@ -26,16 +27,20 @@ static size_t committed(const struct sim *sim, const char *job, struct item *ite
         size_t at = count;
         if (row->state != CHECKPOINT_COMMITTED || strcmp(row->job, job) != 0)
             continue;
-        for (; at > 0 && items[at - 1].step > row->step; at--)
+        for (; at > 0 && (items[at - 1].step > row->step ||
+                          (items[at - 1].step == row->step && items[at - 1].round > row->round));
+             at--)
             items[at] = items[at - 1];
-        items[at] = (struct item){.step = row->step, .unix_ms = row->committed_unix_ms};
+        items[at] = (struct item){
+            .round = row->round, .step = row->step, .unix_ms = row->committed_unix_ms};
         count++;
     }
     return count;
 }
 
+/* Of two alike, as of a step that was saved twice, the later is the better one. */
 static size_t better_ones(const struct sim_rule *rule, const struct item *items, size_t count,
-                          double value)
+                          size_t than, double value)
 {
     size_t better = 0;
     double other;
@@ -43,6 +48,8 @@ static size_t better_ones(const struct sim_rule *rule, const struct item *items,
     for (size_t i = 0; i < count; i++)
         better += keeps_measure(items[i].step, &other) &&
                   (rule->greatest ? other > value : other < value);
+    for (size_t i = than + 1; i < count; i++)
+        better += items[i].step == items[than].step;
     return better;
 }
 
@@ -62,7 +69,7 @@ static bool is_wanted(const struct sim_rule *rule, const struct item *items, siz
     case RULE_BEST:
         if (!keeps_measure(items[i].step, &value))
             return rule->unmeasured;
-        return better_ones(rule, items, count, value) < (size_t)rule->number;
+        return better_ones(rule, items, count, i, value) < (size_t)rule->number;
     default:
         return false; /* by want_spaced() */
     }
@@ -96,7 +103,7 @@ static void judge(const struct sim_keeps *keeps, struct item *items, size_t coun
         items[i].wanted |= keeps->rules_count == 0;
 }
 
-static bool policies_want(struct sim *sim, const struct sim_job *job, int64_t step)
+static bool policies_want(struct sim *sim, const struct sim_job *job, uint64_t round)
 {
     static struct item items[ITEMS_MAX];
     size_t count = committed(sim, job->name, items);
@@ -105,7 +112,7 @@ static bool policies_want(struct sim *sim, const struct sim_job *job, int64_t st
         return true;
     judge(&job->keeps, items, count);
     for (size_t i = 0; i < count; i++)
-        if (items[i].step == step)
+        if (items[i].round == round)
             return items[i].wanted;
     return false;
 }
@@ -237,7 +244,7 @@ void check_deletion(struct sim *sim, const struct record_checkpoint *row)
         sim_broken(sim, "I11",
                    "checkpoint %llu is to be deleted, and it is the newest that is whole",
                    U(row->round));
-    if (!asked && policies_want(sim, job, row->step))
+    if (!asked && policies_want(sim, job, row->round))
         sim_broken(sim, "keep", "checkpoint %llu (step %lld) is to be deleted, and '%s' keeps it",
                    U(row->round), (long long)row->step, job->keeps.keep_text);
 }
@@ -300,11 +307,26 @@ static void check_nobody_reads(struct sim *sim, const struct sim_job *job,
     }
 }
 
+/* Its program wanted a newer one deleted although that was the newest: then nothing is left to protect this. */
+static bool newer_was_given_up(const struct sim *sim, const struct sim_job *job, int64_t step)
+{
+    const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
+        if (strcmp(row->job, job->name) == 0 && row->step > step && row->path[0] != '\0' &&
+            (row->state == CHECKPOINT_DELETING || row->state == CHECKPOINT_DELETED) &&
+            dropped(sim, job->index, row->round, true) != NULL)
+            return true;
+    }
+    return false;
+}
+
 void check_taken_out(struct sim *sim, const struct sim_job *job, const struct sim_dir *dir)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, dir->round);
     const struct record_checkpoint *whole = newest_whole(sim, job->name);
-    bool asked = false;
+    bool asked = row != NULL && newer_was_given_up(sim, job, row->step);
 
     if (sim->lost_history)
         return; /* by the word of a broker that knew more */
@@ -363,7 +385,7 @@ static bool is_to_go(struct sim *sim, const struct sim_job *job,
     if (row->state == CHECKPOINT_DELETING)
         return newest == NULL || newest->path[0] != '\0';
     return row->state == CHECKPOINT_COMMITTED && !is_held(sim, job, row, gen) &&
-           !policies_want(sim, job, row->step);
+           !policies_want(sim, job, row->round);
 }
 
 static bool has_policies(const struct sim *sim, const struct record_generation *gen)

@@ -187,6 +187,8 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
     if (!proc->lost_history && (ended == NULL || ended->state != ROUND_ABORTED))
         sim_broken(sim, "I11", "rank %u deletes its shard of round %llu, which was not aborted",
                    proc->rank, (unsigned long long)round);
+    if (fs_dir(sim, proc->job, generation, round)->path[0] != '\0')
+        return; /* it has its final name, by a history that is lost now: dir_remove_round does not find it */
     if (shard != NULL && shard->incarnation == proc->incarnation)
         shard->deleted = sim->unchecked = true;
 }
