@@ -1,6 +1,12 @@
 /* sim_test - see sim_test.h. */
 #include "tests/sim/sim_test.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -94,7 +100,7 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
     return false;
 }
 
-bool sim_run_fresh(bool sqlite, double cpu_seconds)
+static bool run_fresh(bool sqlite, double cpu_seconds)
 {
     struct sim_stats stats = {0};
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
@@ -112,4 +118,31 @@ bool sim_run_fresh(bool sqlite, double cpu_seconds)
     }
     sim_stats_print(&stats, stdout);
     return true;
+}
+
+static double fresh_cpu_seconds[2]; /* in memory, on the real store */
+
+static void fresh_seeds_break_nothing(void **state)
+{
+    (void)state;
+    assert_true(run_fresh(false, fresh_cpu_seconds[0]));
+}
+
+static void fresh_seeds_break_nothing_on_the_real_store(void **state)
+{
+    (void)state;
+    assert_true(run_fresh(true, fresh_cpu_seconds[1]));
+}
+
+int sim_fresh_main(double memory_cpu_seconds, double store_cpu_seconds)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fresh_seeds_break_nothing),
+        cmocka_unit_test(fresh_seeds_break_nothing_on_the_real_store),
+    };
+
+    fresh_cpu_seconds[0] = memory_cpu_seconds;
+    fresh_cpu_seconds[1] = store_cpu_seconds;
+    sim_guard_aborts();
+    return cmocka_run_group_tests_name("fresh seeds", tests, NULL, NULL);
 }
