@@ -43,6 +43,14 @@ is_ours() {
     [ "$1" != Z ] && { [ "$2" = $$ ] || [ "$2" = "$BASHPID" ]; }
 }
 
+# kill_child PID WHAT - by SIGKILL; its death is awaited.
+child_is_gone() { not is_ours "$1"; }
+kill_child() {
+    kill -KILL "$1"
+    await "the death of $2" child_is_gone "$1"
+    wait "$1" 2>/dev/null || true
+}
+
 clean_up() {
     local status=$? pid path
 

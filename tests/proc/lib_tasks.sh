@@ -15,9 +15,7 @@ worker_start() {
 worker_is_gone() { not is_ours "${workers[$1]}"; }
 
 worker_kill() {
-    kill -KILL "${workers[$1]}"
-    await "the death of worker $1" worker_is_gone "$1"
-    wait "${workers[$1]}" 2>/dev/null || true
+    kill_child "${workers[$1]}" "worker $1"
     unset "workers[$1]"
 }
 

@@ -7,6 +7,8 @@
  * MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK, MUSTER_CHECKPOINT_DIR. Ends with 0 when all went well. */
 #include <muster/muster.h>
 
+#include "tests/proc/check.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +17,6 @@
 
 static struct muster_error err;
 static volatile sig_atomic_t ended;
-
-#define CHECK(condition)                                                                \
-    do {                                                                                \
-        if (!(condition)) {                                                             \
-            fprintf(stderr, "line %d: not: %s (%s)\n", __LINE__, #condition, err.text); \
-            exit(1);                                                                    \
-        }                                                                               \
-    } while (0)
 
 static void end(int signo)
 {

@@ -13,6 +13,8 @@
  * Every attempt is one line "ID ATTEMPT" in the file TASKS_LOG, written before the function does anything. */
 #include <muster/muster.h>
 
+#include "tests/proc/check.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,13 +27,6 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 60000
-#define CHECK(condition)                                                                \
-    do {                                                                                \
-        if (!(condition)) {                                                             \
-            fprintf(stderr, "line %d: not: %s (%s)\n", __LINE__, #condition, err.text); \
-            exit(1);                                                                    \
-        }                                                                               \
-    } while (0)
 
 static struct muster_error err; /* of the main thread */
 static muster_coordinator_t *coordinator;

@@ -12,11 +12,7 @@ member_start() { # WHAT
     started+=("$!")
 }
 member_is_gone() { not is_ours "${members[$1]}"; }
-member_killed() {
-    kill -KILL "${members[$1]}"
-    await "the death of the $1" member_is_gone "$1"
-    wait "${members[$1]}" 2>/dev/null || true
-}
+member_killed() { kill_child "${members[$1]}" "the $1"; }
 member_ends() {
     local code=0
 

@@ -18,11 +18,7 @@ one_starts() {
     started+=("$!")
 }
 one_is_gone() { not is_ours "${one[$1]}"; }
-one_killed() {
-    kill -KILL "${one[$1]}"
-    await "the death of $1" one_is_gone "$1"
-    wait "${one[$1]}" 2>/dev/null || true
-}
+one_killed() { kill_child "${one[$1]}" "$1"; }
 
 # all_start JOB SLEEP_MS - the coordinator under `muster run`, since it is the job's rank.
 all_start() {

@@ -5,13 +5,14 @@
 
 #include "client/task_link.c"
 
+#include "tests/proc/router_stage.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
 #include <stdio.h>
-#include <zmq.h>
 
 #define THREADS 4
 #define ROUNDS 300
@@ -29,43 +30,22 @@ static struct {
     uint64_t turns;
 } owner;
 
-static struct {
-    void *context, *router;
-    char endpoint[64];
-    pthread_t thread;
-    atomic_bool stop;
-} broker;
+static struct router_stage broker;
 
 /* --- the broker: what it hears of a number it says of the number ------------------------------------ */
 
-static void *echo(void *arg)
+static bool echo(const struct wire_msg *asked, struct wire_msg *answer)
 {
-    static uint8_t in[WIRE_FRAME_MAX], out[WIRE_FRAME_MAX];
-    struct arena arena;
-    uint8_t id[64];
-    unsigned dice = 1;
+    static unsigned dice = 1;
 
-    arena_init(&arena, (size_t)1 << 21);
-    while (!atomic_load(&broker.stop)) {
-        struct wire_msg asked, answer = {.type = WIRE_QUEUE_ALIVE};
-        int id_size = zmq_recv(broker.router, id, sizeof id, 0);
-        int size = id_size > 0 ? zmq_recv(broker.router, in, sizeof in, 0) : -1;
-
-        if (size <= 0)
-            continue;
-        arena_reset(&arena);
-        assert_int_equal(wire_decode(in, (size_t)size, &arena, &asked, NULL), MUSTER_OK);
-        answer.down.job = "train";
-        answer.u.queue_alive.taken = asked.u.queue_beat.released;
-        answer.u.queue_alive.unavailable = "";
-        dice = dice * 1103515245 + 12345;
-        if (dice >> 16 & 1)
-            usleep(dice >> 20 & 255);
-        zmq_send(broker.router, id, (size_t)id_size, ZMQ_SNDMORE);
-        zmq_send(broker.router, out, wire_encode(&answer, out, sizeof out), 0);
-    }
-    arena_free(&arena);
-    return arg;
+    answer->type = WIRE_QUEUE_ALIVE;
+    answer->down.job = "train";
+    answer->u.queue_alive.taken = asked->u.queue_beat.released;
+    answer->u.queue_alive.unavailable = "";
+    dice = dice * 1103515245 + 12345;
+    if (dice >> 16 & 1)
+        usleep(dice >> 20 & 255);
+    return true;
 }
 
 /* --- the owner ------------------------------------------------------------------------------------- */
@@ -170,7 +150,6 @@ static int setup(void **state)
 {
     const struct task_link_owner who = {
         .take = take, .turn = take_turn_of_owner, .job = "train", .incarnation = 1};
-    size_t size = sizeof broker.endpoint;
     struct muster_error err;
 
     (void)state;
@@ -179,14 +158,7 @@ static int setup(void **state)
     pthread_mutex_init(&owner.mutex, NULL);
     pthread_cond_init(&owner.changed, NULL);
     owner.turn_ms = FAR_MS;
-    atomic_store(&broker.stop, false);
-    broker.context = zmq_ctx_new();
-    broker.router = zmq_socket(broker.context, ZMQ_ROUTER);
-    zmq_setsockopt(broker.router, ZMQ_RCVTIMEO, &(int){50}, sizeof(int));
-    zmq_setsockopt(broker.router, ZMQ_LINGER, &(int){0}, sizeof(int));
-    assert_int_equal(zmq_bind(broker.router, "tcp://127.0.0.1:*"), 0);
-    assert_int_equal(zmq_getsockopt(broker.router, ZMQ_LAST_ENDPOINT, broker.endpoint, &size), 0);
-    assert_int_equal(pthread_create(&broker.thread, NULL, echo, NULL), 0);
+    router_stage_begin(&broker, "tcp://127.0.0.1:*", echo);
     assert_int_equal(task_link_open(broker.endpoint, &who, &owner.link, &err), MUSTER_OK);
     assert_int_equal(task_link_start(owner.link, &err), MUSTER_OK);
     return 0;
@@ -196,10 +168,7 @@ static int teardown(void **state)
 {
     (void)state;
     task_link_close(&owner.link);
-    atomic_store(&broker.stop, true);
-    pthread_join(broker.thread, NULL);
-    zmq_close(broker.router);
-    zmq_ctx_term(broker.context);
+    router_stage_end(&broker);
     pthread_mutex_destroy(&owner.mutex);
     pthread_cond_destroy(&owner.changed);
     alarm(0);

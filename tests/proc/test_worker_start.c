@@ -1,7 +1,7 @@
 /* A worker whose start failed: nothing of it is left that takes tasks, and it can be started again. */
 #include <muster/worker.h>
 
-#include "schema/wire.h"
+#include "tests/proc/router_stage.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>
@@ -9,20 +9,15 @@
 
 #include <cmocka.h>
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #define PATIENCE_S 60
 
 static struct {
     char dir[SCRATCH_PATH_MAX];
     char endpoint[SCRATCH_PATH_MAX + 32];
-    void *context, *router;
-    pthread_t thread;
-    atomic_bool stop;
+    struct router_stage stage;
     unsigned code; /* what a HELLO is answered */
 } broker;
 
@@ -30,7 +25,6 @@ static struct {
 
 static bool answer_to(const struct wire_msg *asked, struct wire_msg *answer)
 {
-    *answer = (struct wire_msg){.type = WIRE_NONE};
     answer->down.job = "train";
     answer->down.start_id = 7;
     if (asked->type == WIRE_WORK_HELLO) {
@@ -46,49 +40,15 @@ static bool answer_to(const struct wire_msg *asked, struct wire_msg *answer)
     return answer->type != WIRE_NONE;
 }
 
-static void *serve(void *arg)
-{
-    static uint8_t in[WIRE_FRAME_MAX], out[WIRE_FRAME_MAX];
-    struct arena arena;
-    uint8_t id[64];
-
-    arena_init(&arena, (size_t)1 << 21);
-    while (!atomic_load(&broker.stop)) {
-        struct wire_msg asked, answer;
-        int id_size = zmq_recv(broker.router, id, sizeof id, 0);
-        int size = id_size > 0 ? zmq_recv(broker.router, in, sizeof in, 0) : -1;
-
-        if (size <= 0)
-            continue;
-        arena_reset(&arena);
-        assert_int_equal(wire_decode(in, (size_t)size, &arena, &asked, NULL), MUSTER_OK);
-        if (!answer_to(&asked, &answer))
-            continue;
-        zmq_send(broker.router, id, (size_t)id_size, ZMQ_SNDMORE);
-        zmq_send(broker.router, out, wire_encode(&answer, out, sizeof out), 0);
-    }
-    arena_free(&arena);
-    return arg;
-}
-
 static void begin_broker(unsigned code)
 {
     broker.code = code;
-    atomic_store(&broker.stop, false);
-    broker.context = zmq_ctx_new();
-    broker.router = zmq_socket(broker.context, ZMQ_ROUTER);
-    zmq_setsockopt(broker.router, ZMQ_RCVTIMEO, &(int){50}, sizeof(int));
-    zmq_setsockopt(broker.router, ZMQ_LINGER, &(int){0}, sizeof(int));
-    assert_int_equal(zmq_bind(broker.router, broker.endpoint), 0);
-    assert_int_equal(pthread_create(&broker.thread, NULL, serve, NULL), 0);
+    router_stage_begin(&broker.stage, broker.endpoint, answer_to);
 }
 
 static void end_broker(void)
 {
-    atomic_store(&broker.stop, true);
-    pthread_join(broker.thread, NULL);
-    zmq_close(broker.router);
-    zmq_ctx_term(broker.context);
+    router_stage_end(&broker.stage);
 }
 
 /* --- tests --------------------------------------------------------------------------------------------- */

@@ -8,6 +8,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+static struct tasks_fixture fixture;
+
 /* --- text --------------------------------------------------------------------------------------- */
 
 static void put(struct tasks_fixture *f, const char *format, ...)
@@ -260,18 +262,24 @@ static void open_store(struct tasks_fixture *f)
         fail_msg("%s", err.text);
 }
 
-void tasks_fixture_open(struct tasks_fixture *f)
+int tasks_open_file(void **state)
 {
+    struct tasks_fixture *f = &fixture;
+
+    (void)state;
     memset(f, 0, sizeof *f);
     scratch_make(f->dir);
     snprintf(f->db, sizeof f->db, "%s", scratch_path(f->dir, "state/muster.db"));
     open_store(f);
+    return 0;
 }
 
-void tasks_fixture_close(struct tasks_fixture *f)
+int tasks_close_file(void **state)
 {
-    store_close(&f->store);
-    scratch_remove(f->dir);
+    (void)state;
+    store_close(&fixture.store);
+    scratch_remove(fixture.dir);
+    return 0;
 }
 
 static void empty_tables(struct tasks_fixture *f)
@@ -300,10 +308,21 @@ void tasks_begin(struct tasks_fixture *f)
     start(f);
 }
 
-void tasks_end_test(struct tasks_fixture *f)
+int tasks_with_queue(void **state)
 {
+    tasks_begin(&fixture);
+    tasks_open_queue(&fixture, false, 0);
+    *state = &fixture;
+    return 0;
+}
+
+int tasks_without_core(void **state)
+{
+    struct tasks_fixture *f = *state;
+
     core_destroy(&f->core);
     actions_free(&f->out);
+    return 0;
 }
 
 void tasks_restart(struct tasks_fixture *f)

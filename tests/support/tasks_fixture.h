@@ -40,10 +40,12 @@ struct tasks_fixture {
     char text[16384];
 };
 
-void tasks_fixture_open(struct tasks_fixture *f); /* the file, once */
-void tasks_fixture_close(struct tasks_fixture *f);
-void tasks_begin(struct tasks_fixture *f); /* each test: empty tables, a started core */
-void tasks_end_test(struct tasks_fixture *f);
+/* For cmocka: the file, once a group; each test has empty tables, a started core and a queue. */
+int tasks_open_file(void **state);
+int tasks_close_file(void **state);
+int tasks_with_queue(void **state);
+int tasks_without_core(void **state);
+void tasks_begin(struct tasks_fixture *f);   /* empty tables, a started core */
 void tasks_restart(struct tasks_fixture *f); /* the broker is killed and started */
 /* Feeds, ticks, writes; f->text is what was sent since the last call. */
 void tasks_feed(struct tasks_fixture *f, uint64_t route, struct wire_msg *message);

@@ -9,36 +9,6 @@
 
 #include <stdio.h>
 
-static struct tasks_fixture fixture;
-
-static int with_queue(void **state)
-{
-    tasks_begin(&fixture);
-    tasks_open_queue(&fixture, false, 0);
-    *state = &fixture;
-    return 0;
-}
-
-static int end_test(void **state)
-{
-    tasks_end_test(*state);
-    return 0;
-}
-
-static int open_file(void **state)
-{
-    (void)state;
-    tasks_fixture_open(&fixture);
-    return 0;
-}
-
-static int close_file(void **state)
-{
-    (void)state;
-    tasks_fixture_close(&fixture);
-    return 0;
-}
-
 /* --- from schedule to result ---------------------------------------------------------------------- */
 
 static void a_task_goes_to_a_worker_and_its_end_back(void **state)
@@ -616,7 +586,7 @@ static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
 
     tasks_worker_begin(f, 0, 1, 1);
     worker = f->workers[0];
-    tasks_end_test(f);
+    tasks_without_core(state);
     f->start_high = 76;
     tasks_begin(f);
     f->start_high = 0;
@@ -917,7 +887,7 @@ static void after_a_restart_the_parts_come_again(void **state)
     assert_int_equal(tasks_look(f, "SELECT sum(length(bytes)) FROM task_part"), 60000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, with_queue, end_test)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
 
 int main(void)
 {
@@ -968,5 +938,5 @@ int main(void)
         TEST(after_a_restart_the_parts_come_again),
     };
 
-    return cmocka_run_group_tests_name("core_tasks", tests, open_file, close_file);
+    return cmocka_run_group_tests_name("core_tasks", tests, tasks_open_file, tasks_close_file);
 }

@@ -7,36 +7,6 @@
 
 #include <cmocka.h>
 
-static struct tasks_fixture fixture;
-
-static int with_queue(void **state)
-{
-    tasks_begin(&fixture);
-    tasks_open_queue(&fixture, false, 0);
-    *state = &fixture;
-    return 0;
-}
-
-static int end_test(void **state)
-{
-    tasks_end_test(*state);
-    return 0;
-}
-
-static int open_file(void **state)
-{
-    (void)state;
-    tasks_fixture_open(&fixture);
-    return 0;
-}
-
-static int close_file(void **state)
-{
-    (void)state;
-    tasks_fixture_close(&fixture);
-    return 0;
-}
-
 static int64_t events(struct tasks_fixture *f)
 {
     return tasks_look(f, "SELECT count(*) FROM event WHERE kind = 'stuck'");
@@ -209,7 +179,7 @@ static void a_restart_of_the_broker_is_no_loss_of_what_has_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, with_queue, end_test)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
         TEST(a_task_without_a_word_is_named_once),
         TEST(one_that_renews_is_named_when_it_has_done_so_ten_times_as_long),
         TEST(one_that_waits_for_its_turn_is_not_meant),
@@ -221,5 +191,6 @@ int main(void)
         TEST(a_restart_of_the_broker_is_no_loss_of_what_has_a_time),
     };
 
-    return cmocka_run_group_tests_name("core_tasks_watch", tests, open_file, close_file);
+    return cmocka_run_group_tests_name("core_tasks_watch", tests, tasks_open_file,
+                                       tasks_close_file);
 }
