@@ -1,0 +1,129 @@
+/* sim_tasks_private - one world of tasks, behind sim_tasks.h.
+ * sim_tasks.c the user's thread and the world as a whole, sim_tasks_broker.c the broker, sim_tasks_worker.c the
+ * workers' processes, sim_tasks_link.c the network and what stands in for client/task_link.c. */
+#ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
+#define TESTS_SIM_SIM_TASKS_PRIVATE_H
+
+#include "broker/core/core.h"
+#include "broker/store_internal.h"
+#include "client/coordinator_private.h"
+#include "client/worker_private.h"
+#include "tests/sim/sim_tasks.h"
+#include "tests/support/scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#define WORKERS 4
+#define TASKS 80
+#define STEP_MS 10
+#define FAULTS_MS 40000 /* how long things break */
+#define QUIET_MS 200000 /* by then all has ended */
+#define FRAMES_MAX 4096
+#define NUMBERS_MAX 512
+#define FAULTS_UNTIL_MS (1000000 + FAULTS_MS)
+#define CAUGHT 7 /* exit code */
+
+struct frame {
+    int64_t at_ms;
+    bool up;
+    uint64_t route;
+    uint8_t *bytes;
+    size_t size;
+};
+
+struct task_link { /* in place of client/task_link.c */
+    struct task_link_owner owner;
+    uint64_t route;
+    int64_t next_ms, up_last_ms, down_last_ms;
+    bool woken;
+};
+
+struct running {
+    struct muster_task *task;
+    int64_t until_ms;
+};
+
+struct process { /* a worker */
+    muster_worker_t *worker;
+    struct running running[4];
+    int64_t back_ms;    /* dead until then */
+    int64_t paused_ms;  /* stands still until then */
+    int64_t unheard_ms; /* since then the broker may not have heard it */
+};
+
+struct sim_tasks_world {
+    uint64_t seed, random;
+    int64_t now;
+    struct core *core; /* NULL: it is dead */
+    struct store *store;
+    struct actions out;
+    int64_t broker_back_ms;
+    uint64_t starts, routes, incarnations;
+    char dir[SCRATCH_PATH_MAX];
+    struct frame frames[FRAMES_MAX];
+    size_t frames_count;
+    muster_coordinator_t *coordinator;
+    muster_remote_value_t *values[NUMBERS_MAX];
+    struct process processes[WORKERS];
+    struct task_link *links[WORKERS + 1]; /* the last is the coordinator's */
+    uint64_t began[NUMBERS_MAX];
+    bool ended[NUMBERS_MAX];
+    uint64_t to_schedule;
+    bool faults;
+    bool blocks;  /* the coordinator's calls wait */
+    bool waiting; /* one does: the world goes on in it */
+    enum sim_tasks_break broken;
+    const char *expected; /* what it is to fail with */
+    struct sim_tasks_stats *stats;
+};
+
+extern struct sim_tasks_world sim_tasks_world;
+#define w sim_tasks_world
+
+uint64_t sim_tasks_below(uint64_t count); /* a random number */
+bool sim_tasks_one_in(
+    uint64_t count); /* of so many steps of the world one, on average; never without faults */
+void sim_tasks_expected(const char *text); /* a control has failed, as it must or otherwise */
+
+#define INSIST(condition, ...)                                                     \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            char insisted[256];                                                    \
+            snprintf(insisted, sizeof insisted, __VA_ARGS__);                      \
+            sim_tasks_expected(insisted);                                          \
+            fprintf(stderr, "seed %llu, at %lld ms: ", (unsigned long long)w.seed, \
+                    (long long)w.now);                                             \
+            fprintf(stderr, __VA_ARGS__);                                          \
+            fprintf(stderr, "\n");                                                 \
+            fail_msg("%s", #condition);                                            \
+        }                                                                          \
+    } while (0)
+
+/* sim_tasks_link.c */
+void sim_tasks_put_frame(bool up, struct task_link *link, const uint8_t *bytes, size_t size);
+bool sim_tasks_take_frame(bool up, uint64_t route,
+                          struct frame *ret_frame); /* the first that is due, by time */
+void sim_tasks_drop_frames(uint64_t route);         /* 0: all */
+void sim_tasks_reconnect(struct task_link *link);
+void sim_tasks_link_turns(struct task_link *link);
+
+/* sim_tasks_broker.c */
+void sim_tasks_broker_starts(void);
+void sim_tasks_broker_passes(void);
+void sim_tasks_check_rows(void);
+
+/* sim_tasks_worker.c */
+void sim_tasks_worker_begins(size_t i);
+void sim_tasks_worker_dies(size_t i);
+void sim_tasks_process_passes(size_t i);
+void sim_tasks_check_nothing_runs(void);
+
+/* sim_tasks.c: one step of everybody but the user's own thread, which may be waiting. */
+void sim_tasks_time_passes(void);
+
+#endif
