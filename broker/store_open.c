@@ -258,25 +258,32 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
 
 /* --- settings ------------------------------------------------------------------------------------- */
 
+/* A row that says "wal" is no switch yet: of a file that is not in that mode it is committed, with its syncs,
+ * by the step that ends the statement. A connection that went on without would commit with a rollback
+ * journal, whose deletion no sync makes durable: the next power cut brings it back, and it takes the last
+ * batch along. */
 static enum muster_status set_wal(struct store *store, struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
     enum muster_status status = store_prepare(store, "PRAGMA journal_mode=WAL", &statement, err);
-    const char *mode;
+    char mode[16] = "unknown";
     int result;
 
     if (status != MUSTER_OK)
         return status;
-    result = sqlite3_step(statement);
-    mode = result == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-    if (result != SQLITE_ROW)
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(statement, 0);
+
+        snprintf(mode, sizeof mode, "%s", text == NULL ? "unknown" : text);
+    }
+    if (result != SQLITE_DONE)
         status = store_failed(store, result, "switch to write-ahead logging", err);
-    else if (mode == NULL || strcmp(mode, "wal") != 0)
+    else if (strcmp(mode, "wal") != 0)
         status =
             error_set(err, MUSTER_E_UNSUPPORTED,
                       "database %s cannot use write-ahead logging (journal_mode stays %s); put "
                       "it on a local disk with --db",
-                      store->path, mode == NULL ? "unknown" : mode);
+                      store->path, mode);
     sqlite3_finalize(statement);
     return status;
 }

@@ -71,6 +71,23 @@ static void look(struct story *story, bool begin)
 static const struct story_hooks hooks = {
     .killed = killed, .alive = alive, .mend = mend, .look = look};
 
+/* Whatever failed in the story, what was told in it outlives the power. */
+static bool outlives_the_power(struct story *story)
+{
+    const struct machine *machine = story->arg;
+
+    story->mended = true;
+    mend(story);
+    mem_vfs_power_cut(machine->disk, 0);
+    store_close(&story->store);
+    mem_vfs_up(machine->disk);
+    if (store_open(story->path, &story->options, &story->store, &story->err) != MUSTER_OK)
+        story_wrong(story, "after a power cut: %s", story->err.text);
+    else
+        story_verify(story);
+    return story->wrong[0] == '\0';
+}
+
 /* One run. True: it met its fault. */
 static bool tell(const struct store_sweep *sweep, const char *path, uint64_t at,
                  struct store_sweep_result *result)
@@ -90,7 +107,7 @@ static bool tell(const struct store_sweep *sweep, const char *path, uint64_t at,
     if (sweep->settings != NULL)
         story.settings = sweep->settings;
     story.tell_first = sweep->tell_first;
-    if (!story_tell(&story)) {
+    if (!story_tell(&story) || (sweep->then_cut && !outlives_the_power(&story))) {
         if (result->wrong == 0)
             snprintf(result->first, sizeof result->first, "call %" PRIu64 ": %s", at, story.wrong);
         result->wrong++;

@@ -16,6 +16,7 @@ struct store_sweep {
     enum fault fault;
     bool sticky;          /* until somebody mends the disk */
     unsigned keep;        /* power cut: percent of the unsynced that is kept */
+    bool then_cut;        /* a power cut at the story's end, too: nothing unsynced is kept */
     uint64_t from, to;    /* 0 = all; else these calls only, both included */
     unsigned stride;      /* 0 or 1 = every call; else one in so many */
     uint64_t points_min;  /* recorded; may rise, never fall */

@@ -9,7 +9,8 @@
 #define CONTROL .stride = 20, .must_fail = true
 
 static const struct store_sweep sweeps[] = {
-    {"EIO, any call", STORE_SWEEP(ANY, IO), .points_min = 935},
+    {"EIO, any call, and the power goes later", STORE_SWEEP(ANY, IO), .then_cut = true,
+     .points_min = 935},
     {"EIO and all after it, any call", STORE_SWEEP(ANY, IO), AND_ALL_AFTER_IT, .points_min = 935},
     {"EIO and all after it, syncs", STORE_SWEEP(SYNC, IO), AND_ALL_AFTER_IT, .points_min = 64},
     {"ENOSPC, writes", STORE_SWEEP(WRITE, FULL), .points_min = 511},

@@ -6,6 +6,8 @@
 
 static const struct store_sweep sweeps[] = {
     {"EIO, any call", STORE_SWEEP(ANY, IO), .stride = 6, .points_min = 156},
+    {"EIO, syncs, and the power goes later", STORE_SWEEP(SYNC, IO), .then_cut = true, .stride = 2,
+     .points_min = 32},
     {"ENOSPC and all after it, writes", STORE_SWEEP(WRITE, FULL), .sticky = true, .stride = 10,
      .points_min = 52},
     {"short, then ENOSPC, writes", STORE_SWEEP(WRITE, SHORT_FULL), .stride = 10, .points_min = 52},
