@@ -97,6 +97,11 @@ static enum muster_status check_options(const struct muster_manager_options *o,
         return contradiction(err,
                              "the node's save_every_steps and restore_later are the manager's; "
                              "use a policy, and muster_manager_restore");
+    if (o->node != NULL && o->node->struct_size == sizeof *o->node &&
+        o->node->role > MUSTER_ROLE_WORKER)
+        return contradiction(err,
+                             "the node's role takes no part in steps; a manager with a node is for "
+                             "a chief and workers, one that only reads has no node");
     if (o->state != NULL && o->restore_fn != NULL)
         return contradiction(err,
                              "both state and restore_fn are given; a checkpoint is restored by "

@@ -25,7 +25,8 @@ struct keep_rules {
 
 static enum muster_status wrong(struct muster_error *err, size_t index, const char *what)
 {
-    return error_set(err, MUSTER_E_ARGUMENT, "policies.keep[%zu] %s", index, what);
+    return error_set(err, MUSTER_E_ARGUMENT, "muster_manager_open: policies.keep[%zu] %s", index,
+                     what);
 }
 
 /* Steps become counts of steps done: step k is k + 1. */
@@ -93,7 +94,9 @@ static enum muster_status take_all(const struct muster_policies *policies, struc
     if (status == MUSTER_OK && policies->trash != NULL) {
         if (!policy_trash_ok(policies->trash) || strlen(policies->trash) > FILE_PATH_MAX)
             return error_set(err, MUSTER_E_ARGUMENT,
-                             "policies.trash is \"%.60s\"; give one name that begins with a letter",
+                             "muster_manager_open: policies.trash is \"%.60s\"; give the name of a "
+                             "folder of letters, digits, _ . and -, that begins with a letter and "
+                             "ends with no digit, as checkpoints do; not \"manifest.json\"",
                              policies->trash);
         memcpy(rules->trash, policies->trash, strlen(policies->trash) + 1);
     }

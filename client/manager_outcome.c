@@ -53,8 +53,9 @@ static enum muster_status await_one(struct muster_manager *m, const struct manag
         return status;
     return error_set(err, status,
                      "the save of step %lld (round %llu) is still being written or agreed, and was "
-                     "waited for as long as it may be; `muster rounds` shows whom it waits for",
-                     (long long)save->step, (unsigned long long)save->round);
+                     "waited for as long as it may be; %s",
+                     (long long)save->step, (unsigned long long)save->round,
+                     agent_why_waits(m->node->agent));
 }
 
 enum muster_status manager_outcome_await(struct muster_manager *m, size_t first, size_t count,

@@ -338,6 +338,8 @@ enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step
 {
     struct wire_msg message = {.type = WIRE_DROP};
     const struct muster_checkpoint_info *info = NULL;
+    struct muster_error why;
+    const char *reason;
     enum muster_status status = manager_need_node(manager, "muster_manager_delete", ret_error);
 
     if (status == MUSTER_OK && step < 0)
@@ -358,5 +360,10 @@ enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step
     manager->deletes = true;
     agent_wait_in_place(manager->node->agent,
                         MANIFEST_WAIT_MS); /* an older one stays before that */
-    return manager_order(manager, &message, ret_error);
+    status = manager_order(manager, &message, &why);
+    reason = status == MUSTER_E_BUSY ? strstr(why.text, "stays: ") : NULL;
+    if (reason == NULL)
+        return error_pass(ret_error, status, &why);
+    return error_set(ret_error, status, "muster_manager_delete: step %lld %.200s", (long long)step,
+                     reason); /* the broker counts the steps that are done */
 }

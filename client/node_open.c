@@ -177,8 +177,9 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     struct manifest *manifest = NULL;
     struct muster_error why;
     enum muster_status status;
-    char moved[FS_PATH_MAX];
+    char moved[FS_PATH_MAX], left[STATE_NAME_MAX + 1] = "";
 
+    request.ret_left = left;
     if (is_moved(node, path, moved)) {
         node_log(node, 2, "checkpoint %.300s was moved, to %.300s", path, moved);
         request.checkpoint_path = path = moved;
@@ -198,6 +199,11 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
                               "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
                               node->rank, muster_status_name(status), why.text,
                               *ret_damage ? advice(node) : "");
+    if (left[0] != '\0' && (node->rank == 0 || node->layout == LAYOUT_SHARDED))
+        node_log(node, 1,
+                 "rank %d: the checkpoint %.300s has a tensor \"%s\", or more, that this program's "
+                 "state has not; it was not restored, and later checkpoints are without it",
+                 node->rank, path, left);
     node->resumed_checkpoint = manifest->round;
     node->epoch = manifest->epoch;
     node->step_in_epoch = manifest->step_in_epoch;

@@ -100,6 +100,14 @@ enum muster_status muster_state_add_split(muster_state_t *state, const char *nam
     item.split = (struct state_split){
         .is = true, .axis = axis, .begin = begin, .global_count = whole_shape[axis]};
     item.shape[axis] = count;
+    if (begin < 0 || count < 0 || whole_shape[axis] < 0 || count > whole_shape[axis] ||
+        begin > whole_shape[axis] - count) /* said of the part, not of a shape */
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "%s: \"%.255s\": the part of %lld from %lld on does not lie inside axis "
+                         "%zu of the whole, "
+                         "whose length is %lld",
+                         call, name, (long long)count, (long long)begin, axis,
+                         (long long)whole_shape[axis]);
     return state_add(state, &item, ret_error);
 }
 

@@ -7,6 +7,7 @@
 
 #include "schema/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct muster_training_state {
     int64_t step;         /* of the last boundary; -1 = none */
     bool batch_ended; /* the last call was batch_end: epoch_end and back_up are of the same state */
     bool saved;       /* at the last boundary */
+    bool deleted;     /* delete_backup was called: training is over */
 };
 
 static enum muster_status refuse(const struct muster_training_state *ts, const char *call,
@@ -248,6 +250,8 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
     enum muster_status status = refuse(state, "muster_training_state_delete_backup", ret_error);
     struct muster_manager *m = status == MUSTER_OK ? state->manager : NULL;
 
+    if (status == MUSTER_OK && m->rank != 0)
+        state->deleted = true;
     if (m == NULL || m->rank != 0)
         return status;
     status = muster_manager_wait_until_finished(m, -1, ret_error);
@@ -265,10 +269,25 @@ enum muster_status muster_training_state_delete_backup(muster_training_state_t *
         else
             status = manager_order(m, &message, ret_error);
     }
-    return status == MUSTER_OK ? manager_keep_sweep(m, true, ret_error) : status;
+    if (status == MUSTER_OK)
+        status = manager_keep_sweep(m, true, ret_error);
+    state->deleted = status == MUSTER_OK;
+    return status;
 }
 
 /* --- back-ups ---------------------------------------------------------------------------------------- */
+
+/* What ends here, for texts. */
+static const char *position_text(int64_t epoch, int64_t batch, char *text, size_t size)
+{
+    if (epoch < 0)
+        snprintf(text, size, "the start");
+    else if (batch < 0)
+        snprintf(text, size, "the end of epoch %lld", (long long)epoch);
+    else
+        snprintf(text, size, "epoch %lld, batch %lld", (long long)epoch, (long long)batch);
+    return text;
+}
 
 /* Batch -1, an epoch's end, comes after all batches of the epoch. */
 static bool comes_after(const struct muster_training_state *ts, int64_t epoch, int64_t batch)
@@ -282,7 +301,14 @@ static enum muster_status check_position(const struct muster_training_state *ts,
                                          int64_t epoch, int64_t batch, struct muster_error *err)
 {
     int64_t per_epoch = ts->options.batches_per_epoch;
+    char here[64], last[64];
 
+    if (ts->deleted)
+        return error_set(
+            err, MUSTER_E_ARGUMENT,
+            "%s: muster_training_state_delete_backup was called: the training is over, "
+            "and only muster_training_state_close may follow",
+            call);
     if (epoch < 0 || batch < -1 || epoch > INT64_MAX / 4 || batch > INT64_MAX / 4)
         return error_set(err, MUSTER_E_ARGUMENT, "%s: epoch %lld, batch %lld: they count from 0",
                          call, (long long)epoch, (long long)batch);
@@ -292,10 +318,10 @@ static enum muster_status check_position(const struct muster_training_state *ts,
                          (long long)batch, (long long)per_epoch);
     if (!comes_after(ts, epoch, batch))
         return error_set(err, MUSTER_E_ARGUMENT,
-                         "%s: epoch %lld, batch %lld does not come after epoch %lld, batch %lld; "
-                         "restore to go back",
-                         call, (long long)epoch, (long long)batch, (long long)ts->epoch,
-                         (long long)ts->batch);
+                         "%s: %s does not come after %s, which was the last; to go back, begin "
+                         "again and restore",
+                         call, position_text(epoch, batch, here, sizeof here),
+                         position_text(ts->epoch, ts->batch, last, sizeof last));
     return MUSTER_OK;
 }
 
@@ -403,7 +429,7 @@ enum muster_status muster_training_state_back_up(muster_training_state_t *state,
     if (status != MUSTER_OK)
         return status;
     same = state->batch_ended && state->epoch == epoch && (batch == state->batch || batch == -1);
-    if (!same || batch != state->batch)
+    if (!same || batch != state->batch || state->deleted)
         status = check_position(state, call, epoch, batch, ret_error);
     if (status == MUSTER_OK)
         status = end(state, epoch, batch, true, &saved, ret_error);

@@ -154,6 +154,8 @@ int64_t agent_save_step(const struct agent *agent);
 int64_t agent_commit_step(const struct agent *agent);
 /* False: for LOST_MS nothing was heard of it. Any thread, never waits. */
 bool agent_hears_broker(const struct agent *agent);
+/* For the text of a wait for a save that was in vain. */
+const char *agent_why_waits(const struct agent *agent);
 /* The broker's start, as it was heard of last: another number is another start. Any thread, never waits. */
 uint64_t agent_broker_start(const struct agent *agent);
 /* A copy of the newest view. */

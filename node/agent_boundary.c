@@ -449,6 +449,13 @@ bool agent_hears_broker(const struct agent *agent)
     return !atomic_load(&agent->unheard);
 }
 
+const char *agent_why_waits(const struct agent *agent)
+{
+    return agent_hears_broker(agent)
+               ? "`muster rounds` shows whom it waits for"
+               : "no broker is heard; what is written is committed once it answers again";
+}
+
 uint64_t agent_broker_start(const struct agent *agent)
 {
     return atomic_load(&agent->broker_start);

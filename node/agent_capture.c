@@ -137,6 +137,12 @@ static void progress_from_zero(struct agent *agent)
     atomic_store(&agent->told_in_all, 0);
 }
 
+/* As its user counts: a manager's steps are indexes. */
+static long long shown_step(const struct agent *agent, int64_t done)
+{
+    return (long long)(done + agent->options.save.names.offset);
+}
+
 /* --- behind -------------------------------------------------------------------------------------- */
 
 void agent_behind_done(const struct behind_result *result, void *arg)
@@ -150,7 +156,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
     }
     if (result->status != MUSTER_OK)
         agent_log(agent, 1, "the save of step %lld failed in the background: %s",
-                  (long long)result->order->step, result->why->text);
+                  shown_step(agent, result->order->step), result->why->text);
     writing_ended(agent, result->order);
     tell_result(agent, result);
     pthread_cond_broadcast(&agent->changed);
@@ -174,7 +180,7 @@ static enum muster_status await_behind(struct agent *agent, struct save_order *o
         agent_log(agent, 1,
                   "the save of step %lld waited %lld ms until the one before it was written; save "
                   "less often, or to a faster disk",
-                  (long long)order->step, (long long)waited_ms);
+                  shown_step(agent, order->step), (long long)waited_ms);
     return status;
 }
 
@@ -198,8 +204,8 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
         if (*ret_over)
             post_free(post);
         else
-            agent_log(agent, 1, "step %lld is saved in the foreground: %s", (long long)order->step,
-                      why.text);
+            agent_log(agent, 1, "step %lld is saved in the foreground: %s",
+                      shown_step(agent, order->step), why.text);
         behind_drop(agent->behind);
         return false;
     }
@@ -333,11 +339,9 @@ enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
         left_ms = until_ms - agent_now_mono_ms();
     }
     if (status == MUSTER_OK && is_saving(agent) && left_ms <= 0)
-        status =
-            error_set(err, MUSTER_E_TIMEOUT,
-                      "a save is still being written after %lld ms; `muster rounds` shows whom "
-                      "it waits for",
-                      (long long)timeout_ms);
+        status = error_set(err, MUSTER_E_TIMEOUT,
+                           "a save is still being written or agreed after %lld ms; %s",
+                           (long long)timeout_ms, agent_why_waits(agent));
     else if (status == MUSTER_OK)
         status = tell_failure(agent, err);
     pthread_mutex_unlock(&agent->mutex);

@@ -140,7 +140,7 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64
         return status;
     return error_set(err, MUSTER_E_TIMEOUT,
                      "the save of step %lld (round %llu) is still being written or agreed after "
-                     "%lld ms; `muster rounds` shows whom it waits for",
-                     (long long)ret_outcome->step, (unsigned long long)round,
-                     (long long)timeout_ms);
+                     "%lld ms; %s",
+                     (long long)ret_outcome->step, (unsigned long long)round, (long long)timeout_ms,
+                     agent_why_waits(agent));
 }

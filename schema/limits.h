@@ -38,6 +38,8 @@
 #define METRIC_NAME_MAX 63
 #define POLICIES_MAX 16      /* rules in one list */
 #define POLICY_STEPS_MAX 512 /* given steps in one list */
+#define POLICY_NUMBER_MAX \
+    ((INT64_C(1) << 62) - 1) /* a rule's number: sums of two stay in 64 bits */
 #define POLICY_TEXT_MAX \
     16383                 /* a list as text: 512 x (19 + 1) and 16 rules; two fit into a frame */
 #define PINS_JOB_MAX 4096 /* leases on checkpoints of one job */

@@ -1,6 +1,8 @@
 /* policies - see policies.h. */
 #include "schema/policies.h"
 
+#include "schema/manifest.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +44,7 @@ static bool next_number(struct words *words, int64_t least, int64_t *ret_number)
         strlen(word) > 19)
         return false;
     *ret_number = strtoll(word, &end, 10);
-    return *end == '\0' && *ret_number >= least && *ret_number < ((int64_t)1 << 62);
+    return *end == '\0' && *ret_number >= least && *ret_number <= POLICY_NUMBER_MAX;
 }
 
 bool policy_metric_ok(const char *name)
@@ -54,12 +56,17 @@ bool policy_metric_ok(const char *name)
                length;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 bool policy_trash_ok(const char *name)
 {
     size_t length = strlen(name);
 
-    return length >= 1 && length <= FILE_PATH_MAX - 64 && strchr(name, '/') == NULL &&
-           name[0] != '.' && (name[0] < '0' || name[0] > '9') &&
+    return length >= 1 && length <= FILE_PATH_MAX - 64 && name[0] != '.' && !is_digit(name[0]) &&
+           !is_digit(name[length - 1]) && strcmp(name, MANIFEST_FILE_NAME) != 0 &&
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
                length;
 }

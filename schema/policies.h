@@ -87,7 +87,8 @@ enum muster_status save_policies_text(const struct save_policies *policies,
 
 /* A name of a metric: 1 to METRIC_NAME_MAX letters, digits and . _ - / */
 bool policy_metric_ok(const char *name);
-/* The name of a trash folder: one path component that begins with no '.' or digit, which checkpoints do. */
+/* The name of a trash folder: one path component of letters, digits and . _ - that can be no checkpoint's name: it begins
+ * with no '.' or digit and ends with no digit ("23", "step_23", "step_23.1-4"); nor "manifest.json". */
 bool policy_trash_ok(const char *name);
 
 #endif

@@ -56,6 +56,11 @@ int cmd_pin(struct tool *tool)
 
     if (code == TOOL_DONE && tool->values[OPTION_LEASE] != NULL)
         code = tool_seconds_ms(tool->values[OPTION_LEASE], "--lease", &lease_ms);
+    if (code == TOOL_DONE && tool->values[OPTION_LEASE] != NULL && lease_ms == 0)
+        code = tool_fail(TOOL_USAGE,
+                         "--lease is %s: give more than 0 seconds, or leave it out to "
+                         "hold the checkpoint until `muster unpin`",
+                         tool->values[OPTION_LEASE]);
     if (code != TOOL_DONE)
         return code;
     status = muster_client_pin(tool->client, tool->job, checkpoint, id_of(tool), lease_ms,

@@ -43,4 +43,8 @@ enum muster_status safetensors_save(const char *path, const struct muster_state 
 enum muster_status safetensors_restore(const char *path, uint64_t bytes, const char *checksum,
                                        const struct muster_state *state, struct muster_error *err);
 
+/* A tensor of the file that the state has no entry for; "" if it has all, or the file cannot be read. */
+void safetensors_find_left(const char *path, const struct muster_state *state,
+                           char ret_name[STATE_NAME_MAX + 1]);
+
 #endif

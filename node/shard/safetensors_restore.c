@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OVERWRITTEN "the state is partly overwritten: do not train on it, restore again"
 #define UNTOUCHED "nothing was restored"
+#define UNFIT UNTOUCHED "; register it as it was saved, or restore another checkpoint"
 
 /* --- damage -------------------------------------------------------------------------------- */
 
@@ -64,7 +66,7 @@ static enum muster_status match_one(const struct state_item *item,
     if (item->split.is && tensor->split.is && item->split.begin != tensor->split.begin)
         return error_set(err, MUSTER_E_RESTORE,
                          "tensor \"%s\" is the part from %lld on in the file and from %lld on in "
-                         "this program; " UNTOUCHED,
+                         "this program; " UNFIT,
                          item->name, (long long)tensor->split.begin, (long long)item->split.begin);
     if (item->dtype == tensor->dtype && item->dim_count == tensor->dim_count &&
         memcmp(item->shape, tensor->shape, item->dim_count * sizeof *item->shape) == 0)
@@ -72,8 +74,8 @@ static enum muster_status match_one(const struct state_item *item,
     state_shape_text(item->dtype, item->shape, item->dim_count, wanted, sizeof wanted);
     state_shape_text(tensor->dtype, tensor->shape, tensor->dim_count, found, sizeof found);
     return error_set(err, MUSTER_E_RESTORE,
-                     "tensor \"%s\" is %s in the file and %s in this program; " UNTOUCHED,
-                     item->name, found, wanted);
+                     "tensor \"%s\" is %s in the file and %s in this program; " UNFIT, item->name,
+                     found, wanted);
 }
 
 /* targets[i]: the entry of the state that the i-th tensor of the file goes to, or NULL. */
@@ -104,7 +106,10 @@ static enum muster_status match(const struct safetensors_index *index,
         for (size_t i = 0; i < safetensors_index_count(index) && !there; i++)
             there = targets[i] != NULL && targets[i] == item;
         if (!there)
-            return error_set(err, MUSTER_E_RESTORE, "tensor \"%s\" is not in the file; " UNTOUCHED,
+            return error_set(err, MUSTER_E_RESTORE,
+                             "tensor \"%s\" is not in the file; " UNTOUCHED
+                             "; leave it out of the state until the restore is done, or restore a "
+                             "checkpoint that has it",
                              item->name);
     }
     return MUSTER_OK;
@@ -222,4 +227,23 @@ enum muster_status safetensors_restore(const char *path, uint64_t bytes, const c
         status = restore_opened(&file, checksum, state, err);
     safetensors_file_close(&file);
     return status;
+}
+
+void safetensors_find_left(const char *path, const struct muster_state *state,
+                           char ret_name[STATE_NAME_MAX + 1])
+{
+    struct safetensors_file file;
+
+    ret_name[0] = '\0';
+    if (safetensors_file_open(path, &file, NULL) != MUSTER_OK)
+        return;
+    if (safetensors_file_read_header(&file, NULL) == MUSTER_OK) {
+        for (size_t i = 0; ret_name[0] == '\0' && i < safetensors_index_count(file.index); i++) {
+            const char *name = safetensors_index_tensor(file.index, i)->name;
+
+            if (strcmp(name, SUMS_NAME) != 0 && state_find(state, name) == NULL)
+                snprintf(ret_name, STATE_NAME_MAX + 1, "%s", name);
+        }
+    }
+    safetensors_file_close(&file);
 }

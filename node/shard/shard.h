@@ -72,6 +72,9 @@ struct shard_restore {
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
     void *arg;
+    char *
+        ret_left; /* may be NULL; else STATE_NAME_MAX + 1 bytes for a tensor that was saved and that `state` has no entry
+                       for, "" = none: it was not restored, and what is saved next has it no more */
 };
 
 /* Restores this rank's part: `replicated` the one shard there is, whatever the rank and the world;

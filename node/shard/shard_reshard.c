@@ -131,7 +131,9 @@ static enum muster_status open_shard(const struct reshard *r, const struct manif
 static enum muster_status unfit(const struct safetensors_file *file, const char *name,
                                 const char *what, struct muster_error *err)
 {
-    return error_set(err, MUSTER_E_RESTORE, "%.500s: tensor \"%s\" %s; nothing was restored",
+    return error_set(err, MUSTER_E_RESTORE,
+                     "%.500s: tensor \"%s\" %s; nothing was restored; register it as it was saved, "
+                     "or restore another checkpoint",
                      file->path, name, what);
 }
 
@@ -481,10 +483,6 @@ enum muster_status shard_reshard(const struct shard_restore *request,
         free(r.wanted[i].parts);
     free(r.wanted);
     free(r.buffer);
-    if (status == MUSTER_E_RESTORE && manifest->world_size != request->world_size)
-        return error_set(err, status,
-                         "%.3500s (it was saved by %" PRIu64 " ranks, and is read by %" PRIu64 ")",
-                         why.text, manifest->world_size, request->world_size);
     if (status != MUSTER_OK && err != NULL)
         *err = why;
     return status;

@@ -94,9 +94,12 @@ static enum muster_status check_request(const struct shard_restore *request,
                          "the checkpoint %.600s is of job \"%s\", this is job \"%s\"", path,
                          manifest->job, request->job);
     if (manifest->layout != request->layout)
-        return error_set(err, MUSTER_E_LAYOUT,
-                         "the checkpoint %.600s is %s, this job's layout is %s; use the same", path,
-                         wire_layout_name(manifest->layout), wire_layout_name(request->layout));
+        return error_set(
+            err, MUSTER_E_LAYOUT,
+            "the checkpoint %.600s is %s, this job's layout is %s; set option layout to "
+            "MUSTER_LAYOUT_%s",
+            path, wire_layout_name(manifest->layout), wire_layout_name(request->layout),
+            manifest->layout == LAYOUT_SHARDED ? "SHARDED" : "REPLICATED");
     if (request->step >= 0 && manifest->step != request->step)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has step %" PRId64 ", step %" PRId64 " was to be "
@@ -117,6 +120,15 @@ static enum muster_status check_request(const struct shard_restore *request,
                          "many ranks, or register a state with split tensors",
                          path, manifest->world_size, request->world_size);
     return MUSTER_OK;
+}
+
+/* NULL: it has none. Of one that other ranks saved, the first. */
+static const struct manifest_shard *own_shard(const struct shard_restore *request,
+                                              const struct manifest *manifest)
+{
+    return manifest->layout == LAYOUT_REPLICATED || manifest->world_size != request->world_size
+               ? &manifest->shards[0]
+               : manifest_shard_of(manifest, request->rank);
 }
 
 /* True: what save_fn wrote. False: one safetensors file. E_CORRUPT: neither, or names that are not
@@ -190,6 +202,19 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
                           code, path);
 }
 
+/* Of all shards alike, so one is looked at. */
+static void find_left(const struct shard_restore *request, const struct manifest_shard *shard)
+{
+    char path[FS_PATH_MAX];
+
+    if (request->ret_left == NULL)
+        return;
+    request->ret_left[0] = '\0';
+    if (request->state != NULL && shard->file_count == 1 &&
+        fs_path(path, NULL, "%s/%s", request->checkpoint_path, shard->files[0].path) == MUSTER_OK)
+        safetensors_find_left(path, request->state, request->ret_left);
+}
+
 /* Why it does not fit is told by tensor; that the numbers differ is what its reader has to know first. */
 static enum muster_status by_another_number(enum muster_status status,
                                             const struct shard_restore *request,
@@ -209,9 +234,7 @@ static enum muster_status by_another_number(enum muster_status status,
 static enum muster_status restore_shard(const struct shard_restore *request,
                                         const struct manifest *manifest, struct muster_error *err)
 {
-    const struct manifest_shard *shard = manifest->layout == LAYOUT_REPLICATED
-                                             ? &manifest->shards[0]
-                                             : manifest_shard_of(manifest, request->rank);
+    const struct manifest_shard *shard = own_shard(request, manifest);
     bool is_dir = false;
     enum muster_status status;
 
@@ -250,6 +273,8 @@ enum muster_status shard_restore(const struct shard_restore *request,
     status = check_request(request, manifest, err);
     if (status == MUSTER_OK)
         status = restore_shard(request, manifest, err);
+    if (status == MUSTER_OK)
+        find_left(request, own_shard(request, manifest));
     if (status == MUSTER_OK && ret_manifest != NULL)
         *ret_manifest = manifest;
     else

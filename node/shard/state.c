@@ -205,6 +205,25 @@ const struct state_item *state_find(const struct muster_state *state, const char
     return entry == 0 ? NULL : &state->items[entry - 1];
 }
 
+/* Why state_shape_bytes takes it for none. */
+static enum muster_status bad_shape(const struct state_item *item, struct muster_error *err)
+{
+    if (state_dtype_size(item->dtype) == 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "\"%s\": there is no element type %d; use one of enum muster_dtype",
+                         item->name, (int)item->dtype);
+    if (item->dim_count > STATE_DIMS_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT, "\"%s\" has %zu dimensions; give at most %d",
+                         item->name, item->dim_count, STATE_DIMS_MAX);
+    for (size_t i = 0; i < item->dim_count; i++)
+        if (item->shape[i] < 0)
+            return error_set(err, MUSTER_E_ARGUMENT,
+                             "\"%s\": dimension %zu has the length %lld; give 0 or more",
+                             item->name, i, (long long)item->shape[i]);
+    return error_set(err, MUSTER_E_ARGUMENT,
+                     "\"%s\": the shape has 2^63 bytes or more; give a smaller one", item->name);
+}
+
 enum muster_status state_add(struct muster_state *state, const struct state_item *item,
                              struct muster_error *err)
 {
@@ -216,11 +235,7 @@ enum muster_status state_add(struct muster_state *state, const struct state_item
         return error_set(err, MUSTER_E_ARGUMENT, "the name \"%.64s\" %s; give the entry another",
                          item->name, problem);
     if (!state_shape_bytes(item->dtype, item->shape, item->dim_count, &new_item.size_bytes))
-        return error_set(
-            err, MUSTER_E_ARGUMENT,
-            "\"%s\": the shape is negative, too large, has more than %d dimensions, or "
-            "the element type is unknown; correct it",
-            item->name, STATE_DIMS_MAX);
+        return bad_shape(item, err);
     if (!state_split_ok(&item->split, item->shape, item->dim_count))
         return error_set(
             err, MUSTER_E_ARGUMENT,

@@ -75,6 +75,10 @@ kept '5'
 
 job=leased # a pin that falls by itself
 saves '' 2 0
+code=0
+ask pin 1 --lease 0 --broker "$broker" 2>"$dir/pin.txt" || code=$?
+same "the exit code of a lease of 0 seconds" "$code" 2
+says "$(cat "$dir/pin.txt")" 'give more than 0 seconds'
 ask pin 1 --lease 1 --id reader --broker "$broker" >/dev/null
 unpinned() { [ "$(query "SELECT count(*) FROM pin WHERE job = '$job'")" = 0 ]; }
 await "the end of a lease" unpinned

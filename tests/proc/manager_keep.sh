@@ -81,7 +81,7 @@ kept 0 2 3
 ranks_start 2 --steps 5 --delete 4 # the newest stays
 ranks_end 0
 kept 0 2 3 4
-says "$(error_of 0)" MUSTER_E_BUSY newest
+says "$(error_of 0)" MUSTER_E_BUSY 'step 4 stays: it is the newest'
 
 finish "keep 2 over 5; keep 2 and every 4 with interval 2 over 12; every 3 from the last kept: kept as they should, on disk too" \
     "best by metric, custom metadata, keep 0, deletion of one; a pinned one stays, a lease falls, a reader follows"

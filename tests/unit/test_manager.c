@@ -450,6 +450,9 @@ static void contradictory_options_are_refused(void **state)
 {
     const struct muster_manager_options good = managed.options;
     const struct muster_node_options good_node = managed.node;
+    static const char *const bad_trash[] = {
+        "",  ".old", "../x", "a/b",    "old ",      "manifest.json",
+        "3", "3x",   "x3",   "step_3", "step_3.1-4"}; /* could be a checkpoint's name */
     static const char *const bad_prefixes[] = {
         ".x", "a/b", "..", "v1", "step 1 ", "_________________________________32"};
 
@@ -477,6 +480,13 @@ static void contradictory_options_are_refused(void **state)
     REFUSED(managed.options.state = managed.state, "for a read-only manager");
     REFUSED(managed.node.save_every_steps = 3, "save_every_steps");
     REFUSED(managed.node.restore_later = true, "restore_later");
+    REFUSED(managed.node.role = MUSTER_ROLE_PS, "takes no part in steps");
+    REFUSED(managed.policies.trash = "old", "policies.trash is given, but no keep policy");
+    managed.policies.keep = &(struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 1};
+    managed.policies.keep_count = 1;
+    for (size_t i = 0; i < sizeof bad_trash / sizeof *bad_trash; i++)
+        REFUSED(managed.policies.trash = bad_trash[i], "policies.trash is \"");
+    managed.policies.trash = NULL;
     REFUSED(managed.node.job = "a b", "cannot be a job's name");
     REFUSED(managed.node.world_size = 0, "world_size");
     REFUSED(managed.save.number = 0, "save[0]");

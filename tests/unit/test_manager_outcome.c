@@ -85,6 +85,19 @@ static void one_that_does_not_end_is_told_beside_one_that_failed(void **state)
     assert_int_equal(manager_outcome_end(&manager, &error), MUSTER_E_SAVE);
     assert_non_null(strstr(error.text, "the disk"));
     assert_non_null(strstr(logged, "the save of step 10 (round 1) is still being written"));
+    assert_non_null(strstr(logged, "`muster rounds`"));
+}
+
+static void a_broker_that_is_gone_is_what_a_save_waits_for(void **state)
+{
+    struct muster_error error;
+
+    (void)state;
+    atomic_store(&agent.unheard, true);
+    saved(1, OUTCOME_OPEN, "");
+    assert_int_equal(manager_outcome_end(&manager, &error), MUSTER_E_TIMEOUT);
+    assert_non_null(strstr(error.text, "no broker is heard"));
+    assert_null(strstr(error.text, "`muster rounds`")); /* nobody would answer it */
 }
 
 int main(void)
@@ -93,6 +106,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_first_is_returned_and_each_other_is_in_the_log, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(one_that_does_not_end_is_told_beside_one_that_failed, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_broker_that_is_gone_is_what_a_save_waits_for, setup,
                                         teardown),
     };
 

@@ -12,6 +12,7 @@
 
 static int64_t averaged; /* what the given state has of "value" */
 static muster_state_t *given;
+static int snapshots;
 
 static int setup(void **state)
 {
@@ -134,6 +135,26 @@ static int restore_nothing(const struct muster_restore_context *context)
     return 0;
 }
 
+static int take_state(const struct muster_save_context *context, void **ret_snapshot)
+{
+    snapshots++;
+    *ret_snapshot = context->arg;
+    return 0;
+}
+
+static void a_snapshot_is_asked_for_also_where_training_waits_for_the_save(void **state)
+{
+    (void)state;
+    snapshots = 0;
+    managed.node.snapshot_fn = take_state;
+    managed.node.arg = managed.state;
+    managed_begin();
+    for (int step = 0; step < 4; step++)
+        managed_save(step);
+    assert_int_equal(snapshots, 2);
+    assert_string_equal(managed_steps(), "0 2");
+}
+
 static void a_save_fn_saves_by_itself(void **state)
 {
     (void)state;
@@ -155,6 +176,7 @@ int main(void)
         TEST(a_notice_saves_what_is_given_with_its_step),
         TEST(close_saves_what_was_given_with_the_last_step),
         TEST(the_state_of_a_repeated_call_counts_and_that_of_a_refused_one_does_not),
+        TEST(a_snapshot_is_asked_for_also_where_training_waits_for_the_save),
         TEST(a_save_fn_saves_by_itself),
     };
 

@@ -240,7 +240,6 @@ static void a_reader_gets_the_whole_of_what_was_split(void **state)
             struct world to = world_of(1, global_shape[axis], false);
             struct muster_error err = {0};
             struct part_of_rank p;
-            char numbers[64];
             struct shard_restore request = {.checkpoint_path = f->dir,
                                             .job = JOB,
                                             .layout = LAYOUT_SHARDED,
@@ -253,9 +252,6 @@ static void a_reader_gets_the_whole_of_what_was_split(void **state)
             request.state = p.state;
             assert_int_equal(shard_reshard(&request, &f->manifest, &err), MUSTER_E_RESTORE);
             assert_non_null(strstr(err.text, "split in the file and not in this program"));
-            snprintf(numbers, sizeof numbers, "by %d ranks, and is read by 1", n);
-            if (strstr(err.text, numbers) == NULL)
-                fail_msg("%s", err.text);
             assert_true(p.data[0] == 0xee);
             request.wholes = true;
             assert_int_equal(shard_reshard(&request, &f->manifest, &err), MUSTER_OK);

@@ -12,6 +12,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void what_was_saved_and_is_not_wanted_is_named(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    char left[STATE_NAME_MAX + 1] = "?";
+    struct shard_restore r;
+    muster_state_t *other = NULL;
+    int64_t value = 0;
+
+    shard_job_write_round(f);
+    shard_job_must(shard_job_commit(f, &err), &err);
+    r = shard_job_request(f, 1);
+    r.ret_left = left;
+    shard_job_must(shard_restore(&r, NULL, &err), &err);
+    assert_string_equal(left, "");
+    assert_int_equal(muster_state_create(&other, NULL), MUSTER_OK);
+    r.state = other; /* which wants nothing */
+    shard_job_must(shard_restore(&r, NULL, &err), &err);
+    assert_string_equal(left, "value");
+    r.world_size = 2;
+    left[0] = '?';
+    shard_job_must(shard_restore(&r, NULL, &err), &err);
+    assert_string_equal(left, "value");
+    assert_int_equal(muster_state_add_i64(other, "other", &value, NULL), MUSTER_OK);
+    r.world_size = WORLD;
+    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE);
+    assert_non_null(
+        strstr(err.text, "\"other\" is not in the file; nothing was restored; leave it"));
+    muster_state_destroy(&other);
+}
+
 /* --- restore ------------------------------------------------------------------------------- */
 
 static void replicated_checkpoint_restores_at_every_rank_of_any_world(void **state)
@@ -57,11 +88,12 @@ static void restore_refuses_what_was_not_asked_for(void **state)
         assert_null(none);                                        \
     } while (0)
     REFUSED(r.job = "other", MUSTER_E_JOB, "\"other\"");
-    REFUSED(r.layout = LAYOUT_REPLICATED, MUSTER_E_LAYOUT, "sharded");
+    REFUSED(r.layout = LAYOUT_REPLICATED, MUSTER_E_LAYOUT,
+            "set option layout to MUSTER_LAYOUT_SHARDED");
     REFUSED(r.step = 13, MUSTER_E_RESTORE, "step 12");
     REFUSED(r.round = 3, MUSTER_E_RESTORE, "round 4");
     REFUSED(r.world_size = 4, MUSTER_E_RESTORE, "\"value\" is not split");
-    REFUSED(r.world_size = 4, MUSTER_E_RESTORE, " ranks, and to be restored by 4: ");
+    REFUSED(r.world_size = 4, MUSTER_E_RESTORE, "saved by 3 ranks, and to be restored by 4: ");
     REFUSED(r.rank = 3, MUSTER_E_RESTORE, "rank 3");
     REFUSED(r.state = NULL, MUSTER_E_ARGUMENT, "restore_fn");
     REFUSED(r.checkpoint_path = scratch_path(f->root, "13"), MUSTER_E_NOT_FOUND, "/13");
@@ -193,6 +225,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
     const struct CMUnitTest tests[] = {
         T(replicated_checkpoint_restores_at_every_rank_of_any_world),
+        T(what_was_saved_and_is_not_wanted_is_named),
         T(restore_refuses_what_was_not_asked_for),
         T(damage_of_one_rank_is_found_at_that_rank_alone),
         T(manifest_cannot_send_a_rank_to_another_ranks_file),

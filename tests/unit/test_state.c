@@ -143,12 +143,23 @@ static void bad_arguments_are_named_and_change_nothing(void **state)
 #define ADD(dtype, shape, count, data) \
     muster_state_add_tensor(s, "a", dtype, shape, count, data, &err)
     assert_int_equal(ADD(MUSTER_DTYPE_F32, negative, 1, &value), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "\"a\": dimension 0 has the length -1"));
     assert_int_equal(ADD(MUSTER_DTYPE_F32, huge, 2, &value), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "\"a\": the shape has 2^63 bytes or more"));
     assert_int_equal(ADD(MUSTER_DTYPE_F32, huge_then_zero, 3, &value), MUSTER_E_ARGUMENT);
     assert_int_equal(ADD(MUSTER_DTYPE_F32, nine, 9, &value), MUSTER_E_ARGUMENT);
     assert_int_equal(ADD(MUSTER_DTYPE_F32, NULL, 1, &value), MUSTER_E_ARGUMENT);
     assert_int_equal(ADD(MUSTER_DTYPE_NONE, nine, 1, &value), MUSTER_E_ARGUMENT);
     assert_int_equal(ADD(MUSTER_DTYPE_COUNT, nine, 1, &value), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "\"a\": there is no element type 14"));
+#define SPLIT(begin, count) \
+    muster_state_add_split(s, "a", MUSTER_DTYPE_F32, nine, 1, 0, begin, count, &value, &err)
+    assert_int_equal(SPLIT(1, INT64_MAX), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "does not lie inside axis 0 of the whole, whose length is 1"));
+    assert_int_equal(SPLIT(0, -1), MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "does not lie inside"));
+    assert_int_equal(SPLIT(1, 1), MUSTER_E_ARGUMENT);
+#undef SPLIT
     assert_int_equal(muster_state_remove(s, NULL, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(muster_state_count(s), 0);
     assert_int_equal(ADD(MUSTER_DTYPE_F32, zero, 2, NULL),

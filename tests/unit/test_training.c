@@ -232,6 +232,13 @@ static void back_up_saves_whatever_the_frequency(void **state)
     stands_at(1, 0, 1001);
 }
 
+/* Of a call behind delete_backup. */
+static void over(enum muster_status status)
+{
+    assert_int_equal(status, MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(f.error.text, "the training is over"));
+}
+
 static void a_training_that_succeeded_deletes_its_back_up(void **state)
 {
     (void)state;
@@ -240,6 +247,11 @@ static void a_training_that_succeeded_deletes_its_back_up(void **state)
     train(1);
     assert_int_equal(muster_training_state_delete_backup(f.training, &f.error), MUSTER_OK);
     assert_int_equal(muster_training_state_delete_backup(f.training, &f.error), MUSTER_OK);
+    assert_int_equal(scratch_count(scratch_path(f.directory, "chief")), 1);
+    over(muster_training_state_batch_end(f.training, 2, 0, NULL, &f.error));
+    over(muster_training_state_epoch_end(f.training, 2, NULL, &f.error));
+    over(muster_training_state_back_up(f.training, 1, -1, &f.error));
+    over(muster_training_state_back_up(f.training, 2, 0, &f.error));
     assert_int_equal(scratch_count(scratch_path(f.directory, "chief")), 1);
     assert_false(begin());
     stands_at(0, 0, -1);
@@ -278,6 +290,8 @@ static void positions_go_forward_only(void **state)
     epoch_end(0);
     assert_int_equal(muster_training_state_epoch_end(f.training, 0, NULL, &f.error),
                      MUSTER_E_ARGUMENT);
+    assert_non_null(
+        strstr(f.error.text, "the end of epoch 0 does not come after the end of epoch 0"));
     assert_int_equal(muster_training_state_batch_end(f.training, 0, 3, NULL, &f.error),
                      MUSTER_E_ARGUMENT);
     batch(1, 0);

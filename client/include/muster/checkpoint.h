@@ -1,8 +1,9 @@
 /* muster/checkpoint.h - what a checkpoint holds: the training state, by name.
  *
  * A muster_state_t is a list of names with pointers to memory of yours. muster reads that memory
- * when it saves and writes it when it restores; it never copies or frees it. Nothing here blocks,
- * and nothing here touches a disk. A handle is used by one thread at a time; while a save or a
+ * when it saves and writes it when it restores; it never copies or frees it. A restore fills each entry, and
+ * fails where one was not saved; what was saved and has no entry is left, and the node's log says so once. Nothing
+ * here blocks, and nothing here touches a disk. A handle is used by one thread at a time; while a save or a
  * restore of it runs, by that one. */
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H

@@ -48,7 +48,9 @@ struct muster_manager_options {
 
     const struct muster_policies *policies; /* NULL = saves are forced or preempted, all is kept */
     /* Names of the checkpoints' directories: "<prefix><step, with leading zeros>": 23, 0023, step_23.
-     * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none. */
+     * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none. Where the name is taken, as by a
+     * checkpoint that counts no more since the job went back behind it, ".<generation>-<round>" is added: the path tells
+     * which one a checkpoint has, not its step. */
     const char *name_prefix;
     int name_digits; /* at least so many, 0 to 18; 0 = as they are */
     /* If the newest checkpoint is damaged all ranks take the next older valid one, and the log and
@@ -56,7 +58,8 @@ struct muster_manager_options {
     bool fallback;
     int64_t save_timeout_ms; /* 0 = 600,000: a save that is waited for */
     int64_t
-        query_timeout_ms; /* 0 = 5,000: a question to the broker; no more than connect_timeout_ms */
+        query_timeout_ms; /* 0 = 5,000: a question to the broker; with a node connect_timeout_ms at
+                                 most: what is above counts as that */
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
     {                                                        \
@@ -223,7 +226,9 @@ MUSTER_API enum muster_status
 muster_manager_wait_for_new_checkpoint(muster_manager_t *manager, int64_t after_step,
                                        int64_t timeout_ms, int64_t *ret_step,
                                        struct muster_error *ret_error);
-/* The same, of a step above the last one that this call gave (as checkpoints_iterator). */
+/* The same, of a step above the last one that this call gave (as checkpoints_iterator). It holds nothing: where the
+ * job's keep policies are short, the checkpoint may be gone before it is read. Who wants the newest restores
+ * MUSTER_STEP_LATEST, who wants this one pins it (through a broker) and takes MUSTER_E_NOT_FOUND for "the next one". */
 MUSTER_API enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager,
                                                              int64_t timeout_ms, int64_t *ret_step,
                                                              struct muster_error *ret_error);

@@ -162,8 +162,9 @@ struct muster_node_options {
      * without this option, while training is held. Costs a second copy of the state in memory, which is
      * kept for the next save. Failures: muster_node_wait_until_finished and the log. No effect alone (offline_ok). */
     bool save_behind;
-    muster_snapshot_fn
-        *snapshot_fn; /* NULL = options.state is copied; required with save_behind and save_fn */
+    muster_snapshot_fn *
+        snapshot_fn; /* NULL = options.state is copied; required with save_behind and save_fn. It is asked before every
+                         save, also one that training waits for */
     muster_snapshot_release_fn *snapshot_release_fn; /* may be NULL */
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \

@@ -89,7 +89,7 @@ struct muster_policies {
     const struct muster_save_policy *save;
     size_t save_count;
     const char *trash; /* NULL = deleted at once; else the name of a folder inside the checkpoint
-                          directory that deleted checkpoints are moved to, for the user to empty; each as
+                          directory (letters, digits, _ . and -, a letter first and no digit last) that deleted checkpoints are moved to, for the user to empty; each as
                           "<its name>.<generation>-<round>", without a manifest if its launch died
                           before it had one */
 };

@@ -111,7 +111,8 @@ MUSTER_API enum muster_status muster_training_state_back_up(muster_training_stat
                                                             struct muster_error *ret_error);
 
 /* Training succeeded and needs its back-up no more (as delete_backup): all of the job's back-ups are
- * deleted, the newest too, by rank 0; the others do nothing. After it only close may follow. Blocks for the
+ * deleted, the newest too, by rank 0; the others do nothing. After it only close may follow:
+ * batch_end, epoch_end and back_up are refused (MUSTER_E_ARGUMENT). Blocks for the
  * deletion (10 s, what is left then goes in the background or with the next launch).
  * MUSTER_E_BUSY: somebody reads one. */
 MUSTER_API enum muster_status muster_training_state_delete_backup(muster_training_state_t *state,
