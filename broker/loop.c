@@ -639,6 +639,8 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     }
     if (status == MUSTER_OK)
         status = serve_lacking(loop, err);
+    if (status == MUSTER_OK && !loop->blocked)
+        status = store_tidy(loop->store, loop->now_boot_ms, err);
     send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_drops(loop);
     return status;

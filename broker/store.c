@@ -17,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PRUNE_EVERY 64  /* events between two slices ... */
+#define PRUNE_EVERY 64   /* events between two slices ... */
+#define TIDY_EVERY_MS 10 /* a slice takes about as long: half of the time is for others */
+#define TIDY_RETRY_MS 2000
 #define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
 
 /* --- what went wrong --------------------------------------------------------------------------- */
@@ -330,9 +332,36 @@ enum muster_status store_apply(struct store *store, const struct actions *action
     return flush_held(store, now_boot_ms, err);
 }
 
+static enum muster_status tidy_once(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = step_once(store, store->begin, "begin a transaction", err);
+
+    if (status == MUSTER_OK)
+        status = store_tidy_slice(store, err);
+    if (status == MUSTER_OK)
+        status = step_once(store, store->commit, "commit", err);
+    if (status != MUSTER_OK)
+        roll_back(store);
+    return status;
+}
+
+enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (!store->untidy || now_boot_ms < store->tidy_due_boot_ms)
+        return MUSTER_OK;
+    status = tidy_once(store, err);
+    store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
+    return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+}
+
 int64_t store_wakeup_boot_ms(const struct store *store)
 {
-    return store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
+    int64_t held = store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
+    int64_t tidy = store->untidy ? store->tidy_due_boot_ms : INT64_MAX;
+
+    return held < tidy ? held : tidy;
 }
 
 /* --- open and close ------------------------------------------------------------------------------ */
@@ -385,6 +414,8 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
         status = store_prepare(store, list[i].sql, list[i].statement, err);
     if (status == MUSTER_OK)
         status = store_tasks_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_tidy_prepare(store, err);
     return status;
 }
 

@@ -57,7 +57,12 @@ enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *a
 enum muster_status store_apply(struct store *store, const struct actions *actions,
                                int64_t now_boot_ms, struct muster_error *err);
 
-/* When store_apply must be called (also with an empty batch) for held progress; INT64_MAX = never. */
+/* Deletes a slice of the task rows that nobody reads any more, if there are any and it is due. Not while a batch
+ * is kept. As store_apply; no room is no failure here, it is tried again later. */
+enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err);
+
+/* When store_apply must be called (also with an empty batch) for held progress, or store_tidy;
+ * INT64_MAX = never. */
 int64_t store_wakeup_boot_ms(const struct store *store);
 
 /* The job's newest committed event number, 0 for an unknown job. */

@@ -105,7 +105,9 @@ static const char *const rules[] = {
     "1), id >> 40,"
     "  state, attempt, losses) FROM task"
     " WHERE id & ((1 << 40) - 1) = 0 OR losses NOT BETWEEN 0 AND 255"
-    "  OR NOT EXISTS (SELECT 1 FROM task_queue WHERE queue = id >> 40)"
+    "  OR NOT (EXISTS (SELECT 1 FROM task_queue WHERE queue = id >> 40)"
+    "   OR EXISTS (SELECT 1 FROM task_garbage WHERE queue = id >> 40"
+    "    AND id & ((1 << 40) - 1) BETWEEN first AND last))"
     "  OR NOT CASE state WHEN 'queued' THEN worker = 0 AND attempt = losses"
     "   WHEN 'leased' THEN worker <> 0 AND attempt = losses + 1"
     "   WHEN 'done' THEN worker <> 0 AND attempt = losses + 1"
@@ -118,6 +120,10 @@ static const char *const rules[] = {
     " FROM task t JOIN task_queue q ON queue = id >> 40"
     " LEFT JOIN task_worker w ON w.job = q.job AND w.worker_index = t.worker_index"
     " WHERE t.state = 'leased' AND (w.incarnation IS NOT t.worker OR w.state <> 'live')",
+    "SELECT printf('tasks %d to %d of queue %d are to be deleted', first, last, queue) FROM "
+    "task_garbage"
+    " WHERE queue NOT BETWEEN 1 AND (1 << 22) - 1 OR NOT 0 <= first OR NOT first <= last"
+    "  OR NOT last < 1 << 40",
     "SELECT printf('a part of a result is of task %d of queue %d, which is not there', id & ((1 << "
     "40) - 1), id >> 40)"
     " FROM task_part p WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.id = p.id)",

@@ -1,7 +1,7 @@
 /* store_internal - what the files of the store share.
  * store.c the connection and its transactions, store_open.c lock, checks and migrations,
  * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal, manifest and queries,
- * store_tasks.c rows of tasks and what is read of them. */
+ * store_tasks.c rows of tasks and what is read of them, store_tidy.c those that nobody reads any more. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -20,9 +20,6 @@ enum store_task { /* store_tasks.c's statements */
                   STORE_TASK_PART,
                   STORE_TASK_PARTS_OTHER,
                   STORE_TASK_CANCEL,
-                  STORE_TASK_RELEASE,
-                  STORE_TASK_RELEASE_PARTS,
-                  STORE_TASK_DROP,
                   STORE_TASK_DROP_RESOURCES,
                   STORE_TASK_DROP_QUEUE,
                   STORE_TASK_RESOURCE,
@@ -31,6 +28,16 @@ enum store_task { /* store_tasks.c's statements */
                   STORE_TASK_RESULT,
                   STORE_TASK_RESULT_PART,
                   STORE_TASK_COUNT
+};
+
+enum store_tidy { /* store_tidy.c's */
+                  STORE_TIDY_FIRST,
+                  STORE_TIDY_LOOK,
+                  STORE_TIDY_TASKS,
+                  STORE_TIDY_PARTS,
+                  STORE_TIDY_REST,
+                  STORE_TIDY_OVER,
+                  STORE_TIDY_COUNT
 };
 
 #define QUERY_LOOK_STEPS 1000 /* of SQLite's machine */
@@ -58,6 +65,9 @@ struct store {
     const char *query_sql;
     int query_looks_max; /* a query that needs more of QUERY_LOOK_STEPS is broken off */
     sqlite3_stmt *tasks[STORE_TASK_COUNT];
+    sqlite3_stmt *tidy[STORE_TIDY_COUNT];
+    bool untidy; /* there may be rows in task_garbage */
+    int64_t tidy_due_boot_ms;
 
     /* lazy progress, not yet written; the strings are in held_arena */
     struct record *held;
@@ -121,6 +131,13 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
                                     struct muster_error *err);
 enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, void *arg,
                                     struct muster_error *err);
+
+/* --- store_tidy.c --- */
+enum muster_status store_tidy_prepare(struct store *store, struct muster_error *err);
+/* Deletes tasks of these numbers, or a slice of them and the rest later. As everything here, in a transaction. */
+enum muster_status store_tidy_range(struct store *store, uint64_t queue, uint64_t first,
+                                    uint64_t last, bool ended_only, struct muster_error *err);
+enum muster_status store_tidy_slice(struct store *store, struct muster_error *err);
 
 /* --- store_rows.c --- */
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);

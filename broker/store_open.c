@@ -306,8 +306,11 @@ static enum muster_status settle(struct store *store, struct muster_error *err)
     enum muster_status status = set_wal(store, err);
 
     if (status == MUSTER_OK)
-        status = store_exec(
-            store, "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=" WAL_KEEP_BYTES, err);
+        status =
+            store_exec(store, /* secure_delete, a default of some, writes all that is deleted */
+                       "PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
+                       " PRAGMA journal_size_limit=" WAL_KEEP_BYTES,
+                       err);
     if (status == MUSTER_OK)
         status = expect(store, "PRAGMA synchronous", 2, err);
     if (status == MUSTER_OK)

@@ -36,12 +36,8 @@ static const char *const statements[STORE_TASK_COUNT] = {
     [STORE_TASK_PARTS_OTHER] = "DELETE FROM task_part WHERE id = ?1 AND attempt <> ?2",
     [STORE_TASK_CANCEL] = "UPDATE task SET state = 'cancelled', ended_unix_ms = ?3, status = ?4,"
                           " args = x'' WHERE id BETWEEN ?1 AND ?2 AND state = 'queued'",
-    [STORE_TASK_RELEASE] = "DELETE FROM task WHERE id BETWEEN ?1 AND ?2 AND " ENDED,
-    [STORE_TASK_RELEASE_PARTS] = "DELETE FROM task_part WHERE id BETWEEN ?1 AND ?2"
-                                 " AND id NOT IN (SELECT id FROM task WHERE id BETWEEN ?1 AND ?2)",
-    [STORE_TASK_DROP] = "DELETE FROM task WHERE id BETWEEN ?1 AND ?2",
-    [STORE_TASK_DROP_RESOURCES] = "DELETE FROM task_resource WHERE queue = ?3",
-    [STORE_TASK_DROP_QUEUE] = "DELETE FROM task_queue WHERE queue = ?3",
+    [STORE_TASK_DROP_RESOURCES] = "DELETE FROM task_resource WHERE queue = ?1",
+    [STORE_TASK_DROP_QUEUE] = "DELETE FROM task_queue WHERE queue = ?1",
     [STORE_TASK_RESOURCE] =
         "INSERT INTO task_resource (queue, number, fn, args) VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT (queue, number) DO NOTHING",
@@ -51,8 +47,11 @@ static const char *const statements[STORE_TASK_COUNT] = {
         " ON CONFLICT (job, worker_index) DO UPDATE SET incarnation = ?3, node = ?4, host = ?5,"
         " pid = ?6, slots = ?7, takes = ?8, state = ?9, unix_ms = ?10",
     [STORE_TASK_PAGE] = "SELECT id, attempt, state, status, code, text, bytes, result FROM task"
-                        " WHERE id BETWEEN ?1 AND ?2 AND " ENDED " ORDER BY id LIMIT ?3",
-    [STORE_TASK_RESULT] = "SELECT state, bytes, result, attempt FROM task WHERE id = ?1",
+                        " WHERE id BETWEEN ?1 AND ?2 AND " ENDED " AND id > (SELECT (queue << 40) +"
+                        " released FROM task_queue WHERE queue = ?4) ORDER BY id LIMIT ?3",
+    [STORE_TASK_RESULT] =
+        "SELECT state, bytes, result, attempt FROM task WHERE id = ?1 AND id >"
+        " (SELECT (queue << 40) + released FROM task_queue WHERE queue = ?1 >> 40)",
     [STORE_TASK_RESULT_PART] = "SELECT bytes FROM task_part WHERE id = ?1 AND attempt = ?2 AND"
                                " offset = ?3",
 };
@@ -240,28 +239,30 @@ static enum muster_status write_worker(struct store *store, const struct record_
     return run(store, STORE_TASK_WORKER, err);
 }
 
-/* ?1 and ?2 are the ids, ?3 is the queue where a statement has it. */
-static enum muster_status run_range(struct store *store, const struct record_task_range *row,
-                                    const enum store_task *which, size_t count,
-                                    struct muster_error *err)
+static enum muster_status write_cancel(struct store *store, const struct record_task_range *row,
+                                       struct muster_error *err)
 {
+    sqlite3_stmt *s = store->tasks[STORE_TASK_CANCEL];
+
+    sqlite3_bind_int64(s, 1, id_of(row->queue, row->from));
+    sqlite3_bind_int64(s, 2, id_of(row->queue, row->to));
+    sqlite3_bind_int64(s, 3, row->unix_ms);
+    sqlite3_bind_int64(s, 4, MUSTER_E_CANCELLED);
+    return run(store, STORE_TASK_CANCEL, err);
+}
+
+static enum muster_status write_drop(struct store *store, const struct record_task_range *row,
+                                     struct muster_error *err)
+{
+    static const enum store_task which[] = {STORE_TASK_DROP_RESOURCES, STORE_TASK_DROP_QUEUE};
     enum muster_status status = MUSTER_OK;
 
-    for (size_t i = 0; i < count && status == MUSTER_OK; i++) {
-        sqlite3_stmt *s = store->tasks[which[i]];
-        int parameters = sqlite3_bind_parameter_count(s);
-
-        sqlite3_bind_int64(s, 1, id_of(row->queue, row->from));
-        sqlite3_bind_int64(s, 2, id_of(row->queue, row->to));
-        if (which[i] == STORE_TASK_CANCEL) {
-            sqlite3_bind_int64(s, 3, row->unix_ms);
-            sqlite3_bind_int64(s, 4, MUSTER_E_CANCELLED);
-        } else if (parameters >= 3) {
-            bind_number(s, 3, row->queue);
-        }
+    for (size_t i = 0; i < sizeof which / sizeof *which && status == MUSTER_OK; i++) {
+        bind_number(store->tasks[which[i]], 1, row->queue);
         status = run(store, which[i], err);
     }
-    return status;
+    return status == MUSTER_OK ? store_tidy_range(store, row->queue, row->from, row->to, false, err)
+                               : status;
 }
 
 bool store_task_is(enum record_kind kind)
@@ -272,10 +273,7 @@ bool store_task_is(enum record_kind kind)
 enum muster_status store_task_write(struct store *store, const struct record *row,
                                     struct muster_error *err)
 {
-    static const enum store_task cancel[] = {STORE_TASK_CANCEL};
-    static const enum store_task release[] = {STORE_TASK_RELEASE, STORE_TASK_RELEASE_PARTS};
-    static const enum store_task drop[] = {STORE_TASK_DROP, STORE_TASK_RELEASE_PARTS,
-                                           STORE_TASK_DROP_RESOURCES, STORE_TASK_DROP_QUEUE};
+    const struct record_task_range *range = &row->u.task_range;
 
     switch (row->kind) {
     case RECORD_TASK_QUEUE:
@@ -291,11 +289,11 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
     case RECORD_TASK_PART:
         return write_part(store, &row->u.task_part, err);
     case RECORD_TASK_CANCEL:
-        return run_range(store, &row->u.task_range, cancel, 1, err);
+        return write_cancel(store, range, err);
     case RECORD_TASK_RELEASE:
-        return run_range(store, &row->u.task_range, release, 2, err);
+        return store_tidy_range(store, range->queue, range->from, range->to, true, err);
     case RECORD_TASK_QUEUE_DROP:
-        return run_range(store, &row->u.task_range, drop, 4, err);
+        return write_drop(store, range, err);
     case RECORD_TASK_RESOURCE:
         return write_resource(store, &row->u.task_resource, err);
     case RECORD_TASK_WORKER:
@@ -364,6 +362,14 @@ static bool read_queue(sqlite3_stmt *s, struct record *row)
            wire_job_name_ok(text_of(s, 2)) &&
            row->u.task_queue.error_status <= UINT8_MAX && /* a newer broker may know more of them */
            row->u.task_queue.max_attempts <= UINT8_MAX;
+}
+
+static bool read_garbage(sqlite3_stmt *s, struct record *row)
+{
+    row->u.task_range = (struct record_task_range){
+        .queue = number_of(s, 0), .from = number_of(s, 1), .to = number_of(s, 2)};
+    return row->u.task_range.queue >= 1 && row->u.task_range.queue <= TASK_QUEUE_ID_MAX &&
+           row->u.task_range.from <= TASK_NUMBER_MAX && row->u.task_range.to <= TASK_NUMBER_MAX;
 }
 
 static bool read_resource(sqlite3_stmt *s, struct record *row)
@@ -454,6 +460,10 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
          " error_pending, error_number, error_status, error_code, error_text, raised, cancelled_to,"
          " created_unix_ms FROM task_queue ORDER BY queue",
          read_queue},
+        {RECORD_TASK_QUEUE_DROP,
+         "SELECT queue, first, last FROM task_garbage"
+         " WHERE queue NOT IN (SELECT queue FROM task_queue)",
+         read_garbage},
         {RECORD_TASK_RESOURCE,
          "SELECT queue, number, fn, args FROM task_resource ORDER BY queue, number", read_resource},
         {RECORD_TASK_WORKER,
@@ -465,8 +475,11 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
          " uses, args, text FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
          read_task},
     };
-    enum muster_status status = MUSTER_OK;
+    int64_t garbage = 0;
+    enum muster_status status =
+        store_get_int(store, "SELECT count(*) FROM task_garbage", &garbage, err);
 
+    store->untidy = garbage > 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == MUSTER_OK; i++)
         status = load_kind(store, parts[i].kind, parts[i].sql, parts[i].read, row_fn, arg, err);
     return status;
@@ -513,6 +526,7 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
     sqlite3_bind_int64(s, 1, id_of(page->queue, page->from));
     sqlite3_bind_int64(s, 2, id_of(page->queue, last));
     sqlite3_bind_int64(s, 3, TASKS_FRAME_MAX + 1);
+    bind_number(s, 4, page->queue);
     while (items != NULL && (result = sqlite3_step(s)) == SQLITE_ROW) {
         bytes += TASK_ENTRY_BYTES + (size_t)sqlite3_column_bytes(s, 5) +
                  (size_t)sqlite3_column_bytes(s, 7);

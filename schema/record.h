@@ -29,7 +29,7 @@ enum record_kind {
     RECORD_UNPIN,  /* write only: that pin is gone */
     RECORD_CUSTOM, /* write only: custom metadata of a checkpoint */
     RECORD_TASK_QUEUE,
-    RECORD_TASK_QUEUE_DROP, /* write only: the queue and all that is of it is gone */
+    RECORD_TASK_QUEUE_DROP, /* the queue is gone; read: rows of its tasks are left */
     RECORD_TASK,            /* written once, when it was taken; read: those that have not ended */
     RECORD_TASK_STATE,      /* write only: queued again, or leased */
     RECORD_TASK_END,        /* write only */

@@ -93,6 +93,25 @@ void tasks_queue_drop(struct core *core, struct task_queue *queue)
     free(queue);
 }
 
+void tasks_queue_left(struct core *core, uint64_t queue)
+{
+    struct tasks *tasks = tasks_of(core);
+    uint64_t *grown = realloc(tasks->left, (tasks->left_count + 1) * sizeof *grown);
+
+    MUST(grown != NULL);
+    tasks->left = grown;
+    tasks->left[tasks->left_count++] = queue;
+}
+
+/* Whose rows are still there would be found again under its number. */
+bool tasks_queue_number_is_free(const struct core *core, uint64_t queue)
+{
+    for (size_t i = 0; i < core->tasks->left_count; i++)
+        if (core->tasks->left[i] == queue)
+            return false;
+    return tasks_queue_find(core, queue) == NULL;
+}
+
 void tasks_resource_create(struct task_queue *queue, uint64_t number, const char *fn,
                            struct wire_bytes args)
 {
@@ -518,6 +537,7 @@ void tasks_free(struct core *core)
         tasks_worker_free(core, core->tasks->workers);
     while (core->tasks->queues != NULL)
         tasks_queue_drop(core, core->tasks->queues);
+    free(core->tasks->left);
     free(core->tasks);
     core->tasks = NULL;
 }

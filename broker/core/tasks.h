@@ -143,7 +143,9 @@ struct tasks {
     struct task_worker *workers;
     size_t queues_count, workers_count;
     uint64_t queue_id; /* the last one given; until then the highest that was loaded */
-    bool ids_begun;    /* one was given */
+    uint64_t *left;    /* numbers of queues that are gone and whose rows are not, as was loaded */
+    size_t left_count;
+    bool ids_begun; /* one was given */
     int64_t timer_boot_ms;
     size_t to_cancel; /* bytes of tasks that this pass may still cancel for a raise */
     struct task *hash[TASK_HASH];
@@ -156,6 +158,8 @@ struct task_queue *tasks_queue_named(const struct core *core, const char *job, c
 struct task_queue *tasks_queue_create(struct core *core, uint64_t queue, const char *job,
                                       const char *name);
 void tasks_queue_drop(struct core *core, struct task_queue *queue);
+void tasks_queue_left(struct core *core, uint64_t queue);
+bool tasks_queue_number_is_free(const struct core *core, uint64_t queue);
 struct task *tasks_find(const struct core *core, uint64_t queue, uint64_t number);
 struct task *tasks_create(struct core *core, struct task_queue *queue,
                           const struct record_task *row); /* in no list yet */

@@ -63,6 +63,9 @@ void tasks_load(struct core *core, const struct record *row)
     case RECORD_TASK_QUEUE:
         load_queue(core, &row->u.task_queue);
         break;
+    case RECORD_TASK_QUEUE_DROP:
+        tasks_queue_left(core, row->u.task_range.queue);
+        break;
     case RECORD_TASK_RESOURCE:
         queue = tasks_queue_find(core, row->u.task_resource.queue);
         if (queue != NULL && row->u.task_resource.number == queue->resources_count + 1)

@@ -124,7 +124,7 @@ static uint64_t new_id(struct core *core)
     tasks->ids_begun = true;
     do
         tasks->queue_id = tasks->queue_id % TASK_QUEUE_ID_MAX + 1;
-    while (tasks_queue_find(core, tasks->queue_id) != NULL);
+    while (!tasks_queue_number_is_free(core, tasks->queue_id));
     return tasks->queue_id;
 }
 

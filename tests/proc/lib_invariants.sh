@@ -60,7 +60,7 @@ declare -A invariant=(
         GROUP BY queue HAVING count(id) <> taken - released OR max(id) > (queue << 40) + taken"
     [T_ended]="SELECT queue, taken, ended, count(id) FROM task_queue LEFT JOIN task ON id >> 40 = queue
         AND state IN ('queued', 'leased') GROUP BY queue HAVING count(id) <> taken - ended"
-    [T_owner]="SELECT id FROM task WHERE id >> 40 NOT IN (SELECT queue FROM task_queue)
+    [T_owner]="SELECT id FROM task WHERE id >> 40 NOT IN (SELECT queue FROM task_queue UNION SELECT queue FROM task_garbage)
         UNION ALL SELECT id FROM task_part WHERE id NOT IN (SELECT id FROM task)"
     # each attempt but the present or last one was a loss, and there are not too many
     [T_attempts]="SELECT id, state, attempt, losses, worker FROM task WHERE NOT CASE state
@@ -72,7 +72,7 @@ declare -A invariant=(
         LEFT JOIN task_worker w ON w.job = q.job AND w.worker_index = t.worker_index
         WHERE t.state = 'leased' AND (w.incarnation IS NOT t.worker OR w.state <> 'live')"
     [T_credit]="SELECT worker, takes, count(*) FROM task JOIN task_worker ON incarnation = worker
-        WHERE task.state = 'leased' GROUP BY worker HAVING count(*) > takes"
+        JOIN task_queue ON queue = id >> 40 WHERE task.state = 'leased' GROUP BY worker HAVING count(*) > takes"
     [T_result]="SELECT t.id, t.bytes, length(t.result) FROM task t WHERE t.state = 'done' AND t.bytes <> length(t.result)
         + (SELECT ifnull(sum(length(p.bytes)), 0) FROM task_part p WHERE p.id = t.id AND p.attempt = t.attempt)"
     [T_error]="SELECT queue, error_number FROM task_queue WHERE error_pending AND (error_number = 0 OR EXISTS

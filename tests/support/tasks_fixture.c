@@ -290,11 +290,21 @@ static void empty_tables(struct tasks_fixture *f)
     assert_int_equal(sqlite3_exec(db,
                                   "DELETE FROM task; DELETE FROM task_part; DELETE FROM "
                                   "task_resource; DELETE FROM task_queue; DELETE FROM task_worker;"
+                                  "DELETE FROM task_garbage;"
                                   "DELETE FROM node; DELETE FROM progress; DELETE FROM event;"
                                   "DELETE FROM generation; DELETE FROM job",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
+}
+
+void tasks_tidy_slice(struct tasks_fixture *f)
+{
+    struct muster_error err;
+
+    f->now = store_wakeup_boot_ms(f->store) > f->now ? store_wakeup_boot_ms(f->store) : f->now;
+    if (store_tidy(f->store, f->now, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
 }
 
 void tasks_begin(struct tasks_fixture *f)

@@ -71,6 +71,8 @@ struct wire_msg tasks_msg(const struct tasks_fixture *f, int w,
                           enum wire_type type); /* -1: coordinator */
 uint64_t tasks_route(const struct tasks_fixture *f, int w);
 struct task_queue *tasks_queue(struct tasks_fixture *f);
+/* A slice of the rows that nobody reads any more goes. */
+void tasks_tidy_slice(struct tasks_fixture *f);
 /* A number by SQL from the file. */
 int64_t tasks_look(struct tasks_fixture *f, const char *sql);
 

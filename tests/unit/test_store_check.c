@@ -76,6 +76,10 @@ static void rows_of_tasks_that_do_not_fit_together_are_damage(void **state)
         {"UPDATE task SET id = id + 1 WHERE state = 'queued'", "the last is 7"},
         {"UPDATE task_queue SET ended = 5", "2 have not ended, and its count says 1"},
         {"DELETE FROM task_resource; DELETE FROM task_queue", "task 2 of queue 1"},
+        {"DELETE FROM task_resource; DELETE FROM task_queue;"
+         "INSERT INTO task_garbage VALUES (1, 2, 5)",
+         "task 6 of queue 1"},
+        {"INSERT INTO task_garbage VALUES (1, 3, 2)", "3 to 2 of queue 1"},
         {"UPDATE task SET state = 'bored' WHERE state = 'done'", "is \"bored\""},
         {"UPDATE task SET attempt = 3 WHERE state = 'leased'", "at attempt 3 with 1 losses"},
         {"UPDATE task SET attempt = 1 WHERE state = 'queued'", "at attempt 1 with 0 losses"},
