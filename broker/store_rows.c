@@ -627,7 +627,7 @@ static const struct {
     const char *rest;
 } job_parts[] = {
     {RECORD_GENERATION, " WHERE job = ?1 AND generation = ?2"},
-    {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank"},
+    {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank, rowid"},
     {RECORD_PROGRESS, " WHERE job = ?1 AND incarnation IN (SELECT incarnation FROM node"
                       " WHERE job = ?1 AND generation = ?2)"},
     {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 ORDER BY received_unix_ms, id"},

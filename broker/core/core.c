@@ -112,17 +112,28 @@ struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnatio
     return peer;
 }
 
+static void peer_free(struct core *core, struct peer *peer)
+{
+    struct peer **slot = hash_slot(core, peer->incarnation);
+
+    while (*slot != peer)
+        slot = &(*slot)->next_hash;
+    *slot = peer->next_hash;
+    free(peer);
+    core->peers_count--;
+}
+
 void peers_forget(struct core *core, struct job *job)
 {
+    size_t kept = 0;
+
     for (size_t i = 0; i < job->peers_count; i++) {
-        struct peer **slot = hash_slot(core, job->peers[i]->incarnation);
-        while (*slot != job->peers[i])
-            slot = &(*slot)->next_hash;
-        *slot = job->peers[i]->next_hash;
-        free(job->peers[i]);
-        core->peers_count--;
+        if (job->peers[i]->kept)
+            job->peers[kept++] = job->peers[i];
+        else
+            peer_free(core, job->peers[i]);
     }
-    job->peers_count = 0;
+    job->peers_count = kept;
     for (size_t r = 0; r < ROUNDS_ACTIVE_MAX; r++)
         for (size_t i = 0; job->rounds[r].used && i < job->rounds[r].count; i++)
             job->rounds[r].parts[i].peer = NULL;

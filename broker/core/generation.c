@@ -6,6 +6,7 @@
 
 static void reset(struct core *core, struct job *job)
 {
+    servers_keep(job);
     peers_forget(core, job);
     notices_free(job);
     free(job->gen.error_text);
@@ -84,6 +85,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     }
     persist_job(core, job);
     persist_generation(core, job);
+    servers_kept(core, job);
     struct wire_event event = event_make(job, EVENT_GENERATION_OPENED);
     event.checkpoint = job->gen.resume_checkpoint;
     event.step = job->gen.resume_step;
@@ -111,6 +113,7 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
     persist_job(core, job);
     persist_generation(core, job);
+    servers_kept(core, job);
 }
 
 static void await_ranks(struct core *core, struct job *job)
@@ -195,7 +198,7 @@ size_t generation_live_count(const struct job *job)
 }
 
 /* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
-static bool finished_already(const struct job *job, uint64_t rank)
+bool generation_rank_finished(const struct job *job, uint64_t rank)
 {
     for (size_t i = 0; i < job->peers_count; i++) {
         const struct peer *peer = job->peers[i];
@@ -215,7 +218,7 @@ static bool others_are_to_come(const struct job *job)
     if (job->gen.state != GENERATION_JOINING)
         return false;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        finished += finished_already(job, rank);
+        finished += generation_rank_finished(job, rank);
     return finished > 0 && finished < job->gen.world_size;
 }
 
@@ -250,7 +253,7 @@ static bool rank_is_ready(const struct job *job, uint64_t rank)
 {
     const struct peer *peer = job->trainers[rank];
 
-    return peer != NULL ? peer->state == NODE_RESTORED : finished_already(job, rank);
+    return peer != NULL ? peer->state == NODE_RESTORED : generation_rank_finished(job, rank);
 }
 
 void generation_check_started(struct core *core, struct job *job)

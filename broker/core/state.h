@@ -83,6 +83,7 @@ struct peer { /* one incarnation of the newest generation */
     bool repeated; /* since the newest event: its acknowledgement says nothing of the fan-out */
     bool left_out; /* missed a freeze: not a member of the next round (replicated) */
     bool missed_freeze; /* one of this start of the broker */
+    bool kept;          /* a launch that is being opened takes it over (servers.c) */
     /* its supervisor says that it ended (gone.c) */
     enum gone_state gone_state;
     unsigned gone_signo;
@@ -315,9 +316,9 @@ struct job *job_find(const struct core *core, const char *name);
 struct job *job_create(struct core *core, const char *name);
 struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
-void peers_forget(struct core *core, struct job *job);
-bool peer_is_live(const struct peer *peer); /* joined and neither left nor lost */
-bool step_ok(int64_t step);                 /* a count of steps that may come from outside */
+void peers_forget(struct core *core, struct job *job); /* but those that are kept */
+bool peer_is_live(const struct peer *peer);            /* joined and neither left nor lost */
+bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 void job_tick(struct core *core, struct job *job);
 
@@ -357,6 +358,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
 void generation_end(struct core *core, struct job *job);         /* nobody is left */
 void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);
+bool generation_rank_finished(const struct job *job, uint64_t rank); /* it had nothing left to do */
 void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
 
@@ -389,6 +391,11 @@ void save_policy_ended(struct job *job); /* the generation is over: it is histor
 void save_policy_load(struct core *core, const struct record_history *row);
 void save_policy_load_round(struct job *job, const struct record_round *row);
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step);
+
+/* servers.c */
+const struct peer *servers_missing(const struct job *job); /* NULL: none; else of the lowest rank */
+void servers_keep(struct job *job); /* before the peers of a launch are forgotten */
+void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
 
 /* tasks*.c */
 void tasks_message(struct core *core, const struct input *in);

@@ -6,28 +6,19 @@
 
 /* --- who is there ------------------------------------------------------------------------------- */
 
-/* A parameter server that is lost and not back; its name, or NULL. */
+/* A parameter server that is missing, for people; "": none. */
 static const char *missing_ps(struct core *core, const char *job_name)
 {
     const struct job *job = job_find(core, job_name);
+    const struct peer *peer = job != NULL ? servers_missing(job) : NULL;
 
-    for (size_t i = 0; job != NULL && i < job->peers_count; i++) {
-        const struct peer *lost = job->peers[i];
-        bool back = false;
-
-        if (lost->role != ROLE_PS || lost->state != NODE_LOST)
-            continue;
-        for (size_t k = 0; k < job->peers_count; k++)
-            back |= job->peers[k]->role == ROLE_PS && job->peers[k]->rank == lost->rank &&
-                    (peer_is_live(job->peers[k]) || job->peers[k]->state == NODE_LEFT);
-        if (!back)
-            return out_printf(core,
-                              "parameter server %" PRIu64 " of job %s (process %" PRIu64
-                              " on %s) was lost and is not back; start it again, then go on from "
-                              "the newest checkpoint",
-                              lost->rank, job_name, lost->pid, lost->host);
-    }
-    return "";
+    if (peer == NULL)
+        return "";
+    return out_printf(core,
+                      "parameter server %" PRIu64 " of job %s (process %" PRIu64
+                      " on %s) was lost and is not back; start it again, then go on from the "
+                      "newest checkpoint",
+                      peer->rank, job_name, peer->pid, peer->host);
 }
 
 static uint64_t live_workers(const struct core *core, const char *job)

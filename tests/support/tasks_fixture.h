@@ -37,6 +37,7 @@ struct tasks_fixture {
     uint64_t scheduled;   /* that its RAISE tells */
     uint64_t queue;
     struct tasks_worker workers[TASKS_WORKERS];
+    char unavailable[256]; /* of the last QUEUE_ALIVE */
     char text[16384];
 };
 

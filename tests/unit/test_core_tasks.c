@@ -786,44 +786,6 @@ static void what_is_released_is_forgotten(void **state)
     assert_sent(f, "c:chunk 1 0+0/0/MUSTER_E_NOT_FOUND");
 }
 
-/* --- parameter servers ---------------------------------------------------------------------------- */
-
-static void node_says(struct tasks_fixture *f, enum wire_role role, uint64_t incarnation,
-                      enum wire_type type)
-{
-    struct wire_msg message = tasks_msg(f, -1, type);
-
-    message.up.role = role;
-    message.up.incarnation = incarnation;
-    if (type == WIRE_HELLO)
-        message.u.hello = (struct wire_hello){.nonce = 1,
-                                              .world_size = 1,
-                                              .host = "h",
-                                              .pid = 77,
-                                              .layout = LAYOUT_REPLICATED,
-                                              .checkpoint_dir = "/c"};
-    tasks_feed(f, 400 + incarnation, &message); /* not of interest here */
-}
-
-static void a_lost_parameter_server_is_named_until_it_is_back(void **state)
-{
-    struct tasks_fixture *f = *state;
-
-    node_says(f, ROLE_CHIEF, 1, WIRE_HELLO);
-    node_says(f, ROLE_PS, 2, WIRE_HELLO);
-    tasks_say(f, WIRE_QUEUE_BEAT, 0);
-    assert_sent(f, "c:alive 0/0");
-    for (int i = 0; i < 40; i++) {
-        f->now += 1000;
-        node_says(f, ROLE_CHIEF, 1, WIRE_HEARTBEAT);
-    }
-    tasks_say(f, WIRE_QUEUE_BEAT, 0);
-    assert_sent(f, "c:alive 0/0 unavailable");
-    node_says(f, ROLE_PS, 3, WIRE_HELLO);
-    tasks_say(f, WIRE_QUEUE_BEAT, 0);
-    assert_sent(f, "c:alive 0/0");
-}
-
 /* --- long results --------------------------------------------------------------------------------- */
 
 static void send_part(struct tasks_fixture *f, uint64_t offset, size_t size)
@@ -933,7 +895,6 @@ int main(void)
         TEST(another_coordinator_attaches_and_the_former_is_stale),
         TEST(a_queue_that_is_begun_anew_forgets_all),
         TEST(what_is_released_is_forgotten),
-        TEST(a_lost_parameter_server_is_named_until_it_is_back),
         TEST(a_long_result_comes_in_parts_before_its_end),
         TEST(after_a_restart_the_parts_come_again),
     };

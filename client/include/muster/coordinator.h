@@ -12,7 +12,9 @@
  * what runs is told to end and waited for, and what is queued is cancelled (schedule it again if it is still
  * wanted); afterwards the error is cleared and everything goes on. When the call has returned, nothing of the
  * queue is executing at any worker that the broker reaches. A worker that is lost is no error: its tasks go to
- * others. A parameter server (role ps) that is lost is: MUSTER_E_UNAVAILABLE, until it is back.
+ * others. A parameter server (a node of role ps) that is lost is: MUSTER_E_UNAVAILABLE, until one of its rank is back,
+ * through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
+ * coordinator's process, maybe): before there is one their muster_node_open waits, and nobody misses them.
  *
  * Failures are told apart by their status: MUSTER_E_TASK the handler's own (its code in error.code),
  * MUSTER_E_INPUT a per-worker value that could not be made, MUSTER_E_LOST the task ended its workers,

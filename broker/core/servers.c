@@ -1,0 +1,53 @@
+/* servers - the parameter servers that a job has: tasks need them, steps do not (bystander.c). One that was lost is
+ * missed until it is back, also by the launches that follow: it stands among their nodes, with its old row, until
+ * its rank is taken again. A job that has finished misses nobody. */
+#include "broker/core/state.h"
+
+/* The newest process of each rank counts: the last in the order in which they came. */
+static bool is_missing(const struct job *job, size_t index)
+{
+    const struct peer *peer = job->peers[index];
+
+    if (peer->role != ROLE_PS || peer->state != NODE_LOST)
+        return false;
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i]->role == ROLE_PS && job->peers[i]->rank == peer->rank &&
+            (i > index || peer_is_live(job->peers[i])))
+            return false;
+    return true;
+}
+
+const struct peer *servers_missing(const struct job *job)
+{
+    const struct peer *missing = NULL;
+
+    for (size_t i = 0; i < job->peers_count; i++)
+        if ((missing == NULL || job->peers[i]->rank < missing->rank) && is_missing(job, i))
+            missing = job->peers[i];
+    return missing;
+}
+
+static bool has_finished(const struct job *job)
+{
+    uint64_t finished = 0;
+
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        finished += generation_rank_finished(job, rank);
+    return finished == job->gen.world_size;
+}
+
+void servers_keep(struct job *job)
+{
+    const bool finished = has_finished(job);
+
+    for (size_t i = 0; i < job->peers_count; i++)
+        job->peers[i]->kept = !finished && is_missing(job, i);
+}
+
+void servers_kept(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++) {
+        job->peers[i]->kept = false;
+        persist_peer(core, job->peers[i]);
+    }
+}
