@@ -473,12 +473,18 @@ static void hint_unwritten(struct loop *loop, const struct wire_msg *message)
     publish_message(loop, message->up.job, &hint);
 }
 
+/* What coordinators and workers repeat each second: so they know why nothing else is answered. */
+static bool is_of_tasks(enum wire_type type)
+{
+    return type == WIRE_QUEUE_OPEN || type == WIRE_QUEUE_BEAT || type == WIRE_WORK_HELLO;
+}
+
 static void refuse_for_storage(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     loop->counters.refused++;
     if (message->type == WIRE_NOTICE)
         hint_unwritten(loop, message);
-    if (message->type == WIRE_HELLO || wire_is_request(message->type))
+    if (message->type == WIRE_HELLO || wire_is_request(message->type) || is_of_tasks(message->type))
         refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 

@@ -18,18 +18,59 @@ int64_t coordinator_until(int64_t timeout_ms)
     return timeout_ms < 0 ? 0 : task_now_ms() + timeout_ms + 1;
 }
 
-static enum muster_status is_over(const struct muster_coordinator *c, struct muster_error *err)
+void coordinator_look(struct muster_coordinator *c, int64_t now_ms)
 {
-    if (c->stale)
+    int64_t gap_ms = c->looked_ms > 0 ? now_ms - c->looked_ms : 0;
+
+    c->looked_ms = now_ms;
+    if (gap_ms <= LOOK_GAP_MS)
+        return;
+    c->heard_ms += gap_ms;
+    if (c->cannot_ms > 0)
+        c->cannot_ms += gap_ms;
+}
+
+static enum muster_status is_stale(const struct muster_coordinator *c, struct muster_error *err)
+{
+    if (!c->begun_anew)
         return error_set(err, MUSTER_E_STALE,
-                         "another coordinator holds queue %s of job %s now, or it was begun anew: "
-                         "this one can do no more; close it",
+                         "another coordinator holds queue %s of job %s now: this one can do no "
+                         "more; close it",
                          c->name, c->job);
-    if (task_now_ms() - c->heard_ms >= c->broker_timeout_ms)
+    return error_set(err, MUSTER_E_STALE,
+                     "queue %s of job %s at the broker is not what this coordinator has opened, or "
+                     "an older copy of it: it has %llu of %llu tasks. The broker's database was "
+                     "lost or put back, or another coordinator began the queue anew. Close this "
+                     "one, open it again, and schedule what is missing once more",
+                     c->name, c->job, (unsigned long long)c->begun_taken,
+                     (unsigned long long)c->scheduled);
+}
+
+static enum muster_status cannot_write(const struct muster_coordinator *c, const char *what,
+                                       struct muster_error *err)
+{
+    return error_set(
+        err, MUSTER_E_STORAGE,
+        "%s, for the broker at %s can write nothing: %s. Nothing is lost: see to that, "
+        "and call again",
+        what, c->broker, c->cannot_text);
+}
+
+static enum muster_status is_over(struct muster_coordinator *c, const char *what,
+                                  struct muster_error *err)
+{
+    int64_t now_ms = task_now_ms();
+
+    coordinator_look(c, now_ms);
+    if (c->stale)
+        return is_stale(c, err);
+    if (now_ms - c->heard_ms >= c->broker_timeout_ms)
         return error_set(err, MUSTER_E_BROKER,
                          "no broker was heard at %s for %.1f s; nothing is lost: start it again, "
                          "and call again",
-                         c->broker, (double)(task_now_ms() - c->heard_ms) / 1000.0);
+                         c->broker, (double)(now_ms - c->heard_ms) / 1000.0);
+    if (c->cannot_ms > 0 && now_ms - c->cannot_ms >= c->broker_timeout_ms)
+        return cannot_write(c, what, err);
     return MUSTER_OK;
 }
 
@@ -54,21 +95,49 @@ static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
     c->leading = false;
 }
 
+static enum muster_status timed_out(const struct muster_coordinator *c, int64_t now_ms,
+                                    const char *what, struct muster_error *err)
+{
+    char others[96] = "where the others are was not heard yet";
+    char in_time[160];
+
+    snprintf(in_time, sizeof in_time, "%s in time", what);
+    if (c->cannot_ms > 0)
+        return cannot_write(c, in_time, err);
+    if (c->alives > 0)
+        snprintf(others, sizeof others, "%llu were at %llu workers %.1f s ago",
+                 (unsigned long long)c->leased, (unsigned long long)c->workers,
+                 (double)(now_ms - c->alive_ms) / 1000.0);
+    return error_set(err, MUSTER_E_TIMEOUT,
+                     "%s: %llu of %llu tasks have ended, %s; `muster tasks` shows them", in_time,
+                     (unsigned long long)c->ended, (unsigned long long)c->scheduled, others);
+}
+
+/* Once before the end of a wait, so that what it tells then is no second old. */
+static void ask_early(struct muster_coordinator *c, int64_t until_ms, int64_t now_ms)
+{
+    int64_t at_ms = until_ms - FRESH_MS;
+
+    if (until_ms == 0 || until_ms == c->early_until_ms || c->beat_ms <= at_ms ||
+        at_ms - now_ms > TASK_BEAT_MS || at_ms - c->alive_ms < FRESH_MS)
+        return;
+    c->early_until_ms = until_ms;
+    c->beat_ms = at_ms;
+    task_link_ask(c->link);
+}
+
 enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
                                     const char *what, struct muster_error *err)
 {
+    enum muster_status status = is_over(c, what, err);
     int64_t now_ms = task_now_ms();
     int64_t wait_ms = c->heard_ms + c->broker_timeout_ms - now_ms;
-    enum muster_status status = is_over(c, err);
 
     if (status != MUSTER_OK)
         return status;
     if (until_ms > 0 && now_ms >= until_ms)
-        return error_set(err, MUSTER_E_TIMEOUT,
-                         "%s in time: %llu of %llu tasks have ended, %llu are at %llu workers; "
-                         "`muster tasks` shows them",
-                         what, (unsigned long long)c->ended, (unsigned long long)c->scheduled,
-                         (unsigned long long)c->leased, (unsigned long long)c->workers);
+        return timed_out(c, now_ms, what, err);
+    ask_early(c, until_ms, now_ms);
     if (until_ms > 0 && until_ms - now_ms < wait_ms)
         wait_ms = until_ms - now_ms;
     wait_for_change(c, wait_ms > 0 ? wait_ms : 0);
@@ -100,11 +169,25 @@ void coordinator_ask_raise(struct muster_coordinator *c)
     task_link_ask(c->link);
 }
 
+/* What was heard last may be a second old, and the server back: nobody is told so of old. */
+static bool is_unavailable(struct muster_coordinator *c)
+{
+    const int64_t until_ms = task_now_ms() + CONFIRM_MS;
+    const uint64_t alives = c->alives;
+
+    c->beat_ms = 0;
+    task_link_ask(c->link);
+    while (c->unavailable[0] != '\0' && c->alives == alives &&
+           coordinator_wait(c, until_ms, "", NULL) == MUSTER_OK)
+        continue;
+    return c->unavailable[0] != '\0';
+}
+
 /* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this return. */
 static enum muster_status raise_error(struct muster_coordinator *c, int64_t until_ms,
                                       struct muster_error *err)
 {
-    enum muster_status status = is_over(c, err);
+    enum muster_status status = is_over(c, "nothing goes on", err);
 
     while (status == MUSTER_OK && !c->unsaid && (c->error_number != 0 || c->raising)) {
         coordinator_ask_raise(c);
@@ -117,7 +200,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
             *err = c->raised_error;
         return c->raised_error.status;
     }
-    if (status == MUSTER_OK && c->unavailable[0] != '\0')
+    if (status == MUSTER_OK && c->unavailable[0] != '\0' && is_unavailable(c))
         return error_set(err, MUSTER_E_UNAVAILABLE, "%s", c->unavailable);
     return status;
 }
@@ -441,6 +524,8 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
         code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
     if (!c->ever_opened && c->refused != MUSTER_OK)
         status = error_set(err, (enum muster_status)c->refused, "%s", c->refused_text);
+    else if (!c->ever_opened && c->cannot_ms > 0)
+        status = cannot_write(c, "the queue was not opened", err);
     else if (!c->ever_opened)
         status = error_set(err, MUSTER_E_BROKER,
                            "no broker answered at %s within %.1f s: start one with `musterd`, or "

@@ -14,6 +14,10 @@
 #define REMOTE_VALUE_MAGIC UINT32_C(0x72656d6f)
 #define VALUES_HASH 4096
 #define ADD_FRAMES_AHEAD 4 /* TASKS_ADD without an answer */
+#define LOOK_GAP_MS \
+    3000                /* turns are a second apart at most: longer, and we stood still ourselves */
+#define FRESH_MS 200    /* how old numbers may be that a time-out tells */
+#define CONFIRM_MS 1000 /* for the broker's word that a server is missing still */
 
 struct muster_per_worker {
     uint32_t magic;
@@ -42,8 +46,9 @@ struct muster_remote_value {
     bool wanted;    /* a long result is being fetched */
     bool no_memory; /* for the result, when its first bytes came */
     bool cancel;
-    struct task_again again;                 /* of RESULT_GET or TASK_CANCEL */
-    struct task_call *call;                  /* until the broker has it */
+    uint64_t cancelled_by;   /* the task whose failure it was cancelled for, 0 = not known */
+    struct task_again again; /* of RESULT_GET or TASK_CANCEL */
+    struct task_call *call;  /* until the broker has it */
     struct muster_remote_value *prev, *next; /* by number */
     struct muster_remote_value *next_hash;
 };
@@ -73,10 +78,15 @@ struct muster_coordinator {
     bool opened;    /* on this connection of this broker start */
     bool ever_opened;
     bool stale;
+    bool
+        begun_anew; /* and it is because the broker has another queue, or less of it, than this one opened */
+    uint64_t begun_taken;
     unsigned refused; /* QUEUE_OPENED's code */
     char refused_text[TEXT_MAX + 1];
     uint64_t start_id, nonce, queue;
-    int64_t heard_ms;
+    int64_t heard_ms, looked_ms;
+    int64_t cannot_ms; /* since when the broker says that it can write nothing, 0 = it can */
+    char cannot_text[TEXT_MAX + 1];
 
     uint64_t scheduled; /* highest number given */
     uint64_t sent, taken;
@@ -101,6 +111,8 @@ struct muster_coordinator {
     struct muster_error raised_error;
     char unavailable[TEXT_MAX + 1];
     uint64_t leased, workers;
+    uint64_t alives; /* how often it was told */
+    int64_t alive_ms, early_until_ms;
 
     struct muster_per_worker *per_worker; /* newest first */
     uint64_t per_worker_count;
@@ -123,6 +135,8 @@ enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_
 /* If there is an error to raise: the broker is asked to, and a later call returns it. */
 void coordinator_ask_raise(struct muster_coordinator *c);
 int64_t coordinator_until(int64_t timeout_ms);
+/* Of the time that this process stood still, or its machine did, the broker is not to blame. */
+void coordinator_look(struct muster_coordinator *c, int64_t now_ms);
 /* Ends a call: unlocks, lets another waiting call lead, and says what was asked for (task_link_ask). */
 void coordinator_unlock(struct muster_coordinator *c);
 

@@ -112,6 +112,8 @@ void values_end(struct muster_coordinator *c, const struct wire_ended_entry *ent
     value->state = (enum wire_task_state)entry->state;
     value->status = entry->state == TASK_CANCELLED ? MUSTER_E_CANCELLED : (unsigned)entry->status;
     value->code = entry->code;
+    if (entry->state == TASK_CANCELLED && !value->cancel && value->cancelled_by == 0)
+        value->cancelled_by = c->error_number; /* it ran, and was told to end */
     value->text = entry->text[0] != '\0' ? strdup(entry->text) : NULL;
     free(value->call);
     value->call = NULL;
@@ -162,8 +164,28 @@ enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
     return MUSTER_OK;
 }
 
+static enum muster_status cancelled(const struct muster_remote_value *value,
+                                    struct muster_error *err)
+{
+    unsigned long long number = (unsigned long long)value->number;
+
+    if (value->cancelled_by > 0)
+        return error_set_code(err, MUSTER_E_CANCELLED, (int)value->code,
+                              "task %llu was cancelled because task %llu of its queue had failed; "
+                              "schedule it again if it is still wanted",
+                              number, (unsigned long long)value->cancelled_by);
+    return error_set_code(err, MUSTER_E_CANCELLED, (int)value->code,
+                          value->cancel ? "task %llu was cancelled, as was asked for"
+                                        : "task %llu was cancelled, by a coordinator or because "
+                                          "another task of its queue had failed; schedule it again "
+                                          "if it is still wanted",
+                          number);
+}
+
 static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
 {
+    if (value->state == TASK_CANCELLED)
+        return cancelled(value, err);
     return error_set_code(err, (enum muster_status)value->status, (int)value->code, "%s",
                           value->text != NULL
                               ? value->text

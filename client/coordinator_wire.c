@@ -3,6 +3,8 @@
  * some did not come. */
 #include "client/coordinator_private.h"
 
+#include "schema/error.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +43,8 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
         c->raised = m->raised;
     }
     if (c->ever_opened && (m->queue != c->queue || m->taken < c->taken)) {
-        c->stale = true; /* it was begun anew, or put back to an older copy */
+        c->stale = c->begun_anew = true; /* or put back to an older copy */
+        c->begun_taken = m->taken;
         return;
     }
     c->opened = c->ever_opened = true;
@@ -131,21 +134,42 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
         ask_pages(c);
 }
 
+/* Whom it concerns, and what is to be done; the failure's own text at the end, where it may be cut. */
+static void tell_raised(struct muster_coordinator *c, const struct wire_raised *m)
+{
+    char code[40] = "", cancelled[80] = "what was queued was cancelled";
+
+    if (m->code != 0)
+        snprintf(code, sizeof code, " with code %lld", (long long)m->code);
+    if (m->cancelled > 0)
+        snprintf(cancelled, sizeof cancelled, "%llu queued task%s cancelled",
+                 (unsigned long long)m->cancelled, m->cancelled == 1 ? " was" : "s were");
+    error_set_code(&c->raised_error, (enum muster_status)m->status, (int)m->code,
+                   "task %llu of queue %s failed%s, and %s (schedule again what is still wanted): "
+                   "%s",
+                   (unsigned long long)m->number, c->name, code, cancelled,
+                   m->text[0] != '\0' ? m->text
+                                      : muster_status_sentence((enum muster_status)m->status));
+}
+
+static void cancelled_by(struct muster_coordinator *c, const struct wire_raised *m)
+{
+    for (struct muster_remote_value *value = c->first; value != NULL; value = value->next)
+        if (value->state == TASK_QUEUED && value->number <= m->cancelled_to && !value->cancel)
+            value->cancelled_by = m->number;
+}
+
 /* What was cancelled by it is seen in pages: they know what ended without being told, too. */
 static void take_raised(struct muster_coordinator *c, const struct wire_raised *m)
 {
     if (m->raise != c->raised + 1)
         return;
-    memset(&c->raised_error, 0, sizeof c->raised_error);
-    c->raised_error.status = (enum muster_status)m->status;
-    c->raised_error.rank = -1;
-    c->raised_error.code = (int)m->code;
-    c->raised_error.step = -1;
-    snprintf(c->raised_error.text, sizeof c->raised_error.text, "%s", m->text);
     c->error_number = 0;
     c->raising = false;
     if (m->number == 0)
         return;
+    tell_raised(c, m);
+    cancelled_by(c, m);
     c->raised++;
     c->unsaid = true;
     c->full = false; /* what it had not taken is taken now, as cancelled */
@@ -196,6 +220,8 @@ static void take_alive(struct muster_coordinator *c, const struct wire_queue_ali
         taken_to(c, m->taken);
     c->leased = m->leased;
     c->workers = m->workers;
+    c->alives++;
+    c->alive_ms = c->heard_ms;
     if (m->error_number > 0 && m->error_number != c->error_number && !c->raising)
         c->error_number = m->error_number;
     if (m->ended > c->ended)
@@ -211,12 +237,25 @@ static void take_resource(struct muster_coordinator *c, const struct wire_resour
         }
 }
 
+/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else. */
+static void take_trouble(struct muster_coordinator *c, const struct wire_msg *m, int64_t now_ms)
+{
+    if (m->type != WIRE_ACK) {
+        c->cannot_ms = 0;
+    } else if (m->u.ack.code == MUSTER_E_STORAGE) {
+        c->cannot_ms = c->cannot_ms > 0 ? c->cannot_ms : now_ms;
+        snprintf(c->cannot_text, sizeof c->cannot_text, "%s", m->u.ack.text);
+    }
+}
+
 void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
 {
     struct muster_coordinator *c = arg;
 
     pthread_mutex_lock(&c->mutex);
+    coordinator_look(c, now_ms);
     c->heard_ms = now_ms;
+    take_trouble(c, m, now_ms);
     if (m->down.start_id != c->start_id) {
         c->start_id = m->down.start_id;
         if (c->opened)
@@ -389,6 +428,7 @@ int64_t coordinator_turn(void *arg, int64_t now_ms)
     int64_t wait_ms = TASK_BEAT_MS;
 
     pthread_mutex_lock(&c->mutex);
+    coordinator_look(c, now_ms);
     if (!c->opened && !c->stale && task_again_due(&c->open, now_ms, &wait_ms))
         say_open(c);
     if (c->opened && !c->stale)

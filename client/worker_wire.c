@@ -158,6 +158,15 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
     pthread_cond_broadcast(&worker->changed);
 }
 
+/* It can write nothing, which is why it lets nobody in. */
+static void take_trouble(struct muster_worker *worker, const struct wire_ack *m)
+{
+    if (m->code != MUSTER_E_STORAGE || worker->welcomed)
+        return;
+    worker->refused = MUSTER_E_STORAGE;
+    snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
+}
+
 void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
 {
     struct muster_worker *worker = arg;
@@ -169,7 +178,9 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
             task_again_reset(&worker->hello);
         worker->welcomed = false;
     }
-    if (m->type == WIRE_WORK_WELCOME)
+    if (m->type == WIRE_ACK)
+        take_trouble(worker, &m->u.ack);
+    else if (m->type == WIRE_WORK_WELCOME)
         take_welcome(worker, &m->u.work_welcome, now_ms);
     else if (m->type == WIRE_WORK)
         take_work(worker, &m->u.work, now_ms);

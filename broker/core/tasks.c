@@ -1,6 +1,7 @@
 /* tasks - memory and rows of queues, tasks, leases and workers; the end of a task. See tasks.h. */
 #include "broker/core/tasks.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 struct tasks *tasks_of(struct core *core)
@@ -465,16 +466,28 @@ static void tell(struct core *core, struct task_queue *queue, const struct wire_
     queue->told_bytes += bytes;
 }
 
-static void first_error(struct task_queue *queue, const struct task *task,
-                        const struct task_end *end)
+/* Of what a handler gave, the call that told of it knows nothing else. */
+static void first_error(struct core *core, struct task_queue *queue, const struct task *task,
+                        const struct task_end *end, uint64_t worker)
 {
+    const struct task_worker *who = tasks_worker_find(core, worker);
+
     if (queue->error_pending)
         return; /* the first one counts */
     queue->error_pending = true;
     queue->error_number = task->number;
     queue->error_status = end->status;
     queue->error_code = end->code;
+    queue->counts = true;
+    queue->cancelled = 0;
     snprintf(queue->error_text, sizeof queue->error_text, "%s", end->text);
+    if (end->status == MUSTER_E_TASK && who != NULL)
+        snprintf(
+            queue->error_text, sizeof queue->error_text, "%s",
+            wire_text_fit(&core->out->arena,
+                          out_printf(core, "%s at worker %" PRIu64 "%s%s", task->fn, who->index,
+                                     end->text[0] != '\0' ? ": " : " gave no text", end->text),
+                          TASK_TEXT_MAX));
 }
 
 void tasks_end(struct core *core, struct task *task, const struct task_end *end, uint64_t worker)
@@ -513,7 +526,7 @@ void tasks_end(struct core *core, struct task *task, const struct task_end *end,
     queue->recent[task->number % TASK_RECENT] =
         (struct task_recent){task->number, worker, task->attempt};
     if (end->state == TASK_FAILED)
-        first_error(queue, task, end);
+        first_error(core, queue, task, end, worker);
     tasks_forget(core, task);
 }
 

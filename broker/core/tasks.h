@@ -56,6 +56,8 @@ struct task_queue {
     uint64_t raised;
     uint64_t raise_wanted; /* a raise that waits for the last lease, 0 = none ... */
     uint64_t raise_to;     /* ... and the highest number that is scheduled */
+    bool counts;           /* the error came to this broker start, so that ... */
+    uint64_t cancelled;    /* ... these are all that were cancelled for it */
     uint64_t cancelled_to; /* of this coordinator's; beyond `taken`: what it has yet to add */
     int64_t created_unix_ms;
 

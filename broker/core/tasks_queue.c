@@ -299,6 +299,7 @@ static void answer_raise(struct core *core, struct task_queue *queue, uint64_t r
     m->text = "";
     if (!any)
         return;
+    m->cancelled = queue->counts ? queue->cancelled : 0;
     m->number = queue->error_number;
     m->status = queue->error_status;
     m->code = queue->error_code;
@@ -319,6 +320,7 @@ static bool cancel_queued(struct core *core, struct task_queue *queue)
         tasks_list_take(task);
         bytes += tasks_forget(core, task);
         queue->ended++;
+        queue->cancelled++;
     }
     core->tasks->to_cancel -= bytes < core->tasks->to_cancel ? bytes : core->tasks->to_cancel;
     if (range.from > 0) {
@@ -338,6 +340,7 @@ void tasks_raise(struct core *core, struct task_queue *queue)
         tasks_timer(core, core->now);
         return;
     }
+    queue->cancelled += queue->raise_to > queue->taken ? queue->raise_to - queue->taken : 0;
     queue->cancelled_to = queue->taken > queue->raise_to ? queue->taken : queue->raise_to;
     queue->error_pending = queue->error_said = false;
     queue->raised = queue->raise_wanted;

@@ -107,7 +107,8 @@ static void put_for_coordinator(struct tasks_fixture *f, const struct wire_msg *
     case WIRE_QUEUE_ALIVE:
         put(f, "alive %llu/%llu", NUMBER(m->u.queue_alive.ended), NUMBER(m->u.queue_alive.taken));
         put_code(f, m->u.queue_alive.code);
-        snprintf(f->unavailable, sizeof f->unavailable, "%s", m->u.queue_alive.unavailable);
+        snprintf(f->unavailable, sizeof f->unavailable, "%s",
+                 m->u.queue_alive.unavailable != NULL ? m->u.queue_alive.unavailable : "");
         if (f->unavailable[0] != '\0')
             put(f, " unavailable");
         break;

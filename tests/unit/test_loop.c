@@ -420,12 +420,15 @@ static void while_blocked_what_is_not_free_is_answered_storage(void **state)
     assert_int_equal(message.u.refused.nonce, 77);
     assert_int_equal(message.u.refused.code, MUSTER_E_STORAGE);
     assert_true(message.u.refused.retry);
+    say_request(f, WIRE_QUEUE_BEAT, 0); /* a coordinator of tasks repeats it */
+    expect(f, f->dealer, &message, WIRE_ACK);
+    assert_int_equal(message.u.ack.code, MUSTER_E_STORAGE);
     say_request(f, WIRE_HEARTBEAT, 0);
     expect(f, f->dealer, &message, WIRE_ALIVE);
     assert_int_equal(message.down.last_seq, 0); /* event 103 is not committed: nobody hears of it */
     assert_int_equal(fake.messages, 2);         /* the notice and the heartbeat */
     assert_int_equal(fake.ticks, ticks);
-    assert_int_equal(loop_counters(f->loop)->refused, 2);
+    assert_int_equal(loop_counters(f->loop)->refused, 3);
     limit_file_size(RLIM_INFINITY);
     expect(f, f->dealer, &message, WIRE_ACK);
     assert_int_equal(message.u.ack.request, 1);

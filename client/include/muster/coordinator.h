@@ -10,7 +10,8 @@
  *
  * Errors: the first task that fails stops the queue. The next schedule, join or done returns its error: before,
  * what runs is told to end and waited for, and what is queued is cancelled (schedule it again if it is still
- * wanted); afterwards the error is cleared and everything goes on. When the call has returned, nothing of the
+ * wanted); afterwards the error is cleared and everything goes on. error.text names task, function and worker, and how
+ * many queued ones were cancelled; error.code is the handler's own. When the call has returned, nothing of the
  * queue is executing at any worker that the broker reaches. A worker that is lost is no error: its tasks go to
  * others. A parameter server (a node of role ps) that is lost is: MUSTER_E_UNAVAILABLE, until one of its rank is back,
  * through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
@@ -19,8 +20,9 @@
  * Failures are told apart by their status: MUSTER_E_TASK the handler's own (its code in error.code),
  * MUSTER_E_INPUT a per-worker value that could not be made, MUSTER_E_LOST the task ended its workers,
  * MUSTER_E_TIMEOUT it took too long, MUSTER_E_CANCELLED, MUSTER_E_UNAVAILABLE, and of the call itself
- * MUSTER_E_BROKER no broker is heard (nothing is lost: call again), MUSTER_E_STALE another coordinator of this
- * name took the queue over.
+ * MUSTER_E_BROKER no broker is heard (nothing is lost: call again), MUSTER_E_STORAGE it can write nothing (the same;
+ * told at the call's own time-out, else after broker_timeout_ms), MUSTER_E_STALE another coordinator of this
+ * name took the queue over, or the queue was lost with the broker's database: error.text says which.
  *
  * Threads: all calls but close from any number of threads. Blocking calls take a timeout in milliseconds, -1 = as
  * long as the broker is heard. A thread of muster's own speaks with the broker. Not in a forked child. */

@@ -1,0 +1,329 @@
+/* What a coordinator's calls return and say, against a broker of this program: it answers as each test wants. */
+#include "tests/proc/router_stage.h"
+
+#include <muster/muster.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#define PATIENCE_S 60
+#define QUEUE 7
+
+static struct {
+    atomic_bool full;         /* it can write nothing */
+    atomic_bool failed;       /* task 1 has ... */
+    atomic_bool raised;       /* ... and was raised: the others were cancelled */
+    atomic_bool server_lost;  /* beats tell so */
+    atomic_uint queue, start; /* of its present database */
+    atomic_uint beats;
+} world;
+
+static struct router_stage broker;
+static muster_coordinator_t *coordinator;
+static struct muster_error err;
+
+/* --- the broker ------------------------------------------------------------------------------------ */
+
+static void answer_beat(struct wire_msg *answer)
+{
+    struct wire_queue_alive *m = &answer->u.queue_alive;
+
+    answer->type = WIRE_QUEUE_ALIVE;
+    *m = (struct wire_queue_alive){.queue = QUEUE, .leased = 2, .workers = 1, .unavailable = ""};
+    atomic_fetch_add(&world.beats, 1);
+    if (atomic_load(&world.failed))
+        m->error_number = 1;
+    if (atomic_load(&world.queue) != QUEUE)
+        m->code = MUSTER_E_HELLO;
+    if (atomic_load(&world.server_lost))
+        m->unavailable = "parameter server 0 was lost";
+}
+
+static void answer_open(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->type = WIRE_QUEUE_OPENED;
+    answer->u.queue_opened = (struct wire_queue_opened){
+        .nonce = asked->u.queue_open.nonce, .text = "", .queue = atomic_load(&world.queue)};
+}
+
+static void answer_raise(struct wire_msg *answer)
+{
+    answer->type = WIRE_RAISED;
+    answer->u.raised = (struct wire_raised){.queue = QUEUE,
+                                            .raise = 1,
+                                            .number = 1,
+                                            .status = MUSTER_E_TASK,
+                                            .code = 17,
+                                            .text = "fail at worker 4: no luck",
+                                            .cancelled_to = 3,
+                                            .cancelled = 2,
+                                            .ended = 3};
+    atomic_store(&world.failed, false);
+    atomic_store(&world.raised, true);
+}
+
+static void answer_page(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    static struct wire_ended_entry ends[] = {
+        {.number = 1, .state = TASK_FAILED, .status = MUSTER_E_TASK, .code = 17, .text = "no luck"},
+        {.number = 2, .state = TASK_CANCELLED, .status = MUSTER_E_CANCELLED, .text = ""},
+        {.number = 3, .state = TASK_CANCELLED, .status = MUSTER_E_CANCELLED, .text = ""}};
+
+    answer->type = WIRE_TASKS_PAGE;
+    answer->u.tasks_page =
+        (struct wire_tasks_page){.queue = QUEUE, .nonce = asked->u.tasks_get.nonce, .next = 4};
+    if (!atomic_load(&world.raised))
+        return;
+    answer->u.tasks_page.ended = 3;
+    answer->u.tasks_page.tasks.items = ends;
+    answer->u.tasks_page.tasks.count = 3;
+}
+
+static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->down.job = "train";
+    answer->down.start_id = atomic_load(&world.start);
+    if (atomic_load(&world.full)) {
+        answer->type = WIRE_ACK;
+        answer->u.ack = (struct wire_ack){.code = MUSTER_E_STORAGE, .text = "the disk is full"};
+        return asked->type == WIRE_QUEUE_BEAT || asked->type == WIRE_QUEUE_OPEN;
+    }
+    if (asked->type == WIRE_QUEUE_OPEN) {
+        answer_open(asked, answer);
+    } else if (asked->type == WIRE_QUEUE_BEAT) {
+        answer_beat(answer);
+    } else if (asked->type == WIRE_TASKS_ADD) {
+        answer->type = WIRE_TASKS_TAKEN;
+        answer->u.tasks_taken = (struct wire_tasks_taken){.queue = QUEUE, .text = ""};
+        answer->u.tasks_taken.taken =
+            asked->u.tasks_add.tasks.items[asked->u.tasks_add.tasks.count - 1].number;
+    } else if (asked->type == WIRE_RAISE) {
+        answer_raise(answer);
+    } else if (asked->type == WIRE_TASKS_GET) {
+        answer_page(asked, answer);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* --- the coordinator ------------------------------------------------------------------------------- */
+
+static enum muster_status open_it(int64_t connect_ms, int64_t broker_ms)
+{
+    struct muster_coordinator_options options = MUSTER_COORDINATOR_OPTIONS_INIT;
+
+    options.broker = broker.endpoint;
+    options.job = "train";
+    options.name = "says";
+    options.connect_timeout_ms = connect_ms;
+    options.broker_timeout_ms = broker_ms;
+    return muster_coordinator_open(&options, &coordinator, &err);
+}
+
+static muster_remote_value_t *schedule(void)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+
+    call.function = "fail";
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, 10000, &value, &err),
+                     MUSTER_OK);
+    return value;
+}
+
+static enum muster_status join(int64_t timeout_ms)
+{
+    return muster_coordinator_join(coordinator, timeout_ms, &err);
+}
+
+static void assert_says(const char *text)
+{
+    if (strstr(err.text, text) == NULL)
+        fail_msg("\"%s\" says not: %s", err.text, text);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    alarm(PATIENCE_S); /* a hang ends so */
+    memset(&world, 0, sizeof world);
+    atomic_store(&world.queue, QUEUE);
+    atomic_store(&world.start, 1);
+    router_stage_begin(&broker, "tcp://127.0.0.1:*", answer_it);
+    assert_int_equal(open_it(30000, 30000), MUSTER_OK);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    router_stage_end(&broker);
+    alarm(0);
+    return 0;
+}
+
+/* --- what is said ---------------------------------------------------------------------------------- */
+
+static void an_error_names_task_function_worker_and_what_was_cancelled(void **state)
+{
+    muster_remote_value_t *values[] = {schedule(), schedule(), schedule()};
+    const void *data;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.failed, true);
+    assert_int_equal(join(20000), MUSTER_E_TASK);
+    assert_int_equal(err.code, 17);
+    assert_int_equal(err.rank, -1);
+    assert_string_equal(
+        err.text, "task 1 of queue says failed with code 17, and 2 queued tasks were "
+                  "cancelled (schedule again what is still wanted): fail at worker 4: no luck");
+    assert_int_equal(muster_remote_value_fetch(values[1], 10000, &data, &size, &err),
+                     MUSTER_E_CANCELLED);
+    assert_says("task 2 was cancelled because task 1 of its queue had failed; schedule it again");
+    for (int i = 0; i < 3; i++)
+        muster_remote_value_free(&values[i]);
+}
+
+static void a_time_out_tells_numbers_that_are_of_now(void **state)
+{
+    muster_remote_value_t *value = schedule();
+
+    (void)state;
+    assert_int_equal(join(600), MUSTER_E_TIMEOUT);
+    assert_says(
+        "not all tasks have ended in time: 0 of 1 tasks have ended, 2 were at 1 workers 0.");
+    assert_true(atomic_load(&world.beats) >= 2);
+    muster_remote_value_free(&value);
+}
+
+static void a_broker_that_cannot_write_is_named_for_it(void **state)
+{
+    muster_remote_value_t *value = schedule();
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.full, true);
+    while (join(200) == MUSTER_E_TIMEOUT) /* until a beat was answered so */
+        continue;
+    assert_int_equal(err.status, MUSTER_E_STORAGE);
+    assert_says("not all tasks have ended in time, for the broker at tcp://");
+    assert_says("can write nothing: the disk is full. Nothing is lost");
+    atomic_store(&world.full, false);
+    while (join(200) == MUSTER_E_STORAGE)
+        continue;
+    assert_int_equal(err.status, MUSTER_E_TIMEOUT);
+    muster_remote_value_free(&value);
+}
+
+/* It is heard, so that no other bound ends the wait. */
+static void a_wait_without_end_ends_when_nothing_can_be_written(void **state)
+{
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    muster_remote_value_t *value = schedule();
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.full, true);
+    assert_int_equal(join(-1), MUSTER_E_STORAGE);
+    assert_says("the disk is full");
+    muster_remote_value_free(&value);
+    atomic_store(&world.full, false);
+}
+
+static void a_queue_is_not_opened_while_nothing_can_be_written(void **state)
+{
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    atomic_store(&world.full, true);
+    assert_int_equal(open_it(1200, 1000), MUSTER_E_STORAGE);
+    assert_says("the queue was not opened, for the broker at tcp://");
+}
+
+static void a_lost_database_is_told_from_another_coordinator(void **state)
+{
+    muster_remote_value_t *value = schedule();
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.queue, QUEUE + 1);
+    atomic_store(&world.start, 2);
+    assert_int_equal(join(20000), MUSTER_E_STALE);
+    assert_says("is not what this coordinator has opened");
+    assert_says("it has 0 of 1 tasks. The broker's database was lost or put back");
+    assert_says("schedule what is missing once more");
+    muster_remote_value_free(&value);
+}
+
+static void a_server_is_missing_only_by_fresh_word(void **state)
+{
+    bool done;
+
+    (void)state;
+    atomic_store(&world.server_lost, true);
+    while (muster_coordinator_done(coordinator, &done, &err) == MUSTER_OK)
+        usleep(10000);
+    assert_int_equal(err.status, MUSTER_E_UNAVAILABLE);
+    assert_says("parameter server 0 was lost");
+    atomic_store(&world.server_lost, false);
+    assert_int_equal(muster_coordinator_done(coordinator, &done, &err), MUSTER_OK);
+}
+
+/* A process that is stopped for longer than broker_timeout_ms hears nobody, which is nobody's fault. */
+static void who_was_stopped_blames_no_broker(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    child = fork();
+    if (child == 0) {
+        bool done;
+
+        alarm(PATIENCE_S);
+        if (open_it(30000, 3500) != MUSTER_OK)
+            _exit(2);
+        raise(SIGSTOP);
+        for (int i = 0; i < 50; i++, usleep(1000))
+            if (muster_coordinator_done(coordinator, &done, &err) != MUSTER_OK)
+                _exit(3);
+        _exit(muster_coordinator_close(&coordinator) == MUSTER_OK ? 0 : 4);
+    }
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    sleep(5); /* longer than broker_timeout_ms: that is the case */
+    kill(child, SIGCONT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_error_names_task_function_worker_and_what_was_cancelled),
+        TEST(a_time_out_tells_numbers_that_are_of_now),
+        TEST(a_broker_that_cannot_write_is_named_for_it),
+        TEST(a_wait_without_end_ends_when_nothing_can_be_written),
+        TEST(a_queue_is_not_opened_while_nothing_can_be_written),
+        TEST(a_lost_database_is_told_from_another_coordinator),
+        TEST(a_server_is_missing_only_by_fresh_word),
+        TEST(who_was_stopped_blames_no_broker),
+    };
+
+    return cmocka_run_group_tests_name("coordinator_says", tests, NULL, NULL);
+}
