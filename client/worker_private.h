@@ -95,6 +95,11 @@ struct muster_worker {
 
 /* worker_run.c */
 void *worker_thread(void *worker); /* runs attempts until it is stopped and none is left */
+/* One attempt, with the mutex: takes the next, which is running then (NULL: none waits); whether its function is to be
+ * called (else its status says why not); and after the call, with its status set. */
+struct muster_task *worker_attempt_begin(struct muster_worker *worker);
+bool worker_attempt_is_callable(struct muster_task *task);
+void worker_attempt_end(struct muster_worker *worker, struct muster_task *task);
 /* worker_wire.c: the link's owner */
 void worker_take(void *worker, const struct wire_msg *message, int64_t now_ms);
 int64_t worker_turn(void *worker, int64_t now_ms);

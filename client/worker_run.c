@@ -108,17 +108,30 @@ static void keep_value(struct muster_worker *worker, struct muster_task *task)
     worker->values = value;
 }
 
-static struct muster_task *waiting_of(struct muster_worker *worker)
+struct muster_task *worker_attempt_begin(struct muster_worker *worker)
 {
     struct muster_task *task = worker->first;
 
     while (task != NULL && task->state != ATTEMPT_WAITING)
         task = task->next;
+    if (task == NULL)
+        return NULL;
+    task->state = ATTEMPT_RUNNING;
+    worker->running++;
     return task;
 }
 
-static void end(struct muster_worker *worker, struct muster_task *task)
+bool worker_attempt_is_callable(struct muster_task *task)
 {
+    if (!atomic_load(&task->cancelled))
+        return values_are_there(task);
+    task->status = MUSTER_E_CANCELLED;
+    return false;
+}
+
+void worker_attempt_end(struct muster_worker *worker, struct muster_task *task)
+{
+    worker->running--;
     if (task->kind == TASK_KIND_RESOURCE)
         keep_value(worker, task);
     if (task->status != MUSTER_OK) { /* a failed one has no result */
@@ -164,24 +177,19 @@ void *worker_thread(void *arg)
 
     pthread_mutex_lock(&worker->mutex);
     while (!worker->stopping) {
-        struct muster_task *task = waiting_of(worker);
+        struct muster_task *task = worker_attempt_begin(worker);
 
         if (task == NULL) {
             wait_for_work(worker);
             continue;
         }
-        task->state = ATTEMPT_RUNNING;
-        worker->running++;
         hand_over(worker);
-        if (atomic_load(&task->cancelled)) {
-            task->status = MUSTER_E_CANCELLED;
-        } else if (values_are_there(task)) {
+        if (worker_attempt_is_callable(task)) {
             pthread_mutex_unlock(&worker->mutex);
             call(task);
             pthread_mutex_lock(&worker->mutex);
         }
-        worker->running--;
-        end(worker, task);
+        worker_attempt_end(worker, task);
     }
     task_link_wake(worker->link); /* which gives back what was not begun */
     pthread_mutex_unlock(&worker->mutex);

@@ -4,22 +4,27 @@
  *   no task ends twice, and none is lost: all have ended when the faults are over
  *   no task is begun more than three times
  *   the rows fit together: none lost, leases of living workers (broker/store_check.c)
- *   when an error was raised nothing is executing, at any worker that the broker could hear */
+ *   when an error was raised nothing is executing, at any worker that the broker could hear
+ *   a task has its own worker's part of each per-worker value, made for this queue; none fails for want of one that
+ *   could be made
+ *   a result is the task's own, long ones too */
 #ifndef TESTS_SIM_SIM_TASKS_H
 #define TESTS_SIM_SIM_TASKS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "schema/wire.h"
 
 struct core;
 
 struct sim_tasks_stats {
     uint64_t tasks, attempts, done, failed, cancelled, raised, stale;
     uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost, checks;
+    uint64_t fresh, cancels, fetched, freed, values_made, timeouts;
+    uint64_t messages[WIRE_TYPE_MAX]; /* that were heard */
 };
 
 /* Worlds differ by their seed: in every second one the coordinator blocks in schedule (a queue of 6) and in join, in
- * every third one the broker's queue is full when it has a few tasks' bytes. */
+ * every third one the broker's queue is full when it has a few tasks' bytes, in every fifth one the coordinator may begin
+ * its queue anew. */
 
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */
 void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats);

@@ -39,7 +39,8 @@ static void check_ends(void)
     for (size_t i = 0; i < w.out.count; i++) {
         const struct record *row = &w.out.items[i].record;
 
-        if (w.out.items[i].kind != ACTION_PERSIST || row->kind != RECORD_TASK_END)
+        if (w.out.items[i].kind != ACTION_PERSIST || row->kind != RECORD_TASK_END ||
+            row->u.task.queue != w.queue)
             continue;
         INSIST(row->u.task.number < NUMBERS_MAX && !w.ended[row->u.task.number],
                "task %llu ends twice", (unsigned long long)row->u.task.number);
@@ -145,8 +146,9 @@ void sim_tasks_broker_passes(void)
         struct wire_msg message;
 
         arena_reset(&arena);
-        if (wire_decode(frame.bytes, frame.size, &arena, &message, NULL) == MUSTER_OK)
-            step_core(INPUT_MESSAGE, frame.route, &message);
+        assert_int_equal(wire_decode(frame.bytes, frame.size, &arena, &message, NULL), MUSTER_OK);
+        w.stats->messages[message.type]++;
+        step_core(INPUT_MESSAGE, frame.route, &message);
         free(frame.bytes);
     }
     arena_free(&arena);

@@ -195,6 +195,7 @@ void sim_tasks_link_turns(struct task_link *link)
 
         arena_reset(&arena);
         assert_int_equal(wire_decode(frame.bytes, frame.size, &arena, &message, NULL), MUSTER_OK);
+        w.stats->messages[message.type]++;
         link->owner.take(link->owner.arg, &message, w.now);
         free(frame.bytes);
         heard = true;

@@ -1,5 +1,5 @@
 /* sim_tasks_private - one world of tasks, behind sim_tasks.h.
- * sim_tasks.c the user's thread and the world as a whole, sim_tasks_broker.c the broker, sim_tasks_worker.c the
+ * sim_tasks.c the world as a whole, sim_tasks_user.c the user's thread and its coordinator, sim_tasks_broker.c the broker, sim_tasks_worker.c the
  * workers' processes, sim_tasks_link.c the network and what stands in for client/task_link.c. */
 #ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
 #define TESTS_SIM_SIM_TASKS_PRIVATE_H
@@ -20,12 +20,16 @@
 
 #define WORKERS 4
 #define TASKS 80
+#define PER_WORKER 2  /* values: one that every worker can make, and ... */
+#define CANNOT_MAKE 3 /* ... one that this worker cannot */
 #define STEP_MS 10
 #define FAULTS_MS 40000 /* how long things break */
 #define QUIET_MS 200000 /* by then all has ended */
 #define FRAMES_MAX 4096
 #define NUMBERS_MAX 512
 #define FAULTS_UNTIL_MS (1000000 + FAULTS_MS)
+#define SIM_TASKS_RESULT(number) ((number) % 16 == 0 ? 60000 : sizeof(uint64_t)) /* its bytes */
+#define SIM_TASKS_LIMIT_MS 800
 #define CAUGHT 7 /* exit code */
 
 struct frame {
@@ -68,7 +72,10 @@ struct sim_tasks_world {
     struct frame frames[FRAMES_MAX];
     size_t frames_count;
     muster_coordinator_t *coordinator;
+    uint64_t queue; /* the coordinator's; tasks of a former one may still run */
     muster_remote_value_t *values[NUMBERS_MAX];
+    bool freed[NUMBERS_MAX]; /* the user asked for the value no more */
+    muster_per_worker_t *per_worker[PER_WORKER];
     struct process processes[WORKERS];
     struct task_link *links[WORKERS + 1]; /* the last is the coordinator's */
     uint64_t began[NUMBERS_MAX];
@@ -117,13 +124,20 @@ void sim_tasks_broker_starts(void);
 void sim_tasks_broker_passes(void);
 void sim_tasks_check_rows(void);
 
+/* sim_tasks_user.c */
+void sim_tasks_coordinator_begins(bool fresh);
+void sim_tasks_coordinator_dies(void);
+bool sim_tasks_user_passes(void); /* one deed or none; true: all has ended */
+
 /* sim_tasks_worker.c */
 void sim_tasks_worker_begins(size_t i);
 void sim_tasks_worker_dies(size_t i);
 void sim_tasks_process_passes(size_t i);
 void sim_tasks_check_nothing_runs(void);
 
-/* sim_tasks.c: one step of everybody but the user's own thread, which may be waiting. */
+/* sim_tasks.c */
+void sim_tasks_others_pass(void);
+/* One step of everybody but the user's own thread, which may be waiting. */
 void sim_tasks_time_passes(void);
 
 #endif

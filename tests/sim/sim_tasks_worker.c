@@ -39,44 +39,97 @@ void sim_tasks_worker_dies(size_t i)
     process->back_ms = w.now + (int64_t)sim_tasks_below(6000);
 }
 
-static void attempt_begins(struct process *process, struct running *slot)
-{
-    struct muster_task *task = process->worker->first;
+/* --- attempts ------------------------------------------------------------------------------------ */
 
-    while (task != NULL && task->state != ATTEMPT_WAITING)
-        task = task->next;
-    if (task == NULL)
-        return;
-    task->state = ATTEMPT_RUNNING;
-    process->worker->running++;
-    w.stats->attempts++;
-    INSIST(task->number < NUMBERS_MAX && ++w.began[task->number] <= 3,
-           "task %llu is begun a fourth time", (unsigned long long)task->number);
-    slot->task = task;
-    slot->until_ms =
-        w.now + 5 +
-        (int64_t)sim_tasks_below(sim_tasks_one_in(10) || w.broken == SIM_TASKS_RUNS ? 4000 : 120);
+struct made { /* a worker's part of a per-worker value */
+    uint64_t queue, number;
+};
+
+/* In the order of the call, and of this queue; that this worker made them, its own list says. */
+static void check_values(const struct muster_task *task)
+{
+    for (size_t i = 0; i < task->uses_size / 4; i++) {
+        const struct made *made = muster_task_value(task, i);
+
+        INSIST(made != NULL && made->queue == task->queue && made->number == i + 1,
+               "task %llu has another's per-worker value", (unsigned long long)task->number);
+    }
 }
 
-/* Ends as the argument says: "f" fails; else the number, as text, long if it can be divided by 16. */
-static void attempt_ends(struct process *process, struct running *slot)
+static bool is_callable(const struct process *process, struct muster_task *task)
 {
-    struct muster_task *task = slot->task;
+    if (worker_attempt_is_callable(task)) {
+        check_values(task);
+        return true;
+    }
+    INSIST(task->status == MUSTER_E_CANCELLED || task->queue != w.queue ||
+               (task->uses_size / 4 == PER_WORKER && process->worker->index == CANNOT_MAKE),
+           "task %llu: %.200s", (unsigned long long)task->number, task->text);
+    return false;
+}
 
+/* "s" takes too long. */
+static int64_t takes_ms(const struct muster_task *task)
+{
+    bool slow = task->kind == TASK_KIND_TASK && task->args_size == 1 && task->bytes[0] == 's';
+    bool is_long = sim_tasks_one_in(10) || w.broken == SIM_TASKS_RUNS;
+
+    return (slow ? 3 * SIM_TASKS_LIMIT_MS : 5) + (int64_t)sim_tasks_below(is_long ? 4000 : 120);
+}
+
+static void attempt_begins(struct process *process, struct running *slot)
+{
+    struct muster_task *task = worker_attempt_begin(process->worker);
+
+    if (task == NULL)
+        return;
+    w.stats->attempts++;
+    if (task->kind == TASK_KIND_TASK && task->queue == w.queue)
+        INSIST(task->number < NUMBERS_MAX && ++w.began[task->number] <= 3,
+               "task %llu is begun a fourth time", (unsigned long long)task->number);
+    if (!is_callable(process, task)) {
+        worker_attempt_end(process->worker, task);
+        return;
+    }
+    slot->task = task;
+    slot->until_ms = w.now + takes_ms(task);
+}
+
+static void value_is_made(struct muster_task *task)
+{
+    struct made *made = malloc(sizeof *made);
+
+    assert_non_null(made);
+    *made = (struct made){task->queue, task->number};
+    w.stats->values_made++;
+    if (task->number == PER_WORKER && task->worker->index == CANNOT_MAKE)
+        task->status = MUSTER_E_TASK, task->code = 5;
+    muster_task_set_value(task, made, free);
+}
+
+/* Ends as the argument says: "f" fails; else with a result. */
+static void task_is_done(struct muster_task *task)
+{
     if (atomic_load(&task->cancelled) && sim_tasks_below(2) == 0)
         task->status = MUSTER_E_CANCELLED;
     else if (task->args_size == 1 && task->bytes[0] == 'f')
         task->status = MUSTER_E_TASK, task->code = 17;
-    if (task->status == MUSTER_OK) {
-        task->result_size = task->number % 16 == 0 ? 60000 : 8;
-        task->result = calloc(1, task->result_size);
-        assert_non_null(task->result);
-        memcpy(task->result, &task->number, sizeof task->number);
-    }
-    task->state = ATTEMPT_ENDED;
-    process->worker->running--;
-    process->worker->unsent++;
-    task_link_wake(process->worker->link);
+    if (task->status != MUSTER_OK)
+        return;
+    task->result_size = SIM_TASKS_RESULT(task->number);
+    task->result = malloc(task->result_size);
+    assert_non_null(task->result);
+    memset(task->result, (int)(task->number & 0xff), task->result_size);
+    memcpy(task->result, &task->number, sizeof task->number);
+}
+
+static void attempt_ends(struct process *process, struct running *slot)
+{
+    if (slot->task->kind == TASK_KIND_RESOURCE)
+        value_is_made(slot->task);
+    else
+        task_is_done(slot->task);
+    worker_attempt_end(process->worker, slot->task);
     slot->task = NULL;
 }
 
@@ -85,6 +138,8 @@ static void worker_works(struct process *process)
     for (uint64_t i = 0; i < process->worker->slots; i++) {
         struct running *slot = &process->running[i];
 
+        if (slot->task != NULL && sim_tasks_one_in(60))
+            muster_task_renew(slot->task);
         if (slot->task != NULL && (w.now >= slot->until_ms || atomic_load(&slot->task->cancelled)))
             attempt_ends(process, slot);
         if (slot->task == NULL && !process->worker->stopping)
@@ -129,6 +184,12 @@ void sim_tasks_process_passes(size_t i)
     sim_tasks_link_turns(w.links[i]);
 }
 
+/* A per-worker value may be made meanwhile. */
+static bool runs_task(const struct running *slot)
+{
+    return slot->task != NULL && slot->task->kind == TASK_KIND_TASK && slot->task->queue == w.queue;
+}
+
 /* T3: but at workers that the broker may have taken for lost. */
 void sim_tasks_check_nothing_runs(void)
 {
@@ -138,7 +199,7 @@ void sim_tasks_check_nothing_runs(void)
         if (process->worker == NULL || w.now - process->unheard_ms < 8000)
             continue;
         for (size_t k = 0; k < 4; k++)
-            INSIST(process->running[k].task == NULL,
+            INSIST(!runs_task(&process->running[k]),
                    "an error was raised and worker %zu runs task %llu", i,
                    (unsigned long long)process->running[k].task->number);
     }
