@@ -127,7 +127,7 @@ void tasks_resource_create(struct task_queue *queue, uint64_t number, const char
         queue->resources_capacity = capacity;
     }
     resource = &queue->resources[queue->resources_count++];
-    resource->number = number;
+    *resource = (struct task_resource){.number = number};
     resource->args_size = args.size;
     resource->args = malloc(args.size + 1);
     MUST(resource->args != NULL);

@@ -2,7 +2,7 @@
  *
  *   tasks.c          memory, rows, ends        tasks_queue.c   what coordinators say
  *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken back
- *   tasks_watch.c    what makes no progress
+ *   tasks_watch.c    what makes no progress      tasks_values.c   per-worker values
  *
  * A task is queued, then leased to a worker, then ended for good: done, failed or cancelled. Only those that
  * have not ended are in memory. A lease says that a worker has, or may have, an attempt of a task:
@@ -37,6 +37,10 @@ struct task_resource {
     char fn[NAME_MAX_BYTES + 1];
     uint8_t *args;
     size_t args_size;
+    uint64_t losses; /* of workers that were making it, and nobody made it since */
+    bool given_up;   /* tasks that use it fail ... */
+    char why[TASK_TEXT_MAX + 1];
+    uint64_t worker; /* ... by the last of them */
 };
 
 struct task_queue {
@@ -220,7 +224,19 @@ void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, boo
 const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
                                         uint64_t number);
 
+/* tasks_values.c */
+/* The worker gets what it is to make. True: all that the queue's tasks may use is there. */
+bool tasks_values_give(struct core *core, struct task_worker *worker, struct task_queue *queue);
+void tasks_values_lost(struct task_worker *worker, const char *why); /* with its leases still */
+void tasks_values_again(struct task_queue *queue);
+void tasks_value_made(struct task_resource *resource);
+bool tasks_value_fails(struct core *core,
+                       struct task *task); /* ends the queued task, or does nothing */
+
 /* tasks_give.c */
+void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_queue *queue,
+                     struct task *task, uint64_t number, uint64_t attempt,
+                     enum wire_task_kind kind);
 void tasks_give(struct core *core);
 void tasks_send_again(struct core *core, struct task_worker *worker);
 /* The lease's attempt is over without an end. `counted`: it may be the task's doing. */

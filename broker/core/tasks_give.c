@@ -82,6 +82,7 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
         out_printf(core, "worker %" PRIu64 " (process %" PRIu64 " on %s) was lost: %s",
                    worker->index, worker->pid, worker->host, why);
 
+    tasks_values_lost(worker, text);
     while (worker->last != NULL) /* from behind, so that the first is the first again */
         tasks_give_back(core, worker->last, !worker->node_left, status, text);
     tasks_persist_worker(core, worker, RECORD_WORKER_LOST);
@@ -201,32 +202,13 @@ void tasks_send_again(struct core *core, struct task_worker *worker)
 
 /* --- giving ------------------------------------------------------------------------------------- */
 
-static void lease_new(struct core *core, struct task_worker *worker, struct task_queue *queue,
-                      struct task *task, uint64_t number, uint64_t attempt,
-                      enum wire_task_kind kind)
+void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_queue *queue,
+                     struct task *task, uint64_t number, uint64_t attempt, enum wire_task_kind kind)
 {
     struct task_lease *lease = tasks_lease_add(worker, queue, task, number, attempt, kind);
 
     lease->serial = ++worker->serial;
     lease->since_boot_ms = core->now;
-}
-
-/* Every value that the queue's tasks may use comes first. True: all of them are there. */
-static bool give_resources(struct core *core, struct task_worker *worker, struct task_queue *queue)
-{
-    bool all = true;
-
-    for (size_t i = 0; i < queue->resources_count; i++) {
-        uint64_t number = queue->resources[i].number;
-        const struct task_made *made = tasks_made_find(worker, queue->queue, number);
-
-        all = all && made != NULL && made->made;
-        if (made != NULL || worker->held >= worker->takes || worker->alone)
-            continue;
-        tasks_made(worker, queue->queue, number, false);
-        lease_new(core, worker, queue, NULL, number, 0, TASK_KIND_RESOURCE);
-    }
-    return all;
 }
 
 static struct task *suspect_of(struct core *core, const struct task_queue *queue)
@@ -249,7 +231,7 @@ static void give(struct core *core, struct task_worker *worker, struct task *tas
     tasks_list_take(task);
     task->attempt++;
     worker->alone = task->losses > 0;
-    lease_new(core, worker, task->queue, task, task->number, task->attempt, TASK_KIND_TASK);
+    tasks_lease_new(core, worker, task->queue, task, task->number, task->attempt, TASK_KIND_TASK);
     tasks_persist_state(core, task);
 }
 
@@ -259,9 +241,10 @@ static bool give_one(struct core *core, struct task_worker *worker, struct task_
 {
     if (!serves(worker, queue) || queue->error_pending || queue->first == NULL ||
         worker->held >= limit || worker->alone || worker->reserved ||
-        !give_resources(core, worker, queue))
+        !tasks_values_give(core, worker, queue))
         return false;
-    give(core, worker, queue->first);
+    if (!tasks_value_fails(core, queue->first))
+        give(core, worker, queue->first);
     return true;
 }
 
@@ -274,13 +257,15 @@ static void give_suspects(struct core *core, struct task_queue *queue)
     while (!queue->error_pending && (task = suspect_of(core, queue)) != NULL) {
         struct task_worker *best = NULL;
 
+        if (tasks_value_fails(core, task))
+            continue;
         for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
             if (serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved &&
                 (best == NULL || w->held < best->held))
                 best = w;
         if (best == NULL)
             return;
-        if (!give_resources(core, best, queue) || best->held > 0) {
+        if (!tasks_values_give(core, best, queue) || best->held > 0) {
             best->reserved = true;
             return;
         }
@@ -307,9 +292,13 @@ void tasks_give(struct core *core)
     for (struct task_queue *q = tasks->queues; q != NULL; q = q->next)
         for (struct task_worker *w = tasks->workers; w != NULL && !q->error_pending; w = w->next)
             if (serves(w, q))
-                give_resources(core, w, q);
-    for (struct task_queue *q = tasks->queues; q != NULL; q = q->next)
+                tasks_values_give(core, w, q);
+    for (struct task_queue *q = tasks->queues; q != NULL; q = q->next) {
+        if (q->first != NULL && !q->error_pending)
+            tasks_value_fails(core,
+                              q->first); /* also if no worker is there to whom it could be given */
         give_suspects(core, q);
+    }
     while (give_round(core, false))
         continue;
     while (give_round(core, true))

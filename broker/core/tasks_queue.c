@@ -145,6 +145,8 @@ static void take_open(struct core *core, const struct input *in)
     }
     if (queue->coordinator != up->incarnation && queue->cancelled_to > queue->taken)
         queue->cancelled_to = queue->taken; /* the next numbers are this one's */
+    if (queue->coordinator != up->incarnation)
+        tasks_values_again(queue);
     queue->coordinator = up->incarnation;
     queue->mapped = true;
     queue->route = in->route;

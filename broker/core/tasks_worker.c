@@ -252,8 +252,10 @@ static unsigned end_of_resource(struct core *core, struct task_worker *worker,
 {
     if (lease != NULL)
         tasks_lease_free(lease);
-    if (is_resource(core, entry->queue, entry->number))
+    if (is_resource(core, entry->queue, entry->number)) {
         tasks_made(worker, entry->queue, entry->number, true);
+        tasks_value_made(&tasks_queue_find(core, entry->queue)->resources[entry->number - 1]);
+    }
     return MUSTER_OK;
 }
 

@@ -112,7 +112,8 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
 
 /* A value that every worker makes by its function, before it gets tasks of this queue, and again when it comes
  * back as a new process. Returns when the broker has it on record. *ret_value lives as long as the coordinator:
- * there is nothing to free. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others.
+ * there is nothing to free. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others;
+ * so do, on every worker, the tasks that use one whose making took max_attempts workers with it.
  * After an attach the same calls in the same order find the values again, by their numbers; MUSTER_E_EXISTS: another
  * call made the one of this number. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(

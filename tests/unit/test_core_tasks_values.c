@@ -1,0 +1,141 @@
+/* The broker's core: a per-worker value that ends the workers that make it. */
+#include "tests/support/tasks_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void add_user(struct tasks_fixture *f, uint8_t value)
+{
+    tasks_add_one(f, (struct wire_task_entry){.number = ++f->number,
+                                              .fn = "work",
+                                              .uses = {(uint8_t[]){0, 0, 0, value}, 4}});
+}
+
+/* Worker w begins, is given what there is, and is not heard again. */
+static void begin_and_end(struct tasks_fixture *f, int w)
+{
+    tasks_worker_begin(f, w, 1, 4);
+    f->workers[w].silent = true;
+    tasks_pass(f, 5000);
+}
+
+static void made(struct tasks_fixture *f, int w, uint64_t number)
+{
+    tasks_ended_as(f, w, (struct wire_ended_entry){.number = number, .kind = TASK_KIND_RESOURCE});
+}
+
+static void a_value_that_ends_its_workers_fails_the_tasks_that_use_it(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    add_user(f, 1);
+    begin_and_end(f, 0);
+    begin_and_end(f, 1);
+    assert_false(tasks_queue(f)->error_pending);
+    tasks_worker_begin(f, 2, 1, 4);
+    assert_sent(f, "w2:welcome; w2:work r1");
+    f->workers[2].silent = true;
+    tasks_pass(f, 5000);
+    assert_sent(f, "c:ended @0 1.0=failed/MUSTER_E_INPUT");
+    assert_non_null(strstr(tasks_queue(f)->error_text, "per-worker value 1 (make) of queue main"));
+    assert_non_null(strstr(tasks_queue(f)->error_text, "worker 2 (process 4002 on h) was lost"));
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "c:raised 1 #1 MUSTER_E_INPUT to 1 1");
+}
+
+static void tasks_that_do_not_use_it_go_on(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 2);
+    for (int w = 0; w < 3; w++)
+        begin_and_end(f, w);
+    tasks_worker_begin(f, 3, 1, 4);
+    assert_sent(f, "w3:welcome; w3:work r2"); /* its turn was never the second one's */
+    made(f, 3, 2);
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 1; w3:work 1.1");
+    add_user(f, 2);
+    assert_sent(f, "c:taken 2; w3:work 2.1");
+    add_user(f, 1);
+    assert_sent(f, "c:taken 3; w3:alive -1.1 -2.1; c:ended @0 3.0=failed/MUSTER_E_INPUT");
+}
+
+static void a_suspect_is_made_alone(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 1, 1, 4);
+    tasks_add(f, 1);
+    begin_and_end(f, 0);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    assert_sent(f, "c:resource 1; w1:work r1");
+    f->workers[1].silent = true; /* the task is at its turn, not the value */
+    tasks_pass(f, 5000);
+    tasks_worker_begin(f, 2, 1, 4);
+    assert_sent(f, "w2:welcome; w2:work r1");
+    f->workers[2].silent = true;
+    tasks_worker_begin(f, 3, 1, 4);
+    assert_sent(f, "w3:welcome; w3:work r1");
+    made(f, 3, 1);
+    assert_sent(f, "w3:taken r1; w3:work 1.2");
+    tasks_pass(f, 5000);
+    tasks_worker_begin(f, 4, 1, 4);
+    assert_int_equal(tasks_queue(f)->resources[0].losses, 1);
+    assert_sent(f, "w4:welcome; w4:work r1");
+    tasks_say(f, WIRE_RESOURCE_ADD, 2);
+    assert_sent(f, "c:resource 2"); /* not to 4; nor to 3, which has a suspect, too */
+    tasks_done(f, 3, 1, 2);
+    assert_sent(f, "w3:taken 1.2; c:ended @0 1.2=done; w3:work r2");
+}
+
+static void one_that_was_made_is_no_suspect(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    add_user(f, 1);
+    begin_and_end(f, 0);
+    begin_and_end(f, 1);
+    tasks_worker_begin(f, 2, 1, 4);
+    made(f, 2, 1);
+    assert_sent(f, "w2:taken r1; w2:work 1.1");
+    f->workers[2].silent = true;
+    begin_and_end(f, 3);
+    assert_false(tasks_queue(f)->resources[0].given_up);
+}
+
+static void another_coordinator_has_it_tried_again(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    for (int w = 0; w < 3; w++)
+        begin_and_end(f, w);
+    tasks_worker_begin(f, 3, 1, 4);
+    assert_sent(f, "w3:welcome");
+    f->coordinator++;
+    tasks_open_queue(f, false, 0);
+    assert_sent(f, "c:opened q1 0/0; w3:work r1");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_value_that_ends_its_workers_fails_the_tasks_that_use_it),
+        TEST(tasks_that_do_not_use_it_go_on),
+        TEST(a_suspect_is_made_alone),
+        TEST(one_that_was_made_is_no_suspect),
+        TEST(another_coordinator_has_it_tried_again),
+    };
+
+    return cmocka_run_group_tests_name("core_tasks_values", tests, tasks_open_file,
+                                       tasks_close_file);
+}
