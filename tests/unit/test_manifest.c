@@ -1,5 +1,8 @@
 /* test_manifest - manifest.json: rendered the same each time, read back, and hostile text refused. */
 #include "schema/manifest.h"
+#include "schema/manifest_read.h"
+
+#include <jansson.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -281,6 +284,22 @@ static void hostile_text_is_refused(void **state)
         {"xxh3-128:", "md5:", MUSTER_E_CORRUPT},
         {"\"files\": [", "\"files\": 3, \"x\": [", MUSTER_E_CORRUPT},
         {"\"shards\": [", "\"shards\": null, \"x\": [", MUSTER_E_CORRUPT},
+        /* shards are read one by one: what stands between them counts too */
+        {"\"shards\": [", "\"shards\": [], \"shards\": [", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"sh\\u0061rds\": [], \"shards\": [", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"sh\\u0061rds\": [", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\": [1,", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\": [[],", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\": [,", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\": [{}", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\": [}", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"shards\" [", MUSTER_E_CORRUPT},
+        {"  },", "  }", MUSTER_E_CORRUPT},
+        {"  },", "  },,", MUSTER_E_CORRUPT},
+        {"\n  }\n ],", "\n  },\n ],", MUSTER_E_CORRUPT},
+        {"\n  }\n ],", "\n  ]\n ],", MUSTER_E_CORRUPT},
+        {"\n  }\n ],", "\n  }\n },", MUSTER_E_CORRUPT},
+        {"\"shards\": [", "\"custom\": {\"shards\": [1, {}]}, \"shards\": [", MUSTER_OK},
     };
     struct manifest m = sample();
     char *text = rendered(&m);
@@ -303,6 +322,77 @@ static void hostile_text_is_refused(void **state)
         free(hostile);
     }
     free(text);
+}
+
+/* Their form is another one's to say: no word of it may keep a reader from hearing the number. */
+static void a_newer_format_is_told_whatever_its_shards_are(void **state)
+{
+    static const char text[] = "{\"shards\": [{\"parts\": 3}], \"muster_manifest\": 2}";
+    struct manifest *out = NULL;
+
+    (void)state;
+    assert_int_equal(manifest_parse(text, strlen(text), &out, NULL), MUSTER_E_VERSION);
+}
+
+/* As if it had been read at once. */
+static void what_is_no_json_is_told_with_its_line(void **state)
+{
+    static const char *const rows[][2] = {{"\"cause\"", "cause"},
+                                          {"\"bytes\": 5,", "\"bytes\": 5"},
+                                          {"\"bytes\": 4096,", "\"bytes\": 4096"},
+                                          {"\"total_run_calls\"", "total_run_calls"}};
+    struct manifest m = sample();
+    char *text = rendered(&m);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *wrong = replaced(text, rows[i][0], rows[i][1]);
+        struct manifest *out = NULL;
+        struct muster_error err = {0};
+        json_error_t why;
+        char line[32];
+
+        assert_null(json_loads(wrong, 0, &why));
+        snprintf(line, sizeof line, "(line %d:", why.line);
+        assert_int_equal(manifest_parse(wrong, strlen(wrong), &out, &err), MUSTER_E_CORRUPT);
+        if (strstr(err.text, line) == NULL)
+            fail_msg("row %zu: %s, not %s", i, err.text, line);
+        free(wrong);
+    }
+    free(text);
+}
+
+/* As any other program would write it, and in pieces of any size. */
+static void text_is_plain_json_and_may_come_in_pieces(void **state)
+{
+    const struct wire_file odd[] = {{"a \"quoted\" \xc3\xa4", 1, SUM}, {"b", 2, SUM}};
+    const struct manifest_shard with_odd[] = {{0, 1, odd, 2}, {1, 2, NULL, 0}};
+    struct manifest m = sample();
+    json_error_t why;
+    char *text;
+
+    (void)state;
+    m.shards = with_odd;
+    m.metrics = "{\"loss\": 0.5}";
+    m.custom = "{\"x\": \"\\n \\\"shards\\\": []\"}";
+    text = rendered(&m);
+    json_t *root = json_loads(text, 0, &why);
+    char *again = json_dumps(root, JSON_SORT_KEYS | JSON_INDENT(1));
+    assert_string_equal(text, again);
+    json_decref(root);
+    for (size_t piece = 1; piece < 200; piece += 13) {
+        struct manifest_reader *reader = manifest_reader_create();
+        struct manifest *out = NULL;
+        const size_t size = strlen(text);
+
+        for (size_t at = 0; at < size; at += piece)
+            manifest_reader_feed(reader, text + at, size - at < piece ? size - at : piece);
+        assert_int_equal(manifest_reader_end(&reader, &out, NULL), MUSTER_OK);
+        assert_true(manifest_same_checkpoint(&m, out));
+        manifest_destroy(&out);
+    }
+    free(text);
+    free(again);
 }
 
 static void every_cut_of_the_text_is_refused(void **state)
@@ -335,6 +425,9 @@ int main(void)
         cmocka_unit_test(path_stays_inside_its_directory),
         cmocka_unit_test(checksum_text_is_checked_to_the_letter),
         cmocka_unit_test(hostile_text_is_refused),
+        cmocka_unit_test(a_newer_format_is_told_whatever_its_shards_are),
+        cmocka_unit_test(what_is_no_json_is_told_with_its_line),
+        cmocka_unit_test(text_is_plain_json_and_may_come_in_pieces),
         cmocka_unit_test(every_cut_of_the_text_is_refused),
     };
 
