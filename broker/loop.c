@@ -232,13 +232,14 @@ static void send_manifest(struct loop *loop, const struct action *action)
     struct wire_msg message = answer_to(loop, action->job, WIRE_MANIFEST_CHUNK);
     struct store_manifest chunk;
     struct muster_error err;
+    enum muster_status status =
+        store_manifest(loop->store, action->job, action->number, action->count, &chunk, &err);
 
-    if (store_manifest(loop->store, action->job, action->number, action->count, &chunk, &err) !=
-        MUSTER_OK) {
+    if (status != MUSTER_OK && status != MUSTER_E_BUSY)
         broker_log(LOG_LEVEL_WARNING, "no manifest for a node of job %s: %s", action->job,
                    err.text);
+    if (status != MUSTER_OK)
         return; /* the node asks again, or leaves the repair to the next generation */
-    }
     message.u.manifest_chunk.checkpoint = action->number;
     message.u.manifest_chunk.round_generation = chunk.generation;
     message.u.manifest_chunk.step = chunk.step;
@@ -606,6 +607,8 @@ static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 
     if (!loop->blocked)
         due = min_i64(due, store_wakeup_boot_ms(loop->store));
+    if (store_manifest_is_due(loop->store))
+        due = now;
     due = min_i64(due, outbox_wakeup_boot_ms(&loop->outbox));
     wait = due == INT64_MAX ? timeout_ms : min_i64(due - now, timeout_ms);
     return wait < 0 ? 0 : wait;
@@ -647,6 +650,8 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         status = serve_lacking(loop, err);
     if (status == MUSTER_OK && !loop->blocked)
         status = store_tidy(loop->store, loop->now_boot_ms, err);
+    if (status == MUSTER_OK && !*ret_stop)
+        store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
     report_drops(loop);
     return status;

@@ -477,7 +477,7 @@ static void destroy(struct store *store, bool discard)
     arena_free(&store->held_arena);
     arena_free(&store->arena);
     free(store->held);
-    free(store->manifest.text);
+    store_manifests_free(store);
     free(store->path);
     free(store);
 }

@@ -86,11 +86,20 @@ struct store_manifest {
     size_t size;         /* at most MANIFEST_CHUNK_MAX; 0 at the end */
 };
 
-/* A chunk of the manifest of a committed checkpoint, rendered from its rows; the last one is kept.
- * MUSTER_E_NOT_FOUND: no such committed checkpoint, or offset beyond its end. */
+#define STORE_MANIFEST_SLICE \
+    4096 /* rows that are read for a manifest before others have their turn: some 10 ms */
+
+/* A chunk of the manifest of a committed checkpoint, rendered from its rows; the last ones are kept.
+ * MUSTER_E_NOT_FOUND: no such committed checkpoint, or offset beyond its end. MUSTER_E_BUSY: it is being made, ask again.
+ * MUSTER_E_ARGUMENT: these rows make no manifest. */
 enum muster_status store_manifest(struct store *store, const char *job, uint64_t round,
                                   uint64_t offset, struct store_manifest *ret_manifest,
                                   struct muster_error *err);
+
+/* A manifest is being made: the next slice is made by store_manifest_work, to be called as long as it is due. Its errors
+ * are also those of the next question. */
+bool store_manifest_is_due(const struct store *store);
+enum muster_status store_manifest_work(struct store *store, struct muster_error *err);
 
 /* Puts the tasks of page->queue from `from` to `next` that have ended into the page, as many as fit, and sets
  * more and next. Lists are borrowed until the next call. */

@@ -1,7 +1,8 @@
 /* store_internal - what the files of the store share.
  * store.c the connection and its transactions, store_open.c lock, checks and migrations,
- * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal, manifest and queries,
- * store_tasks.c rows of tasks and what is read of them, store_tidy.c those that nobody reads any more. */
+ * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal and
+ * queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
+ * nobody reads any more. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -78,14 +79,7 @@ struct store {
     struct arena arena; /* of one event, one manifest */
     uint8_t body[WIRE_FRAME_MAX];
 
-    struct {
-        char job[JOB_NAME_MAX + 1];
-        uint64_t round; /* 0 = none is kept */
-        uint64_t generation;
-        int64_t step;
-        char *text;
-        size_t size;
-    } manifest;
+    struct store_manifests *manifests; /* store_manifest.c */
 };
 
 /* --- store.c --- */
@@ -116,6 +110,9 @@ enum muster_status store_refuse_network(const char *path, struct muster_error *e
 /* --- store_check.c --- */
 /* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */
 enum muster_status store_check_rows(struct store *store, struct muster_error *err);
+
+/* --- store_manifest.c --- */
+void store_manifests_free(struct store *store);
 
 /* --- store_mark.c --- */
 enum muster_status store_mark_open(struct store *store, struct muster_error *err);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct collected {
@@ -210,6 +211,67 @@ static void a_manifest_is_rendered_from_rows_in_chunks(void **state)
         MUSTER_E_NOT_FOUND);
 }
 
+/* 131,072 files took the only thread for seconds, in which no other job was answered. */
+static void a_large_manifest_is_made_in_slices(void **state)
+{
+    struct fixture *f = *state;
+    char sql[512];
+    struct store_manifest chunk;
+    struct manifest *manifest = NULL;
+    size_t size = 0;
+    int slices = 1;
+    char *text;
+
+    fixture_write_samples(f);
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+             "INSERT INTO shard_file SELECT job, round, i %% 4 = 0, printf('part-%%06d', i), bytes,"
+             "  checksum FROM n, (SELECT * FROM shard_file LIMIT 1)", /* rank 0 told no shard */
+             2 * STORE_MANIFEST_SLICE);
+    store_close(&f->store);
+    fixture_change(f, sql);
+    fixture_reopen(f);
+    assert_false(store_manifest_is_due(f->store));
+    assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, 0, &chunk, &f->err),
+                     MUSTER_E_BUSY);
+    for (; store_manifest_is_due(f->store); slices++)
+        assert_int_equal(store_manifest_work(f->store, &f->err), MUSTER_OK);
+    assert_int_equal(slices, 3);
+    assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, 0, &chunk, &f->err),
+                     MUSTER_OK);
+    text = malloc(chunk.total);
+    while (size < chunk.total) {
+        assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, size, &chunk, &f->err),
+                         MUSTER_OK);
+        memcpy(text + size, chunk.data, chunk.size);
+        size += chunk.size;
+    }
+    assert_int_equal(manifest_parse(text, size, &manifest, &f->err), MUSTER_OK);
+    assert_int_equal(manifest->shard_count, 1);
+    assert_int_equal(manifest->shards[0].file_count, STORE_MANIFEST_SLICE / 2 + 2);
+    manifest_destroy(&manifest);
+    free(text);
+}
+
+static void rows_that_make_no_manifest_are_looked_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct store_manifest chunk;
+    struct record row;
+
+    fixture_write_samples(f);
+    row = *sample_of(RECORD_FILE);
+    row.u.file.path = "../away";
+    fixture_write(f, &row);
+    assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, 0, &chunk, &f->err),
+                     MUSTER_E_ARGUMENT);
+    assert_false(store_manifest_is_due(f->store));
+    memset(&f->err, 0, sizeof f->err);
+    assert_int_equal(store_manifest(f->store, SAMPLE_JOB, SAMPLE_ROUND, 0, &chunk, &f->err),
+                     MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(f->err.text, "leaves the directory"));
+}
+
 static void only_committed_checkpoints_have_a_manifest(void **state)
 {
     struct fixture *f = *state;
@@ -332,6 +394,8 @@ int main(void)
         TEST(the_journal_keeps_its_newest_and_what_an_open_round_needs),
         TEST(the_journal_forgets_what_is_older_than_thirty_days),
         TEST(a_manifest_is_rendered_from_rows_in_chunks),
+        TEST(a_large_manifest_is_made_in_slices),
+        TEST(rows_that_make_no_manifest_are_looked_at_once),
         TEST(only_committed_checkpoints_have_a_manifest),
         TEST(queries_are_answered_by_name_and_in_pages),
         TEST(a_page_of_long_rows_is_cut_where_it_is_full),
