@@ -306,6 +306,22 @@ enum muster_status muster_client_unpin(muster_client_t *client, const char *job,
     return order(client, &msg, id, NULL, ret_error);
 }
 
+/* The broker answers once all rows are written, after others' work: of a large manifest later than any other order. */
+#define IMPORT_SURE_BYTES ((size_t)512 << 10)
+#define IMPORT_TRIES 6
+
+static enum muster_status import_part(muster_client_t *client, struct wire_msg *msg, bool last,
+                                      int64_t *ret_value, struct muster_error *err)
+{
+    int tries = last && msg->u.import.total > IMPORT_SURE_BYTES ? IMPORT_TRIES : 1;
+    enum muster_status status;
+
+    do
+        status = order(client, msg, msg->u.import.path, ret_value, err);
+    while (status == MUSTER_E_BROKER && --tries > 0);
+    return status;
+}
+
 enum muster_status muster_client_import(muster_client_t *client, const char *job, const char *path,
                                         const char *manifest, size_t size, bool *ret_new,
                                         struct muster_error *ret_error)
@@ -326,7 +342,7 @@ enum muster_status muster_client_import(muster_client_t *client, const char *job
         msg.u.import.total = size;
         msg.u.import.bytes.data = (const uint8_t *)manifest + at;
         msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
-        status = order(client, &msg, path, &value, ret_error);
+        status = import_part(client, &msg, left <= MANIFEST_CHUNK_MAX, &value, ret_error);
     }
     if (status == MUSTER_OK && ret_new != NULL)
         *ret_new = value != 0;

@@ -189,7 +189,7 @@ void core_fill_down(const struct core *core, const char *name, struct wire_down 
 
 int64_t core_wakeup_boot_ms(const struct core *core)
 {
-    int64_t at = tasks_wakeup_boot_ms(core);
+    int64_t at = import_is_due(core) ? core->last_tick_boot_ms : tasks_wakeup_boot_ms(core);
 
     for (const struct job *job = core->jobs; job != NULL; job = job->next)
         if (job->timer_boot_ms < at)
@@ -306,9 +306,10 @@ static void on_tool(struct core *core, const struct input *in)
         send_to(core, in->route, m->up.job, WIRE_ALIVE);
         return;
     }
-    if (m->type == WIRE_IMPORT)
-        answer = import_take(core, &m->u.import);
-    else if (job == NULL)
+    if (m->type == WIRE_IMPORT) {
+        if (!import_take(core, in, &answer))
+            return;
+    } else if (job == NULL)
         answer = (struct answer){
             MUSTER_E_NOT_FOUND,
             out_printf(core, "no job '%s' is known here; `muster status` lists the jobs",
@@ -445,6 +446,7 @@ static void on_tick(struct core *core)
     if (gap > LOOP_GAP_MS)
         tasks_gap(core, gap);
     tasks_tick(core);
+    import_tick(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
         for (size_t i = 0; gap > LOOP_GAP_MS && i < job->peers_count; i++) {
             struct peer *peer = job->peers[i]; /* we were away, not they */

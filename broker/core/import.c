@@ -2,19 +2,27 @@
  * are what is left. A tool sends one after another, each in parts.
  *
  * Only a job that is not running takes them, and only numbers that it has not given away itself: a job that
- * went on without its past has rounds of its own. What is here already is left as it is. */
+ * went on without its past has rounds of its own. What is here already is left as it is.
+ *
+ * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is read part by part, and
+ * beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them is written the checkpoint is a
+ * failed one that nobody resumes from, and its round says so; who asks is answered after that. */
 #include "broker/core/state.h"
 
-#include "schema/manifest.h"
+#include "schema/manifest_read.h"
 #include "schema/metrics.h"
 
 #include <stdio.h>
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+#define IMPORT_SLICE 1024               /* files of one pass: some 10 ms */
+#define PARTLY "found on disk, in part" /* of a round */
+
 void import_free(struct core *core)
 {
-    free(core->import.bytes);
+    manifest_reader_destroy(&core->import.reader);
+    manifest_destroy(&core->import.manifest);
     memset(&core->import, 0, sizeof core->import);
 }
 
@@ -31,13 +39,13 @@ static bool take_part(struct core *core, const struct wire_import *m)
     if (m->offset == 0) {
         import_free(core);
         snprintf(import->path, sizeof import->path, "%s", m->path);
-        import->bytes = malloc(m->total + 1);
+        import->reader = manifest_reader_create();
         import->total = m->total;
     }
-    if (import->bytes == NULL || strcmp(import->path, m->path) != 0 || m->total != import->total ||
+    if (import->reader == NULL || strcmp(import->path, m->path) != 0 || m->total != import->total ||
         m->offset != import->have || m->bytes.size > import->total - import->have)
         return false;
-    memcpy(import->bytes + import->have, m->bytes.data, m->bytes.size);
+    manifest_reader_feed(import->reader, (const char *)m->bytes.data, m->bytes.size);
     import->have += m->bytes.size;
     return true;
 }
@@ -108,7 +116,8 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     persist_generation(core, job);
 }
 
-static void add_round(struct core *core, const struct job *job, const struct manifest *m)
+static void add_round(struct core *core, const struct job *job, const struct manifest *m,
+                      bool whole)
 {
     persist(core, RECORD_ROUND)->u.round =
         (struct record_round){.job = out_text(core, job->name),
@@ -116,10 +125,10 @@ static void add_round(struct core *core, const struct job *job, const struct man
                               .generation = m->generation,
                               .attempt = 1,
                               .cause = cause_of(m->cause),
-                              .state = ROUND_COMMITTED,
+                              .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
                               .step = m->step,
                               .culprit_rank = -1,
-                              .reason = "found on disk",
+                              .reason = whole ? "found on disk" : PARTLY,
                               .opened_boot_ms = core->now,
                               .opened_unix_ms = m->created_unix_ms,
                               .decided_unix_ms = m->created_unix_ms,
@@ -138,29 +147,59 @@ static uint64_t bytes_of(const struct manifest_shard *shard)
     return bytes;
 }
 
-static void add_shards(struct core *core, const struct job *job, const struct manifest *m)
+static void add_shard(struct core *core, const char *job, const struct manifest *m,
+                      const struct manifest_shard *shard)
 {
-    const char *name = out_text(core, job->name);
+    persist(core, RECORD_SHARD)->u.shard =
+        (struct record_shard){.job = job,
+                              .round = m->round,
+                              .rank = shard->rank,
+                              .incarnation = shard->incarnation,
+                              .files = shard->file_count,
+                              .bytes = bytes_of(shard),
+                              .saved_unix_ms = m->created_unix_ms};
+}
 
-    for (size_t s = 0; s < m->shard_count; s++) {
-        const struct manifest_shard *shard = &m->shards[s];
-        persist(core, RECORD_SHARD)->u.shard =
-            (struct record_shard){.job = name,
-                                  .round = m->round,
-                                  .rank = shard->rank,
-                                  .incarnation = shard->incarnation,
-                                  .files = shard->file_count,
-                                  .bytes = bytes_of(shard),
-                                  .saved_unix_ms = m->created_unix_ms};
-        for (size_t i = 0; i < shard->file_count; i++)
-            persist(core, RECORD_FILE)->u.file =
-                (struct record_file){.job = name,
-                                     .round = m->round,
-                                     .rank = shard->rank,
-                                     .path = out_text(core, shard->files[i].path),
-                                     .bytes = shard->files[i].bytes,
-                                     .checksum = out_text(core, shard->files[i].checksum)};
+static void add_file(struct core *core, const char *job, const struct manifest *m, uint64_t rank,
+                     const struct wire_file *file)
+{
+    persist(core, RECORD_FILE)->u.file =
+        (struct record_file){.job = job,
+                             .round = m->round,
+                             .rank = rank,
+                             .path = out_text(core, file->path),
+                             .bytes = file->bytes,
+                             .checksum = out_text(core, file->checksum)};
+}
+
+/* From (*shard, *file) on, which it advances. */
+static void add_files(struct core *core, const struct manifest *m, size_t *shard, size_t *file,
+                      size_t max)
+{
+    const char *name = out_text(core, m->job);
+
+    for (size_t i = 0; i < max && *shard < m->shard_count;) {
+        const struct manifest_shard *at = &m->shards[*shard];
+
+        if (*file == 0)
+            add_shard(core, name, m, at);
+        for (; *file < at->file_count && i < max; i++)
+            add_file(core, name, m, at->rank, &at->files[(*file)++]);
+        if (*file == at->file_count) {
+            (*shard)++;
+            *file = 0;
+            i += at->file_count == 0;
+        }
     }
+}
+
+static size_t files_of(const struct manifest *m)
+{
+    size_t files = 0;
+
+    for (size_t s = 0; s < m->shard_count; s++)
+        files += m->shards[s].file_count;
+    return files;
 }
 
 /* A later launch that began before a checkpoint gave it up, for good; where it began is in its manifests, or
@@ -189,17 +228,15 @@ static bool is_superseded(const struct job *job, const struct manifest *m)
     return false;
 }
 
-/* False: it is superseded. */
-static bool add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
-                           const char *path)
+static struct record_checkpoint row_of(const struct job *job, const struct manifest *m,
+                                       const char *path, enum wire_checkpoint_state state)
 {
-    const bool counts = !is_superseded(job, m);
     const bool measured = m->metrics != NULL && metrics_ok(m->metrics);
     struct record_checkpoint row = {.job = job->name,
                                     .round = m->round,
                                     .generation = m->generation,
                                     .step = m->step,
-                                    .state = counts ? CHECKPOINT_COMMITTED : CHECKPOINT_SUPERSEDED,
+                                    .state = state,
                                     .cause = cause_of(m->cause),
                                     .layout = m->layout,
                                     .world_size = m->world_size,
@@ -215,11 +252,21 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
 
     for (size_t s = 0; s < m->shard_count; s++)
         row.bytes += bytes_of(&m->shards[s]);
+    return row;
+}
+
+/* False: it is superseded. */
+static bool add_checkpoint(struct core *core, struct job *job, const struct manifest *m,
+                           const char *path)
+{
+    const bool counts = !is_superseded(job, m);
+    const struct record_checkpoint row =
+        row_of(job, m, path, counts ? CHECKPOINT_COMMITTED : CHECKPOINT_SUPERSEDED);
+
     persist_checkpoint(core, &row);
     if (m->custom != NULL && m->custom[0] != '\0' && custom_ok(m->custom))
         persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
-    add_shards(core, job, m);
     supersede_older(core, job, m);
     if (counts)
         registry_add(job, &row);
@@ -228,63 +275,174 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
 
 /* --- a whole manifest --------------------------------------------------------------------------- */
 
-static struct answer add(struct core *core, const struct manifest *m, const char *path)
-{
-    struct job *job = job_find(core, m->job);
+static const struct answer running = {
+    MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 0};
 
-    if (job == NULL && wire_job_name_ok(m->job))
-        job = job_create(core, m->job);
-    if (job == NULL)
-        return refuse(MUSTER_E_NOMEM, "the broker holds as many jobs as it can");
-    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED)
-        return refuse(MUSTER_E_BUSY,
-                      "the job is running; end it, then import what was there before");
+/* MUSTER_OK and 1: it is to be added. */
+static struct answer judge(struct core *core, struct job *job, const struct manifest *m)
+{
     const struct checkpoint *known = registry_find(job, m->round);
+
+    if (job->gen.generation > 0 && job->gen.state != GENERATION_ENDED)
+        return running;
     if (known != NULL && known->row.generation == m->generation && known->row.step == m->step) {
         supersede_older(core, job, m); /* those that were found after it */
         return (struct answer){MUSTER_OK, "", 0};
     }
-    if (known != NULL || (job->seq > 0 && m->round <= job->round))
+    if (known != NULL || (job->seq > 0 && m->round <= job->round && m->round != job->import_round))
         return refuse(MUSTER_E_EXISTS,
                       out_printf(core,
                                  "job '%s' has a round %llu of its own here: this database is not "
                                  "one that lost it",
                                  m->job, (unsigned long long)m->round));
+    return (struct answer){MUSTER_OK, "", 1};
+}
+
+static void add_frame(struct core *core, struct job *job, const struct manifest *m,
+                      const char *path, bool whole)
+{
     if (m->round > job->round)
         job->round = m->round;
     if (job->gen.generation == 0)
         job->state_unix_ms = core->now_unix;
     persist_job(core, job);
     add_generation(core, job, m, path);
-    add_round(core, job, m);
-    return (struct answer){MUSTER_OK, "", add_checkpoint(core, job, m, path)};
+    add_round(core, job, m, whole);
 }
 
-struct answer import_take(struct core *core, const struct wire_import *m)
+/* Takes *manifest if its files are to come later; then it returns false. */
+static bool add(struct core *core, struct manifest **manifest, struct answer *ret_answer)
+{
+    const struct manifest *m = *manifest;
+    const char *path = core->import.path;
+    struct job *job = job_find(core, m->job);
+    size_t shard = 0;
+    size_t file = 0;
+
+    if (job == NULL && wire_job_name_ok(m->job))
+        job = job_create(core, m->job);
+    *ret_answer = job != NULL ? judge(core, job, m)
+                              : refuse(MUSTER_E_NOMEM, "the broker holds as many jobs as it can");
+    if (ret_answer->code != MUSTER_OK || ret_answer->value == 0)
+        return true;
+    if (files_of(m) > IMPORT_SLICE) {
+        const struct record_checkpoint row = row_of(job, m, path, CHECKPOINT_FAILED);
+        add_frame(core, job, m, path, false);
+        persist_checkpoint(core, &row);
+        job->import_round = m->round;
+        core->import.manifest = *manifest;
+        *manifest = NULL;
+        return false;
+    }
+    add_frame(core, job, m, path, true);
+    ret_answer->value = add_checkpoint(core, job, m, path);
+    add_files(core, m, &shard, &file, IMPORT_SLICE + m->shard_count);
+    return true;
+}
+
+/* --- a large one ---------------------------------------------------------------------------------- */
+
+bool import_is_due(const struct core *core)
+{
+    return core->import.manifest != NULL;
+}
+
+void import_load_round(struct job *job, const struct record_round *row)
+{
+    if (row->state == ROUND_ABORTED && strcmp(row->reason, PARTLY) == 0)
+        job->import_round = row->round;
+}
+
+/* All its files are rows: now it counts. */
+static struct answer complete(struct core *core, const struct manifest *m)
+{
+    struct job *job = job_find(core, m->job);
+    struct answer answer = job != NULL ? judge(core, job, m) : running;
+
+    if (answer.code != MUSTER_OK || answer.value == 0)
+        return answer;
+    add_frame(core, job, m, core->import.path, true);
+    answer.value = add_checkpoint(core, job, m, core->import.path);
+    job->import_round = 0;
+    return answer;
+}
+
+void import_tick(struct core *core)
+{
+    struct import *import = &core->import;
+    const struct manifest *m = import->manifest;
+
+    if (m == NULL)
+        return;
+    if (import->shard < m->shard_count) {
+        add_files(core, m, &import->shard, &import->file, IMPORT_SLICE);
+        return;
+    }
+    struct answer answer = complete(core, m);
+    send_ack(core, import->route, m->job, import->request, answer.code, answer.text, answer.value);
+    import->done = answer.value;
+    import->shard = import->file = 0;
+    if (answer.code != MUSTER_OK)
+        import->have = 0; /* no repeat of it is taken for one that was done */
+    manifest_destroy(&import->manifest);
+}
+
+/* --- what a tool says ------------------------------------------------------------------------------ */
+
+static bool is_repeat(const struct import *import, const struct wire_import *m)
+{
+    return strcmp(import->path, m->path) == 0 && m->total == import->total &&
+           m->offset < import->have && (m->offset > 0 || import->manifest != NULL);
+}
+
+/* The last part is there. */
+static bool take_whole(struct core *core, const struct input *in, struct answer *ret_answer)
 {
     struct import *import = &core->import;
     struct manifest *manifest = NULL;
     struct muster_error err;
+    bool answered;
 
-    if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0)
-        return refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
-    if (m->offset < import->have && strcmp(import->path, m->path) == 0 &&
-        m->total == import->total && m->offset > 0)
-        return (struct answer){MUSTER_OK, "", import->done}; /* a repeat */
-    if (!take_part(core, m))
-        return m->offset == 0 && import->bytes == NULL
-                   ? refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
-                   : refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or another "
-                                               "import came between; repeat it");
-    if (import->have < import->total)
-        return (struct answer){MUSTER_OK, "", 0};
-    if (manifest_parse(import->bytes, import->total, &manifest, &err) != MUSTER_OK)
-        return refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
-                      out_text(core, err.text));
-    struct answer answer = add(core, manifest, import->path);
-    import->done = answer.value;
+    if (manifest_reader_end(&import->reader, &manifest, &err) != MUSTER_OK) {
+        *ret_answer = refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
+                             out_text(core, err.text));
+        return true;
+    }
+    import->route = in->route;
+    import->request = in->message->up.request;
+    answered = add(core, &manifest, ret_answer);
+    if (answered)
+        import->done = ret_answer->value; /* path and counts stay: the last part may be repeated */
     manifest_destroy(&manifest);
-    free(import->bytes); /* path and counts stay: the last part may be repeated */
-    import->bytes = NULL;
-    return answer;
+    return answered;
+}
+
+bool import_take(struct core *core, const struct input *in, struct answer *ret_answer)
+{
+    const struct wire_import *m = &in->message->u.import;
+    struct import *import = &core->import;
+
+    *ret_answer = (struct answer){MUSTER_OK, "", 0};
+    if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0) {
+        *ret_answer = refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
+    } else if (is_repeat(import, m)) {
+        ret_answer->value = import->done;
+        if (import->manifest == NULL || m->offset + m->bytes.size < m->total)
+            return true;
+        import->route = in->route;
+        import->request = in->message->up.request;
+        return false;
+    } else if (import->manifest != NULL) {
+        *ret_answer = refuse(MUSTER_E_BUSY, "the files of another checkpoint are being imported; "
+                                            "repeat this one in some seconds");
+    } else if (!take_part(core, m)) {
+        *ret_answer =
+            m->offset == 0 && import->reader == NULL
+                ? refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
+                : refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or "
+                                            "another import came between; repeat it");
+    } else if (import->have == import->total) {
+        return take_whole(core, in, ret_answer);
+    }
+    return true;
 }

@@ -167,6 +167,7 @@ static void load_round(struct core *core, const struct record_round *row)
     if (job == NULL)
         return;
     save_policy_load_round(job, row);
+    import_load_round(job, row);
     if (!active) {
         struct round ended;
         fill_round(job, &ended, row);

@@ -239,6 +239,7 @@ struct job {
     uint64_t want_before; /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
+    uint64_t import_round;       /* of a large import that a crash cut short, 0 = none */
     int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
     bool policy_skipped;
     int64_t policy_pending;  /* asked for while a round was open, -1 */
@@ -254,11 +255,18 @@ struct job {
     struct job *next;
 };
 
+struct manifest;
+struct manifest_reader;
+
 struct import { /* of a manifest, under way; see import.c */
     char path[PATH_BYTES_MAX + 1];
-    char *bytes; /* NULL: none is */
+    struct manifest_reader *reader; /* of its parts; NULL: none is under way */
     size_t total, have;
     uint64_t done; /* what the last one was answered */
+    /* a large one that is whole, and whose files become rows pass by pass: NULL = none */
+    struct manifest *manifest;
+    size_t shard, file;      /* the next */
+    uint64_t route, request; /* who is answered once they are all there */
 };
 
 struct tasks; /* tasks.h */
@@ -363,7 +371,11 @@ void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
 
 /* import.c */
-struct answer import_take(struct core *core, const struct wire_import *m);
+/* False: the answer is sent later, see import_tick. */
+bool import_take(struct core *core, const struct input *in, struct answer *ret_answer);
+void import_tick(struct core *core); /* the next files of a large one */
+void import_load_round(struct job *job, const struct record_round *row);
+bool import_is_due(const struct core *core);
 void import_free(struct core *core);
 
 /* keep.c, pins.c, save_policy.c */

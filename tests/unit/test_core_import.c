@@ -107,6 +107,174 @@ static unsigned import(struct core_fixture *f, uint64_t generation, uint64_t rou
     return (unsigned)ack->code;
 }
 
+/* --- one of many files --- */
+
+enum { MANY = 2500, SLICE_MAX = 1024 + 8 };
+
+/* Rank 0 wrote MANY files, and rank 1 none. */
+static char *large_manifest(uint64_t round, size_t *ret_size)
+{
+    static char paths[MANY][32];
+    static struct wire_file files[MANY];
+    const struct manifest_shard shards[2] = {{0, 50, files, MANY}, {1, 51, NULL, 0}};
+    const struct manifest manifest = {.job = "train",
+                                      .generation = 1,
+                                      .round = round,
+                                      .step = 7,
+                                      .layout = LAYOUT_SHARDED,
+                                      .world_size = 2,
+                                      .epoch = -1,
+                                      .step_in_epoch = -1,
+                                      .data_position = -1,
+                                      .total_run_calls = 7,
+                                      .created_unix_ms = 1700000000000,
+                                      .cause = "policy",
+                                      .shards = shards,
+                                      .shard_count = 2};
+    struct muster_error err;
+    char *text = NULL;
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(paths[i], sizeof paths[i], "shard-00000/%05d", i);
+        files[i] = (struct wire_file){paths[i], 10, SUM};
+    }
+    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+static void say_quietly(struct core_fixture *f, const char *text, size_t offset, size_t size,
+                        size_t total, uint64_t request)
+{
+    struct wire_msg message = {.type = WIRE_IMPORT};
+
+    message.u.import.path = "/ckpt/7";
+    message.u.import.offset = offset;
+    message.u.import.total = total;
+    message.u.import.bytes.data = (const uint8_t *)text + offset;
+    message.u.import.bytes.size = size;
+    core_clear(f);
+    core_tool(f, message, request);
+}
+
+static const struct wire_ack *ack_of(const struct core_fixture *f)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_SEND && f->out.items[i].message.type == WIRE_ACK)
+            return &f->out.items[i].message.u.ack;
+    return NULL;
+}
+
+static size_t rows_in(const struct core_fixture *f)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < f->out.count; i++)
+        rows += f->out.items[i].kind == ACTION_PERSIST;
+    return rows;
+}
+
+static size_t file_rows(const struct core_fixture *f)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < f->rows_count; i++)
+        rows += f->rows[i].kind == RECORD_FILE;
+    return rows;
+}
+
+/* Parts of 40,000 bytes, to the first of the rows. Returns the text. */
+static char *begin_large(struct core_fixture *f, uint64_t round, size_t *ret_total)
+{
+    char *text = large_manifest(round, ret_total);
+    const size_t total = *ret_total;
+
+    for (size_t at = 0; at < total; at += 40000) {
+        say_quietly(f, text, at, total - at < 40000 ? total - at : 40000, total, 2);
+        assert_true(rows_in(f) <= SLICE_MAX);
+        assert_int_equal(ack_of(f) != NULL, at + 40000 < total);
+    }
+    return text;
+}
+
+static const struct wire_ack *end_large(struct core_fixture *f)
+{
+    for (int pass = 0; pass < 10; pass++) {
+        core_clear(f);
+        core_tick(f);
+        assert_true(rows_in(f) <= SLICE_MAX);
+        if (ack_of(f) != NULL)
+            return ack_of(f);
+    }
+    fail_msg("not answered");
+    return NULL;
+}
+
+/* It held the broker up for seconds, in which no other job was answered. */
+static void the_files_of_a_large_one_become_rows_pass_by_pass(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text = begin_large(f, 5, &total);
+
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_FAILED);
+    assert_true(core_wakeup_boot_ms(f->core) <= f->now);
+    say_quietly(f, text, total - 100, 100, total, 3); /* the tool asks again */
+    assert_null(ack_of(f));
+    say_quietly(f, text, 0, 100, total - 1, 4); /* another tool */
+    assert_int_equal(ack_of(f)->code, MUSTER_E_BUSY);
+    const struct wire_ack *ack = end_large(f);
+    assert_int_equal(ack->code, MUSTER_OK);
+    assert_int_equal(ack->value, 1);
+    assert_int_equal(ack->request, 3);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_checkpoint(f, 5)->bytes, MANY * 10);
+    assert_int_equal(file_rows(f), MANY);
+    say_quietly(f, text, total - 100, 100, total, 5); /* its answer was lost */
+    assert_int_equal(ack_of(f)->value, 1);
+    assert_int_equal(import(f, 1, 6, 8, &(uint64_t){0}), MUSTER_OK);
+    free(text);
+}
+
+static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0); /* a job with rounds of its own */
+    text = begin_large(f, 5, &total);
+    free(text);
+    core_tick(f);
+    core_restart(f, false);
+    assert_null(registry_find(core_job(f), 5));
+    assert_int_equal(core_job(f)->round, 5); /* never given away again */
+    text = begin_large(f, 5, &total);
+    assert_int_equal(end_large(f)->value, 1);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(file_rows(f), MANY);
+    free(text);
+    uint64_t value = 0;
+    assert_int_equal(import(f, 1, 4, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
+}
+
+static void a_job_that_starts_meanwhile_does_without_it(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text = begin_large(f, 5, &total);
+
+    free(text);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.generation, 2);
+    assert_int_equal(end_large(f)->code, MUSTER_E_BUSY);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_FAILED);
+    assert_null(registry_find(core_job(f), 5));
+    assert_int_equal(core_job(f)->gen.resume_step, 0);
+}
+
 static void a_lost_database_is_rebuilt(void **state)
 {
     struct core_fixture *f = *state;
@@ -283,6 +451,9 @@ int main(void)
 #define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
     const struct CMUnitTest tests[] = {
         TEST(a_lost_database_is_rebuilt, no_job),
+        TEST(the_files_of_a_large_one_become_rows_pass_by_pass, no_job),
+        TEST(a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again, two_running),
+        TEST(a_job_that_starts_meanwhile_does_without_it, no_job),
         TEST(parts_come_in_order_and_may_be_repeated, no_job),
         TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),
         TEST(what_a_later_launch_gave_up_stays_given_up, no_job),
