@@ -378,13 +378,19 @@ static void tell_failure_headline(struct story *story, int64_t generation)
                   shown_kind(event));
 }
 
+bool story_is_over(const struct story *story)
+{
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+
+    return generation == NULL || strncmp(generation->state, "end", 3) == 0;
+}
+
 /* Does its notice stand in a launch that runs? */
 static bool may_come(const struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
-    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
 
-    if (generation == NULL || story->served_by != 0 || strncmp(generation->state, "end", 3) == 0)
+    if (story->served_by != 0 || story_is_over(story))
         return false;
     for (size_t i = 0; i < muster_rows_count(story->notices); i++)
         if (story_has_notice(story, &notice[i]) && strcmp(notice[i].state, "active") == 0)
@@ -416,9 +422,9 @@ static void tell_headline(struct story *story)
     else if (strcmp(last->state, "aborted") == 0)
         story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
                   number, last->round,
-                  last->final                  ? "not saved"
-                  : story_all_withdrawn(story) ? "aborted, and not wanted any more"
-                                               : "aborted, to be tried again");
+                  last->final || story_is_over(story) ? "not saved"
+                  : story_all_withdrawn(story)        ? "aborted, and not wanted any more"
+                                                      : "aborted, to be tried again");
     else
         story_say(story, "Job %s, generation %" PRId64 ", round %" PRId64 ": %s.", story->job,
                   number, last->round, last->state);

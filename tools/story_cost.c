@@ -128,6 +128,34 @@ static void tell_others_stand(struct story *story)
                   count, first, story->job);
 }
 
+/* As `muster status` has it: an imported launch is one of which nobody knows how it ended. */
+static bool has_finished(const struct muster_generation_row *generation)
+{
+    return strcmp(generation->state, "ended") == 0 && generation->end_status == MUSTER_OK &&
+           strcmp(generation->end_text, "found on disk") != 0;
+}
+
+/* Nothing is to go on: what is saved of it, and what is not. */
+static void tell_finished(struct story *story, const struct muster_generation_row *generation,
+                          const struct muster_checkpoint_row *latest)
+{
+    char from[1400];
+
+    if (latest == NULL) {
+        story_say(story, "The job has finished, and has no committed checkpoint.");
+        return;
+    }
+    snprintf(from, sizeof from,
+             "The job has finished. Its newest committed checkpoint is step %" PRId64
+             " (checkpoint %" PRId64 ", %s)",
+             latest->step, latest->checkpoint, latest->path);
+    if (latest->step < generation->step)
+        story_say(story, "%s: what came behind it, up to step %" PRId64 ", is in none.", from,
+                  generation->step);
+    else
+        story_say(story, "%s.", from);
+}
+
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
@@ -146,6 +174,10 @@ void story_cost(struct story *story)
     }
     if (!ends && is_being_ended(story)) {
         tell_being_ended(story);
+        return;
+    }
+    if (has_finished(generation)) {
+        tell_finished(story, generation, latest);
         return;
     }
     if (latest == NULL)

@@ -27,6 +27,9 @@ const struct muster_round_row *story_last_round(const struct story *story); /* N
 
 bool story_all_withdrawn(const struct story *story); /* it had notices, and none of them stands */
 
+bool story_is_over(
+    const struct story *story); /* its launch is ending, or has ended: no round follows */
+
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);
 

@@ -306,9 +306,11 @@ static void tell_abort(struct story *story, const struct part *part, bool follow
     else
         story_say_text(story, reason, "Round %" PRId64 " was aborted after %s: ", round->round,
                        time.text);
-    if (!round->final && !followed && story_all_withdrawn(story))
+    if (round->final || followed || story_is_over(story))
+        return;
+    if (story_all_withdrawn(story))
         story_say(story, "No other attempt follows, for nobody asks for it any more.");
-    else if (!round->final && !followed)
+    else
         story_say(story, "Another attempt is still wanted.");
 }
 

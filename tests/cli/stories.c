@@ -232,7 +232,9 @@ static void make_first_not_saved(struct db_fixture *db)
              " could save'",
              DB_T0 + 40);
     db_sql(db,
-           "UPDATE generation SET state = 'ended', end_text = 'no rank is left that could save'");
+           "UPDATE generation SET state = 'ended', end_status = %d,"
+           " end_text = 'no rank is left that could save'",
+           MUSTER_PREEMPTED);
 }
 
 static void make_cancelled(struct db_fixture *db)
@@ -457,6 +459,20 @@ static void make_finished(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
+/* ... though its last save had failed. */
+static void make_finished_unsaved(struct db_fixture *db)
+{
+    round_4(db);
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', cause = 'operator', step = 47,"
+           " reason = 'rank 1 could not save: /ckpt/.muster/1-4: No space left on device',"
+           " culprit_rank = 1, ended_unix_ms = %lld WHERE round = 4",
+           DB_T0 + 405);
+    db_sql(db, "DELETE FROM notice");
+    db_sql(db, "UPDATE generation SET state = 'ended'");
+    db_sql(db, "UPDATE job SET state = 'ended'");
+}
+
 static void make_empty(struct db_fixture *db)
 {
     (void)db;
@@ -495,6 +511,7 @@ const struct cli_story cli_stories[] = {
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},
+    {"finished_unsaved", make_finished_unsaved},
     {NULL, NULL},
 };
 
