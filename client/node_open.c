@@ -117,10 +117,12 @@ static struct save_target save_target(struct muster_node *node)
 
 /* --- restoring ----------------------------------------------------------------------------------- */
 
-/* An older copy of the broker's database lists what was deleted since. */
+/* An older copy of the broker's database lists what was deleted since; or the whole directory is away. */
 static enum muster_status is_gone(const struct muster_node *node, const char *path,
                                   struct muster_error *err)
 {
+    if (!node->options.restore_fallback) /* else an older one may be somewhere else */
+        dir_take_back(node->checkpoint_dir, &node->made);
     return error_set_code(
         err, MUSTER_E_RESTORE, ENOENT,
         "checkpoint %.300s was not restored at rank %d: it is not there. If it was moved or is not "
@@ -359,7 +361,10 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
 static enum muster_status prepare_directory(struct muster_node *node, struct muster_error *err)
 {
     char absolute[PATH_MAX];
-    enum muster_status status = dir_prepare(node->checkpoint_dir, node->job, err);
+    enum muster_status status;
+
+    node->made = dir_look_made(node->checkpoint_dir);
+    status = dir_prepare(node->checkpoint_dir, node->job, err);
 
     if (status != MUSTER_OK)
         return status;

@@ -50,6 +50,7 @@ struct muster_node {
     bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;
     int64_t resumed_step;
+    struct dir_made made;                        /* by this open, of the checkpoint directory */
     uint64_t resumed_checkpoint;                 /* 0 = none */
     int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
 };

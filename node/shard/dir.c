@@ -176,6 +176,41 @@ enum muster_status dir_prepare(const char *root, const char *job, struct muster_
     return claim_for_job(root, muster, job, err);
 }
 
+struct dir_made dir_look_made(const char *root)
+{
+    char muster[FS_PATH_MAX];
+    struct dir_made made = {.root = !fs_exists(root)};
+
+    made.muster = muster_path(root, muster, NULL) == MUSTER_OK && !fs_exists(muster);
+    return made;
+}
+
+static bool has_only(const char *path, const char *name)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    bool only = dir != NULL;
+
+    while (only && (entry = readdir(dir)) != NULL)
+        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+               strcmp(entry->d_name, name) == 0;
+    if (dir != NULL)
+        closedir(dir);
+    return only;
+}
+
+void dir_take_back(const char *root, const struct dir_made *made)
+{
+    char muster[FS_PATH_MAX], job[FS_PATH_MAX];
+
+    if (!made->muster || muster_path(root, muster, NULL) != MUSTER_OK ||
+        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK || !has_only(root, ".muster") ||
+        !has_only(muster, "JOB"))
+        return;
+    if (unlink(job) == 0 && rmdir(muster) == 0 && made->root)
+        (void)rmdir(root);
+}
+
 /* --- a round ------------------------------------------------------------------------------- */
 
 /* The first bytes of a ROUND file; all of it but the nonce. */

@@ -33,6 +33,14 @@
  * E_IO: path and cause. E_JOB: it is another job's, both named. */
 enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err);
 
+/* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back. */
+struct dir_made {
+    bool root, muster; /* were not there before dir_prepare */
+};
+struct dir_made dir_look_made(const char *root);
+/* Takes back what dir_prepare made, if nothing else has come into it. Best effort. */
+void dir_take_back(const char *root, const struct dir_made *made);
+
 /* Opens the round's directory for writing; every writer of the round calls it, in any order.
  * nonce comes with the decision and differs between lives of a job's database: wire_round_nonce.
  * E_EXISTS: the directory was left by another life of this round number. E_JOB: by another job.

@@ -36,8 +36,18 @@ ranks_start 2 --steps 6 --keep-latest 2
 ranks_end 0
 each_has resumed 3
 on_disk 4 5
-unset checkpoints
 not [ -e "$dir/checkpoints-$job" ] || fail "the former place was made again"
+mv "$dir/elsewhere" "$dir/away" # and nobody says where to: what the launch makes is in nobody's way
+checkpoints=$dir/elsewhere
+ranks_start 1 --steps 8
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE 'it is not there' 'moved or is not mounted'
+not [ -e "$dir/elsewhere" ] || fail "an empty directory is in the way of what is put back"
+mv "$dir/away" "$dir/elsewhere"
+ranks_start 2 --steps 8
+ranks_end 0
+each_has resumed 5
+unset checkpoints
 
 job=damaged options=(--every 1)
 ranks_start 2 --steps 4

@@ -32,6 +32,37 @@ static void prepare_makes_the_directory_and_may_be_called_by_every_rank(void **s
     assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* no temporary file */
 }
 
+static void what_was_made_is_taken_back_while_nothing_else_is_in_it(void **state)
+{
+    struct shard_job *f = *state;
+    char root[FS_PATH_MAX];
+    struct dir_made made;
+
+    assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
+    made = dir_look_made(root);
+    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    scratch_write(scratch_path(root, ".muster/other"), "", 0); /* somebody writes */
+    dir_take_back(root, &made);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+    assert_int_equal(unlink(scratch_path(root, ".muster/other")), 0);
+    assert_int_equal(mkdir(scratch_path(root, "7"), 0700), 0);
+    dir_take_back(root, &made);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+    assert_int_equal(rmdir(scratch_path(root, "7")), 0);
+    dir_take_back(root, &made);
+    assert_false(scratch_exists(root));
+    assert_int_equal(mkdir(root, 0700), 0); /* a mount point, say: it is not ours to remove */
+    made = dir_look_made(root);
+    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    dir_take_back(root, &made);
+    assert_int_equal(scratch_count(root), 0);
+    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    made = dir_look_made(root); /* of one that was there */
+    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    dir_take_back(root, &made);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+}
+
 static void directory_of_another_job_is_refused_naming_both(void **state)
 {
     struct shard_job *f = *state;
@@ -347,6 +378,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
     const struct CMUnitTest tests[] = {
         T(prepare_makes_the_directory_and_may_be_called_by_every_rank),
+        T(what_was_made_is_taken_back_while_nothing_else_is_in_it),
         T(directory_of_another_job_is_refused_naming_both),
         T(one_job_wins_each_race_for_a_directory),
         T(directory_that_cannot_be_written_is_named),
