@@ -2,6 +2,7 @@
  * deletions by this process's own hand when it is alone. */
 #include "client/manager_private.h"
 
+#include "node/clock.h"
 #include "node/shard/dir_delete.h"
 #include "schema/error.h"
 #include "schema/keep.h"
@@ -160,11 +161,11 @@ void manager_keep_tell_again(struct muster_manager *manager)
     struct muster_error why;
 
     if (!has_to_tell(manager) || manager->told_start == agent_broker_start(manager->node->agent) ||
-        manager_now_ms() < manager->tell_again_ms)
+        clock_ms(CLOCK_MONOTONIC) < manager->tell_again_ms)
         return;
     if (tell(manager, FREEZE_MS, &why) == MUSTER_OK)
         return;
-    manager->tell_again_ms = manager_now_ms() + TELL_AGAIN_MS;
+    manager->tell_again_ms = clock_ms(CLOCK_MONOTONIC) + TELL_AGAIN_MS;
     node_log(manager->node, 1, "the broker that started anew was not told the job's policies: %s",
              why.text);
 }
@@ -174,7 +175,7 @@ void manager_keep_tell_again(struct muster_manager *manager)
 bool manager_keep_alone_due(const struct muster_manager *manager)
 {
     return manager->node->local != NULL && manager->keep != NULL &&
-           alone_pace_due(&manager->alone, &manager->keep->save, manager_now_ms());
+           alone_pace_due(&manager->alone, &manager->keep->save, clock_ms(CLOCK_MONOTONIC));
 }
 
 enum muster_status manager_keep_delete_alone(struct muster_manager *manager,

@@ -2,6 +2,7 @@
  * note of, a failure is returned by one call. One that is given up waiting for stays pending. */
 #include "client/manager_private.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ static enum muster_status await_one(struct muster_manager *m, const struct manag
                                     int64_t until_ms, struct member_outcome *ret_outcome,
                                     struct muster_error *err)
 {
-    int64_t left_ms = until_ms - manager_now_ms();
+    int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     enum muster_status status = agent_wait_outcome(m->node->agent, save->round,
                                                    left_ms > 0 ? left_ms : 0, ret_outcome, err);
 
@@ -90,7 +91,7 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
 
 enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
 {
-    int64_t until_ms = manager_now_ms() + m->save_timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
     struct muster_error why;
     enum muster_status status = manager_outcome_await(m, 0, m->pending_count, until_ms, &why);
     enum muster_status next = status;

@@ -87,8 +87,6 @@ bool manager_try_again(const struct muster_manager *manager, int *tries);
 enum muster_status manager_order(struct muster_manager *manager, struct wire_msg *message,
                                  struct muster_error *err);
 
-int64_t manager_now_ms(void); /* CLOCK_MONOTONIC */
-
 /* manager_outcome.c. A save is pending from here on. */
 void manager_outcome_add(struct muster_manager *manager, uint64_t round, int64_t step);
 /* Waits for `count` pending saves from number `first` on, and settles those that ended. Of those that failed the

@@ -3,6 +3,7 @@
 #include "client/manager_private.h"
 
 #include "client/query_link.h"
+#include "node/clock.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 #include "schema/metrics.h"
@@ -19,14 +20,6 @@
 #define MOVES_MAX 3 /* a checkpoint's place changes twice at most: it gets its name, and it goes */
 
 /* --- clocks ------------------------------------------------------------------------------------------ */
-
-int64_t manager_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void pause_ms(int64_t ms)
 {
@@ -65,13 +58,13 @@ static bool is_on_its_way(const struct muster_manager *m)
 
 enum muster_status manager_read_placed(struct muster_manager *m, struct muster_error *err)
 {
-    int64_t until_ms = manager_now_ms() + MANIFEST_WAIT_MS;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + MANIFEST_WAIT_MS;
     enum muster_status status;
 
     if (m->node != NULL && m->node->agent != NULL)
         agent_wait_in_place(m->node->agent, MANIFEST_WAIT_MS);
     status = manager_read_list(m, err);
-    while (status == MUSTER_OK && is_on_its_way(m) && manager_now_ms() < until_ms) {
+    while (status == MUSTER_OK && is_on_its_way(m) && clock_ms(CLOCK_MONOTONIC) < until_ms) {
         pause_ms(TRY_MS); /* a rank that took no part in its round hears nothing of it */
         status = manager_read_list(m, err);
     }
@@ -198,11 +191,11 @@ enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *mana
                          "muster_manager_wait_for_new_checkpoint: after_step (%lld) or timeout_ms "
                          "(%lld) is negative",
                          (long long)after_step, (long long)timeout_ms);
-    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms;
+    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : clock_ms(CLOCK_MONOTONIC) + timeout_ms;
     for (;;) {
         status = manager_list_read_newest(&manager->list, &manager->source, ret_error);
         newest = manager_list_newest(&manager->list);
-        left_ms = until_ms - manager_now_ms();
+        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
         if (status == MUSTER_OK && newest != NULL && newest->step > after_step)
             break;
         if (status != MUSTER_OK && status != MUSTER_E_BROKER)

@@ -2,13 +2,13 @@
 #include "client/manager_private.h"
 
 #include "client/hold.h"
+#include "node/clock.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum muster_status manager_not_found(const struct muster_manager *m, int64_t step,
                                      struct muster_error *err)
@@ -92,14 +92,14 @@ static bool fell_back(struct muster_manager *m)
 /* As long as a node waits for its broker. */
 static enum muster_status await_list(struct muster_manager *m, struct muster_error *err)
 {
-    int64_t until_ms = manager_now_ms() + (m->node_options.connect_timeout_ms > 0
-                                               ? m->node_options.connect_timeout_ms
-                                               : CONNECT_TIMEOUT_MS);
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + (m->node_options.connect_timeout_ms > 0
+                                                        ? m->node_options.connect_timeout_ms
+                                                        : CONNECT_TIMEOUT_MS);
     enum muster_status status;
 
     do
         status = manager_read_list(m, err);
-    while (status == MUSTER_E_BROKER && manager_now_ms() < until_ms);
+    while (status == MUSTER_E_BROKER && clock_ms(CLOCK_MONOTONIC) < until_ms);
     return status;
 }
 
@@ -107,17 +107,14 @@ static enum muster_status await_list(struct muster_manager *m, struct muster_err
 static void begin_alone(struct muster_manager *m)
 {
     const struct muster_checkpoint_info *newest = NULL;
-    struct timespec wall;
 
     if (m->node->local == NULL || m->keep == NULL)
         return;
     if (manager_read_list(m, NULL) == MUSTER_OK)
         newest = manager_list_newest(&m->list);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    m->alone = alone_pace_begin(manager_now_ms(), newest != NULL ? (int64_t)wall.tv_sec * 1000 +
-                                                                       wall.tv_nsec / 1000000 -
-                                                                       newest->committed_unix_ms
-                                                                 : -1);
+    m->alone = alone_pace_begin(
+        clock_ms(CLOCK_MONOTONIC),
+        newest != NULL ? clock_ms(CLOCK_REALTIME) - newest->committed_unix_ms : -1);
 }
 
 static enum muster_status restore_job(struct muster_manager *m, int64_t step,

@@ -1,6 +1,7 @@
 /* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it went. */
 #include "client/manager_private.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 #include "schema/metrics.h"
 
@@ -68,11 +69,11 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
                                    struct muster_error *err)
 {
     struct agent_ended ended;
-    int64_t began_ms = manager_now_ms();
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
     enum muster_status status = node_end_step(m->node, end, &ended, err);
 
     if (m->node->local != NULL && end->want && !end->ask) /* also one that failed is over */
-        alone_pace_saved(&m->alone, began_ms, manager_now_ms() - began_ms);
+        alone_pace_saved(&m->alone, began_ms, clock_ms(CLOCK_MONOTONIC) - began_ms);
     *ret_saves = ended.saves || ended.committed;
     if (muster_node_total_run_calls(m->node) == step + 1) { /* also when the save there failed */
         m->fresh = false;
@@ -176,7 +177,7 @@ static void tell_wish(struct muster_manager *m, int64_t step)
     enum muster_status status = MUSTER_E_BROKER;
     uint64_t round = 0;
 
-    if (manager_now_ms() < m->wish_again_ms)
+    if (clock_ms(CLOCK_MONOTONIC) < m->wish_again_ms)
         return;
     if (agent_hears_broker(m->node->agent))
         status = agent_ask(m->node->agent, &wish, FREEZE_MS, &round, &why);
@@ -188,8 +189,8 @@ static void tell_wish(struct muster_manager *m, int64_t step)
         return;
     }
     /* nobody is to train at the pace of answers that do not come */
-    m->wish_again_ms =
-        manager_now_ms() + (status == MUSTER_E_TIMEOUT ? WISH_UNANSWERED_MS : WISH_AGAIN_MS);
+    m->wish_again_ms = clock_ms(CLOCK_MONOTONIC) +
+                       (status == MUSTER_E_TIMEOUT ? WISH_UNANSWERED_MS : WISH_AGAIN_MS);
     if (step == m->wished)
         node_log(m->node, 1, "a function wants step %lld saved, which waits: %s", (long long)step,
                  why.text);
@@ -276,7 +277,7 @@ static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
 {
     bool own = m->pending_count > 0 && m->pending[m->pending_count - 1].step == m->passed;
     size_t before = m->pending_count - own;
-    int64_t until_ms = manager_now_ms() + m->save_timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
     struct muster_error why;
     enum muster_status earlier = manager_outcome_await(m, 0, before, until_ms, &why);
     enum muster_status status = MUSTER_OK;
@@ -400,9 +401,9 @@ enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
         return MUSTER_OK;
     if (timeout_ms < 0)
         timeout_ms = manager->save_timeout_ms;
-    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : manager_now_ms() + timeout_ms;
+    until_ms = timeout_ms > INT64_MAX / 4 ? INT64_MAX : clock_ms(CLOCK_MONOTONIC) + timeout_ms;
     status = manager_outcome_await(manager, 0, manager->pending_count, until_ms, ret_error);
-    left_ms = until_ms - manager_now_ms();
+    left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     if (status == MUSTER_OK && manager->node->agent != NULL && left_ms > 0)
         agent_wait_in_place(manager->node->agent,
                             left_ms < MANIFEST_WAIT_MS ? left_ms : MANIFEST_WAIT_MS);

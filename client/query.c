@@ -2,6 +2,7 @@
  * Owns: argument checks, the choice between the two, the paging. */
 #include "client/query_link.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 #include "schema/queries.h"
 
@@ -351,21 +352,13 @@ enum muster_status muster_client_import(muster_client_t *client, const char *job
 
 #define WAIT_EVERY_MS 200
 
-static int64_t now_mono_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 enum muster_status muster_client_wait_checkpoint(muster_client_t *client, const char *job,
                                                  int64_t after_checkpoint, int64_t timeout_ms,
                                                  muster_rows_t **ret_rows,
                                                  struct muster_error *ret_error)
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
-    int64_t began_ms = now_mono_ms();
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
     muster_rows_t *rows = NULL;
 
     for (;;) {
@@ -378,7 +371,7 @@ enum muster_status muster_client_wait_checkpoint(muster_client_t *client, const 
             return MUSTER_OK;
         }
         muster_rows_destroy(&rows);
-        if (now_mono_ms() - began_ms >= timeout_ms)
+        if (clock_ms(CLOCK_MONOTONIC) - began_ms >= timeout_ms)
             return error_set(ret_error, MUSTER_E_TIMEOUT,
                              "job %s has committed no checkpoint after number %lld in %lld ms", job,
                              (long long)after_checkpoint, (long long)timeout_ms);

@@ -1,5 +1,6 @@
 #include "client/query_link.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 #include "schema/queries.h"
 
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <zmq.h>
 
 struct query_link {
@@ -20,14 +20,6 @@ struct query_link {
     struct arena arena; /* of the answer being read */
     uint8_t frame[WIRE_FRAME_MAX];
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static enum muster_status connect_to(struct query_link *link, struct muster_error *err)
 {
@@ -72,7 +64,7 @@ enum muster_status query_link_open(const char *address, int timeout_ms,
     arena_init(&link->arena, 4 * (size_t)WIRE_FRAME_MAX);
     while (link->incarnation == 0)
         if (getrandom(&link->incarnation, sizeof link->incarnation, 0) < 0)
-            link->incarnation = (uint64_t)now_ms();
+            link->incarnation = (uint64_t)clock_ms(CLOCK_MONOTONIC);
     status = connect_to(link, err);
     if (status != MUSTER_OK) {
         query_link_close(&link);
@@ -130,7 +122,7 @@ static enum muster_status receive(struct query_link *link, int64_t until_ms,
                                   struct muster_error *err)
 {
     zmq_pollitem_t item = {.socket = link->socket, .events = ZMQ_POLLIN};
-    int64_t left_ms = until_ms - now_ms();
+    int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     enum muster_status status;
     int size;
 
@@ -172,7 +164,7 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
                               struct wire_msg *ret_answer, struct muster_error *err)
 {
     char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "";
-    int64_t end_ms = now_ms() + link->timeout_ms;
+    int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + link->timeout_ms;
     int64_t wait_ms = RESEND_MIN_MS;
     size_t size;
     uint8_t frame[WIRE_FRAME_MAX];
@@ -183,13 +175,13 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
     size = wire_encode(msg, frame, sizeof frame);
     if (size == 0)
         return error_set(err, MUSTER_E_ARGUMENT, "a name or text is longer than a broker accepts");
-    while (now_ms() < end_ms) {
-        int64_t again_ms = now_ms() + wait_ms;
+    while (clock_ms(CLOCK_MONOTONIC) < end_ms) {
+        int64_t again_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
 
         if (again_ms > end_ms)
             again_ms = end_ms;
         zmq_send(link->socket, frame, size, ZMQ_DONTWAIT); /* not sent: the next one is */
-        while (now_ms() < again_ms) {
+        while (clock_ms(CLOCK_MONOTONIC) < again_ms) {
             bool got = false;
             enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
 

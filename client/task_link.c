@@ -1,5 +1,6 @@
 #include "client/task_link.h"
 
+#include "node/clock.h"
 #include "node/link.h"
 #include "node/thread.h"
 #include "schema/error.h"
@@ -52,10 +53,7 @@ struct task_link {
 
 int64_t task_now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ms(CLOCK_MONOTONIC);
 }
 
 uint64_t task_incarnation(void)

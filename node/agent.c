@@ -1,6 +1,7 @@
 /* agent - see agent.h. Opening, the thread's loop, closing. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "node/thread.h"
 #include "schema/error.h"
 
@@ -15,24 +16,6 @@
     (4U << 20) /* a decision with WORLD_SIZE_MAX members is 96 KiB: to spare */
 #define CONNECT_PATIENCE_MS 50
 #define WRITER_LOOK_MS 20
-
-static int64_t now_ms(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int64_t agent_now_boot_ms(void)
-{
-    return now_ms(CLOCK_BOOTTIME);
-}
-
-int64_t agent_now_mono_ms(void)
-{
-    return now_ms(CLOCK_MONOTONIC);
-}
 
 /* Mutex free. The training thread's step does not return: nobody else can end the process. */
 static void exit_if_wanted(struct agent *agent)
@@ -67,7 +50,7 @@ static int64_t pass(struct agent *agent)
 {
     bool more = false;
 
-    agent->now_boot_ms = agent_now_boot_ms();
+    agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed_posts(agent);
     if (!agent->faulted)
         more = agent_feed_frames(agent);
@@ -101,10 +84,10 @@ static void sleep_until_woken(struct agent *agent, int64_t timeout_ms)
 /* A HELLO that is sent before the connection is there is lost until its resending. */
 static void await_connection(struct agent *agent)
 {
-    int64_t until_ms = agent_now_mono_ms() + CONNECT_PATIENCE_MS, left_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + CONNECT_PATIENCE_MS, left_ms;
 
     while (!link_is_up(agent->link) && !is_stopped(agent) &&
-           (left_ms = until_ms - agent_now_mono_ms()) > 0)
+           (left_ms = until_ms - clock_ms(CLOCK_MONOTONIC)) > 0)
         sleep_until_woken(agent, left_ms);
 }
 
@@ -115,7 +98,7 @@ static void *run(void *arg)
 
     await_connection(agent);
     pthread_mutex_lock(&agent->mutex);
-    agent->now_boot_ms = agent_now_boot_ms();
+    agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
     while (!agent->stop) {
         timeout_ms = pass(agent);
@@ -254,7 +237,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
 
 int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms)
 {
-    int64_t now_ms = agent_now_boot_ms();
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     int64_t until_ms = agent->core != NULL ? member_give_up_boot_ms(agent->core) : INT64_MAX;
     int64_t left_ms = until_ms - now_ms; /* all waits end at one moment, however many there are */
 
@@ -283,9 +266,9 @@ static bool await_writer(struct agent *agent)
 
     writer_end_deletions(agent->writer);
     pthread_mutex_lock(&agent->mutex);
-    until_ms = agent_now_mono_ms() + agent_last_wait_ms(agent, ENDING_MS);
+    until_ms = clock_ms(CLOCK_MONOTONIC) + agent_last_wait_ms(agent, ENDING_MS);
     while ((busy = writer_is_busy(agent->writer)) && agent->thread_started &&
-           agent_now_mono_ms() < until_ms &&
+           clock_ms(CLOCK_MONOTONIC) < until_ms &&
            agent_wait(agent, &patience, WRITER_LOOK_MS, NULL) == MUSTER_OK)
         continue;
     pthread_mutex_unlock(&agent->mutex);
@@ -409,7 +392,7 @@ bool agent_dismiss(struct agent **agent, char *ret_why, size_t size)
     pthread_mutex_lock(&a->mutex);
     if (stopped)
         agent_feed_notices(a); /* what came since it last looked */
-    told = member_ends_soon(a->core, agent_now_boot_ms(), ret_why, size);
+    told = member_ends_soon(a->core, clock_ms(CLOCK_BOOTTIME), ret_why, size);
     pthread_mutex_unlock(&a->mutex);
     agent_destroy(agent);
     return told;

@@ -1,6 +1,7 @@
 /* agent_boundary - the training thread's side: it obeys the view. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <stdio.h>
@@ -216,7 +217,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 {
     struct visit visit = {.arrived = true, .leaving = true};
     struct post *post;
-    int64_t quiet_since_ms = agent_now_mono_ms();
+    int64_t quiet_since_ms = clock_ms(CLOCK_MONOTONIC);
     bool go_on = true;
 
     pthread_mutex_lock(&agent->mutex);
@@ -241,7 +242,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     visit.mode = agent->view.mode;
     visit.round = agent->view.round;
     while (go_on && !agent->view.left) {
-        int64_t now_ms = agent_now_mono_ms();
+        int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 
         if (round_is_open(&agent->view) || agent->view.kept || writer_is_busy(agent->writer) ||
             (agent->behind != NULL && behind_is_busy(agent->behind)))
@@ -279,7 +280,7 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
         return MUSTER_OK;
     if (view->mode == VIEW_END)
         return ended(agent, err);
-    if (member_ends_soon(agent->core, agent_now_boot_ms(), why, sizeof why))
+    if (member_ends_soon(agent->core, clock_ms(CLOCK_BOOTTIME), why, sizeof why))
         return told_to_end(agent, why, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
         if (err != NULL)
@@ -307,7 +308,7 @@ enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, in
                                      struct muster_error *err)
 {
     struct agent_patience patience = {0};
-    int64_t began_ms = agent_now_mono_ms();
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
     enum muster_status status;
     bool wait = true, said = false;
 
@@ -319,8 +320,8 @@ enum muster_status agent_wait_joined(struct agent *agent, int64_t connect_ms, in
                       (unsigned long long)agent->options.save.rank, agent->options.save.job,
                       agent->view.refused.text);
         }
-        status =
-            joined_or_not(agent, agent_now_mono_ms() - began_ms, connect_ms, open_ms, &wait, err);
+        status = joined_or_not(agent, clock_ms(CLOCK_MONOTONIC) - began_ms, connect_ms, open_ms,
+                               &wait, err);
         if (wait)
             status = agent_wait(agent, &patience, connect_ms < open_ms ? connect_ms : open_ms, err);
     } while (wait && status == MUSTER_OK);

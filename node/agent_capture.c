@@ -2,6 +2,7 @@
  * writes. Mutex held; it is free while the disk or the user's functions are waited for. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -101,9 +102,9 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 
     order->watch = &agent->foreground;
     pthread_mutex_unlock(&agent->mutex);
-    began_ms = agent_now_mono_ms();
+    began_ms = clock_ms(CLOCK_MONOTONIC);
     result.status = save_shard(&agent->options.save, order, &files, &why);
-    result.save_ms = result.blocked_ms = agent_now_mono_ms() - began_ms;
+    result.save_ms = result.blocked_ms = clock_ms(CLOCK_MONOTONIC) - began_ms;
     pthread_mutex_lock(&agent->mutex);
     writing_ended(agent, order);
     tell_result(agent, &result);
@@ -167,14 +168,14 @@ void agent_behind_done(const struct behind_result *result, void *arg)
 static enum muster_status await_behind(struct agent *agent, struct save_order *order,
                                        struct muster_error *err)
 {
-    int64_t began_ms = agent_now_mono_ms(), waited_ms;
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC), waited_ms;
     struct agent_patience patience = {0};
     enum muster_status status = MUSTER_OK;
 
     while (status == MUSTER_OK && agent->behind != NULL && behind_is_busy(agent->behind) &&
            agent->view.mode == VIEW_CAPTURE && agent->view.round == order->round)
         status = agent_wait(agent, &patience, POST_PATIENCE_MS, err);
-    waited_ms = agent_now_mono_ms() - began_ms;
+    waited_ms = clock_ms(CLOCK_MONOTONIC) - began_ms;
     order->waited_ms = waited_ms;
     if (waited_ms > LONG_WAIT_MS)
         agent_log(agent, 1,
@@ -253,14 +254,14 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
 
 void agent_end_behind(struct agent *agent)
 {
-    int64_t until_ms = agent_now_mono_ms() + agent_last_wait_ms(agent, AGENT_CLOSE_MS);
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + agent_last_wait_ms(agent, AGENT_CLOSE_MS);
     struct agent_patience patience = {0};
 
     if (agent->behind == NULL || agent->behind_left || !behind_is_busy(agent->behind))
         return;
     behind_stop(agent->behind);
     while (behind_is_busy(agent->behind)) { /* the process ends next: better without a race */
-        int64_t left_ms = until_ms - agent_now_mono_ms();
+        int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
 
         if (left_ms <= 0) {
             agent->behind_left = true;
@@ -328,7 +329,7 @@ static enum muster_status tell_failure(struct agent *agent, struct muster_error 
 enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
                                     struct muster_error *err)
 {
-    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms, left_ms = timeout_ms;
     struct agent_patience patience = {0};
     enum muster_status status = MUSTER_OK;
 
@@ -336,7 +337,7 @@ enum muster_status agent_wait_saved(struct agent *agent, int64_t timeout_ms,
     while (status == MUSTER_OK && is_saving(agent) && left_ms > 0 && agent->view.mode != VIEW_END) {
         status = agent_wait(agent, &patience,
                             left_ms < POST_PATIENCE_MS ? left_ms : POST_PATIENCE_MS, err);
-        left_ms = until_ms - agent_now_mono_ms();
+        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }
     if (status == MUSTER_OK && is_saving(agent) && left_ms <= 0)
         status = error_set(err, MUSTER_E_TIMEOUT,

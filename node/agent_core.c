@@ -3,6 +3,7 @@
  * between. Users' callbacks are made by other threads: agent_tell, callback. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <stdarg.h>
@@ -274,16 +275,13 @@ static void feed_record(struct agent *agent, const struct notice_record *record)
 static void tell_sources(struct agent *agent)
 {
     char json[WATCH_JSON_MAX + 1];
-    struct timespec wall;
 
     if (agent->now_boot_ms < agent->sources_boot_ms)
         return;
     agent->sources_boot_ms = agent->now_boot_ms + HEARTBEAT_MS / 2;
-    clock_gettime(CLOCK_REALTIME, &wall);
     watch_json(
         agent->watch,
-        &(struct notice_now){.boot_ms = agent->now_boot_ms,
-                             .unix_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000},
+        &(struct notice_now){.boot_ms = agent->now_boot_ms, .unix_ms = clock_ms(CLOCK_REALTIME)},
         json);
     member_set_sources(agent->core, json);
 }

@@ -1,6 +1,7 @@
 /* agent_keep - see agent_keep.h. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 #include "schema/metrics.h"
 
@@ -48,7 +49,7 @@ static enum muster_status ask_once(struct agent *agent, const struct wire_msg *m
     enum muster_status status = put_ask(agent, message, err);
 
     while (status == MUSTER_OK && agent->view.asks_answered == before) {
-        int64_t left_ms = until_ms - agent_now_mono_ms();
+        int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
 
         if (agent->view.mode == VIEW_END && agent->view.left)
             left_ms = 0; /* it left: nobody answers any more */
@@ -65,7 +66,7 @@ static enum muster_status ask_once(struct agent *agent, const struct wire_msg *m
 enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message,
                              int64_t timeout_ms, uint64_t *ret_value, struct muster_error *err)
 {
-    int64_t until_ms = agent_now_mono_ms() + timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
     enum muster_status status;
 
     pthread_mutex_lock(&agent->mutex);
@@ -80,13 +81,13 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
                                struct muster_error *err)
 {
     const struct wire_msg message = {.type = WIRE_SWEEP, .u.sweep = {.final = final}};
-    const int64_t until_ms = agent_now_mono_ms() + timeout_ms;
+    const int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms;
     char why[sizeof agent->view.ask_text] = "";
     uint64_t left = 1;
     enum muster_status status = MUSTER_OK;
 
     while (status == MUSTER_OK && left > 0) {
-        int64_t now_ms = agent_now_mono_ms();
+        int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 
         if (now_ms >= until_ms)
             return error_set(err, MUSTER_E_TIMEOUT,

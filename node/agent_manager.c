@@ -2,6 +2,7 @@
  * where the manager says, a save that is wanted here, an answer before the save, and what became of it. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 /* begun and done of the step that the caller says has ended; a want is remembered for the visit. */
@@ -69,13 +70,13 @@ bool agent_unbegin(struct agent *agent)
 
 void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms)
 {
-    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms, left_ms = timeout_ms;
     struct agent_patience patience = {0};
 
     pthread_mutex_lock(&agent->mutex);
     while (agent->view.round < round && agent->view.mode != VIEW_END && left_ms > 0 &&
            agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
-        left_ms = until_ms - agent_now_mono_ms();
+        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     pthread_mutex_unlock(&agent->mutex);
 }
 
@@ -89,13 +90,13 @@ static bool all_in_place(const struct member_view *view)
 
 void agent_wait_in_place(struct agent *agent, int64_t timeout_ms)
 {
-    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms, left_ms = timeout_ms;
     struct agent_patience patience = {0};
 
     pthread_mutex_lock(&agent->mutex);
     while (!all_in_place(&agent->view) && agent->view.mode != VIEW_END && left_ms > 0 &&
            agent_wait(agent, &patience, left_ms, NULL) == MUSTER_OK)
-        left_ms = until_ms - agent_now_mono_ms();
+        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     pthread_mutex_unlock(&agent->mutex);
 }
 
@@ -124,7 +125,7 @@ bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *r
 enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
                                       struct member_outcome *ret_outcome, struct muster_error *err)
 {
-    int64_t until_ms = agent_now_mono_ms() + timeout_ms, left_ms = timeout_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms, left_ms = timeout_ms;
     struct agent_patience patience = {0};
     enum muster_status status = MUSTER_OK;
 
@@ -133,7 +134,7 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64
     while (look_up(agent, round, ret_outcome) && ret_outcome->state == OUTCOME_OPEN &&
            left_ms > 0 && status == MUSTER_OK) {
         status = agent_wait(agent, &patience, left_ms, err);
-        left_ms = until_ms - agent_now_mono_ms();
+        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
     }
     pthread_mutex_unlock(&agent->mutex);
     if (status != MUSTER_OK || ret_outcome->state != OUTCOME_OPEN)

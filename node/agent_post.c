@@ -2,6 +2,7 @@
  * comes of them. Mutex held in every function here but agent_writer_done. */
 #include "node/agent_state.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ enum muster_status post_put(struct agent *agent, struct post *post, struct muste
 bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg)
 {
     struct agent_patience patience = {0};
-    int64_t until_ms = agent_now_mono_ms() + MEMORY_PATIENCE_MS;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + MEMORY_PATIENCE_MS;
 
     while (!agent->faulted && !agent->over) {
         enum muster_status status = post_put(agent, make(agent, arg), NULL);
@@ -75,8 +76,8 @@ bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg
         if (status == MUSTER_OK)
             return true;
         if (status == MUSTER_E_BUSY) /* the agent's thread is there: its bound is agent_wait's */
-            until_ms = agent_now_mono_ms() + MEMORY_PATIENCE_MS;
-        if (agent_now_mono_ms() >= until_ms ||
+            until_ms = clock_ms(CLOCK_MONOTONIC) + MEMORY_PATIENCE_MS;
+        if (clock_ms(CLOCK_MONOTONIC) >= until_ms ||
             agent_wait(agent, &patience, POST_LOOK_MS, NULL) != MUSTER_OK)
             return false;
     }
@@ -123,7 +124,7 @@ enum muster_status agent_wait(struct agent *agent, struct agent_patience *patien
                               int64_t limit_ms, struct muster_error *err)
 {
     int64_t sleep_ms = limit_ms < 1 ? 1 : limit_ms < 1000 ? limit_ms : 1000;
-    int64_t until_ms = agent_now_mono_ms() + sleep_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + sleep_ms;
     struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
 
     if (patience->passes != agent->passes) {

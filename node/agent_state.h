@@ -10,7 +10,6 @@
 #include "node/writer.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #define AGENT_POSTS_MAX 64
 #define AGENT_ROUNDS_MAX 16  /* rounds whose directory this node opened: the last ones */
@@ -98,8 +97,6 @@ struct agent {
     bool thread_left; /* it did not end in time */
 };
 
-int64_t agent_now_boot_ms(void);
-int64_t agent_now_mono_ms(void);
 void agent_wake(struct agent *agent);
 /* For how long one who ends waits for what nobody needs any more: most_ms, and within the own deadline's margin. Mutex
  * held. */

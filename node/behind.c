@@ -1,13 +1,13 @@
 /* behind - see behind.h. */
 #include "node/behind.h"
 
+#include "node/clock.h"
 #include "node/shard/snapshot.h"
 #include "node/thread.h"
 #include "schema/error.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct behind {
     const struct save_target *target;
@@ -25,14 +25,6 @@ struct behind {
     bool started, stop, busy;
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void write_one(struct behind *behind)
 {
     struct shard_files files = {0};
@@ -42,7 +34,7 @@ static void write_one(struct behind *behind)
 
     result.status = save_shard(behind->target, &behind->order, &files, &why);
     save_release(behind->target, &behind->order);
-    result.save_ms = now_ms() - behind->began_ms;
+    result.save_ms = clock_ms(CLOCK_MONOTONIC) - behind->began_ms;
     behind->done(&result, behind->arg);
     shard_files_clear(&files);
 }
@@ -125,7 +117,7 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
         return error_set(err, MUSTER_E_BUSY,
                          "no thread could be started to save in the background; raise the limit of "
                          "processes (ulimit -u)");
-    behind->began_ms = now_ms();
+    behind->began_ms = clock_ms(CLOCK_MONOTONIC);
     behind->order = *order;
     behind->order.watch = &behind->watch;
     behind->order.call_arg = NULL; /* the boundary's own: it is gone when this is written */
@@ -136,7 +128,7 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
                           &behind->watch.bytes, err);
         behind->order.state = behind->snapshot.state;
     }
-    behind->blocked_ms = now_ms() - behind->began_ms;
+    behind->blocked_ms = clock_ms(CLOCK_MONOTONIC) - behind->began_ms;
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* link - see link.h. */
 #include "node/link.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -75,14 +75,6 @@ bool link_resolve(const char *command, const char *events, char ret_endpoint[END
     memmove(ret_endpoint, command, host_size);
     memcpy(ret_endpoint + host_size, port, port_size);
     return true;
-}
-
-static int64_t now_mono_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* libzmq aborts when it cannot make its descriptors, so see first whether they are to be had. */
@@ -204,9 +196,9 @@ static void half_hear(struct link *link, struct half *half)
         if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
             half->up = true;
             half->backoff_ms = 0;
-        } else if (half->up || half->retry_mono_ms - now_mono_ms() > RECONNECT_MAX_MS) {
+        } else if (half->up || half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC) > RECONNECT_MAX_MS) {
             half->up = false; /* the first word of a broken connection; others may follow */
-            half->retry_mono_ms = now_mono_ms() + next_pause_ms(link, half);
+            half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link, half);
         }
     }
     zmq_msg_close(&part);
@@ -218,7 +210,7 @@ static bool half_open(struct link *link, struct half *half)
     int code;
 
     half->up = false;
-    half->retry_mono_ms = now_mono_ms() + HANDSHAKE_MS;
+    half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + HANDSHAKE_MS;
     half->socket = zmq_socket(link->context, half->type);
     if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
         get_fd(half->socket, &half->fd) && zmq_connect(half->socket, half->endpoint) == 0) {
@@ -237,11 +229,11 @@ static void half_mend(struct link *link, struct half *half)
         return;
     if (half->told || !half->up)
         half_hear(link, half);
-    if (half->up || now_mono_ms() < half->retry_mono_ms)
+    if (half->up || clock_ms(CLOCK_MONOTONIC) < half->retry_mono_ms)
         return;
     half_close(half);
     if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK || !half_open(link, half))
-        half->retry_mono_ms = now_mono_ms() + next_pause_ms(link, half);
+        half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link, half);
 }
 
 /* --- both ---------------------------------------------------------------------------------------- */
@@ -319,7 +311,8 @@ enum muster_status link_open(const char *endpoint, const char *job, struct link 
     memcpy(link->dealer.endpoint, endpoint, strlen(endpoint) + 1);
     memcpy(link->topic, job, strlen(job) + 1);
     link->topic_size = strlen(job) + 1;
-    link->jitter = ((uint64_t)getpid() << 32 | (uint64_t)now_mono_ms()) ^ (uintptr_t)link;
+    link->jitter =
+        ((uint64_t)getpid() << 32 | (uint64_t)clock_ms(CLOCK_MONOTONIC)) ^ (uintptr_t)link;
     link->jitter |= 1;
     read_switches(link);
     status = start(link, err);
@@ -447,7 +440,7 @@ const uint8_t *link_receive(struct link *link, size_t *ret_size)
 
 static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
 {
-    int64_t left_ms = half->retry_mono_ms - now_mono_ms();
+    int64_t left_ms = half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC);
 
     if (!half->wanted || half->up || left_ms >= timeout_ms)
         return timeout_ms;

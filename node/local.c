@@ -1,6 +1,7 @@
 /* local - see local.h. */
 #include "node/local_left.h"
 
+#include "node/clock.h"
 #include "node/thread.h"
 #include "schema/error.h"
 #include "schema/metrics.h"
@@ -12,20 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SAVE_TRIES_MAX 3 /* of a termination's save, as with a broker; a full disk does not loop */
 #define POLL_MS 1000
 #define POLL_FIRST_MS 100 /* until a step was measured: the first notice is to be planned */
-
-int64_t local_clock_ms(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void local_say(const struct local *local, int level, const char *text)
 {
@@ -48,7 +40,7 @@ static int64_t consider(struct local *local)
 {
     int64_t wakeup = INT64_MAX;
 
-    if (local->frozen || !local_plan_due(&local->plan, local_clock_ms(CLOCK_BOOTTIME), &wakeup))
+    if (local->frozen || !local_plan_due(&local->plan, clock_ms(CLOCK_BOOTTIME), &wakeup))
         return wakeup;
     local->frozen = true;
     gate_close(local->gate);
@@ -61,7 +53,7 @@ static void take_notice(struct local *local, uint64_t number, enum wire_notice_k
 {
     if (local->frozen) /* the first boundary is what it leads to already */
         return;
-    local_plan_notice(&local->plan, local_clock_ms(CLOCK_BOOTTIME), number, kind, left_ms, text);
+    local_plan_notice(&local->plan, clock_ms(CLOCK_BOOTTIME), number, kind, left_ms, text);
     consider(local);
     if (!local->options.save_on_notice || local->frozen)
         return;
@@ -81,7 +73,7 @@ void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_
 /* Mutex held. */
 static void take_record(struct local *local, const struct notice_record *record)
 {
-    int64_t deadline = record->item.deadline_boot_ms, now = local_clock_ms(CLOCK_BOOTTIME);
+    int64_t deadline = record->item.deadline_boot_ms, now = clock_ms(CLOCK_BOOTTIME);
 
     if (record->number == 0 || !wire_notice_ends(record->item.kind))
         return;
@@ -126,11 +118,11 @@ static int64_t look_around(struct local *local)
     bool stop;
 
     pthread_mutex_lock(&local->mutex);
-    local_plan_look(&local->plan, local_clock_ms(CLOCK_BOOTTIME), gate_begun(local->gate),
+    local_plan_look(&local->plan, clock_ms(CLOCK_BOOTTIME), gate_begun(local->gate),
                     !gate_is_closed(local->gate));
     while (watch_take(local->watch, &record))
         take_record(local, &record);
-    sleep = consider(local) - local_clock_ms(CLOCK_BOOTTIME);
+    sleep = consider(local) - clock_ms(CLOCK_BOOTTIME);
     memcpy(text, local->plan.text, sizeof text);
     poll_ms = pace_p95(&local->plan.pace) > 0 ? POLL_MS : POLL_FIRST_MS;
     stop = local->stop;
@@ -285,7 +277,7 @@ static enum muster_status save_to_leave(struct local *local, void *call_arg, int
     enum muster_status status = MUSTER_E_SAVE;
 
     for (int i = 0; i < SAVE_TRIES_MAX && status != MUSTER_OK; i++) {
-        if (i > 0 && (disk_is_full(err) || local_clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
+        if (i > 0 && (disk_is_full(err) || clock_ms(CLOCK_BOOTTIME) >= deadline - MARGIN_MS))
             break;
         status = local_save(local, call_arg, "termination", ret_path, err);
     }
@@ -308,7 +300,7 @@ static void preempt(struct local *local, void *call_arg)
         snprintf(text, sizeof text, "notice (%.200s): leaving at step %lld, which needs no save",
                  notice.text, step);
     else if (save_to_leave(local, call_arg, notice.deadline_boot_ms, path, &why) == MUSTER_OK) {
-        left = notice.deadline_boot_ms - local_clock_ms(CLOCK_BOOTTIME);
+        left = notice.deadline_boot_ms - clock_ms(CLOCK_BOOTTIME);
         snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
                  notice.text, step, path, (long long)(left < 0 ? -left : left),
                  left < 0 ? "after its deadline" : "before its deadline");

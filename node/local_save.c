@@ -1,4 +1,5 @@
 /* local_save - what a process without a broker reads from its directory and writes into it. */
+#include "node/clock.h"
 #include "node/local_left.h"
 
 #include "schema/error.h"
@@ -185,7 +186,7 @@ static enum muster_status commit(struct local *local, const struct save_order *o
                                       .step_in_epoch = order->step_in_epoch,
                                       .data_position = order->data_position,
                                       .total_run_calls = order->step,
-                                      .created_unix_ms = local_clock_ms(CLOCK_REALTIME),
+                                      .created_unix_ms = clock_ms(CLOCK_REALTIME),
                                       .cause = cause,
                                       .metrics = local->metrics,
                                       .custom = local->custom,
@@ -218,7 +219,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                                .state = local->given_state};
     struct shard_files files = {0};
     enum muster_status status = MUSTER_E_EXISTS;
-    int64_t began = local_clock_ms(CLOCK_MONOTONIC);
+    int64_t began = clock_ms(CLOCK_MONOTONIC);
     char times[LOCAL_TIMES_TEXT];
 
     for (int i = 0; i < ROUND_TRIES_MAX && status == MUSTER_E_EXISTS; i++) {
@@ -237,7 +238,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
         return status;
     local->saved_step = order.step;
     pthread_mutex_lock(&local->mutex);
-    plan_saves_add(&local->plan.saves, local_clock_ms(CLOCK_MONOTONIC) - began);
+    plan_saves_add(&local->plan.saves, clock_ms(CLOCK_MONOTONIC) - began);
     local_plan_write_times(&local->plan, times);
     pthread_mutex_unlock(&local->mutex);
     write_times(local, times);

@@ -10,7 +10,6 @@
 #include "node/notice/watch.h"
 
 #include <pthread.h>
-#include <time.h>
 
 struct local {
     struct gate *gate;
@@ -40,7 +39,6 @@ struct local {
 };
 
 /* local.c */
-int64_t local_clock_ms(clockid_t clock);
 /* The training thread's lines. */
 void local_say(const struct local *local, int level, const char *text);
 

@@ -1,5 +1,6 @@
 /* supervised - the error file and the life file; see supervised.h. */
 #include "node/supervised.h"
+#include "node/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static atomic_bool life_taken; /* by a node of this process */
@@ -145,7 +145,6 @@ static void put(const char *path, const char *text, size_t size, bool replace)
 void supervised_error(struct supervised *supervised, const struct supervised_facts *facts,
                       const struct muster_error *error)
 {
-    struct timespec now;
     json_t *document;
     char *text;
 
@@ -153,8 +152,7 @@ void supervised_error(struct supervised *supervised, const struct supervised_fac
         return;
     if (atomic_exchange(&supervised->told, true))
         return;
-    clock_gettime(CLOCK_REALTIME, &now);
-    document = error_json(facts, error, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    document = error_json(facts, error, clock_ms(CLOCK_REALTIME));
     text = document != NULL ? json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(document);
     if (text == NULL)

@@ -5,6 +5,7 @@
  * Works as pid 1: it reaps orphans, and its signals are blocked and read from a descriptor, so that
  * the kernel does not drop them as it drops those that pid 1 has no handler for.
  * Every wait has a bound: orders have deadlines, queries a timeout, the end's flushes a limit. */
+#include "node/clock.h"
 #include "schema/wire.h"
 #include "tools/supervise_launch.h"
 #include "tools/supervise_options.h"
@@ -165,7 +166,8 @@ static bool run_open(struct run *run, const struct run_options *o)
     policy.leave_ms = o->leave_ms;
     policy.stop_ms = o->stop_ms;
     policy.backoff_ms = o->backoff_ms;
-    supervise_init(&run->sup, &policy, (uint64_t)run_clock_boot_ms() ^ ((uint64_t)getpid() << 32));
+    supervise_init(&run->sup, &policy,
+                   (uint64_t)clock_ms(CLOCK_BOOTTIME) ^ ((uint64_t)getpid() << 32));
     return true;
 }
 
@@ -192,7 +194,7 @@ static void run_close(struct run *run)
 /* False: told to end meanwhile. */
 static bool restart_wait(struct run *run, int64_t delay_ms)
 {
-    int64_t end_ms = run_clock_boot_ms() + delay_ms;
+    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + delay_ms;
     int64_t left_ms = delay_ms;
 
     do {
@@ -203,7 +205,7 @@ static bool restart_wait(struct run *run, int64_t delay_ms)
             orphans_reap(NULL, 0, run->guard.pid, false);
         output_write(&run->output.sinks[0]);
         output_write(&run->output.sinks[1]);
-        left_ms = end_ms - run_clock_boot_ms();
+        left_ms = end_ms - clock_ms(CLOCK_BOOTTIME);
     } while (left_ms > 0 && run->sup.told_signo == 0);
     return run->sup.told_signo == 0;
 }
@@ -263,7 +265,7 @@ static struct supervise_verdict launch_judge(struct run *run)
     bool known = run->sup.now.cause_kind != SUPERVISE_NONE && run->sup.told_signo == 0 &&
                  progress_step(run->command.broker, run->job, &step);
 
-    return supervise_end(&run->sup, known ? &step : NULL, run_clock_boot_ms());
+    return supervise_end(&run->sup, known ? &step : NULL, clock_ms(CLOCK_BOOTTIME));
 }
 
 /* 0: it can be executed, as far as one can tell; else the exit code of a shell that could not. */

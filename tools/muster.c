@@ -1,12 +1,12 @@
 /* muster - the tool: shows jobs, asks brokers for something, runs ranks.
  * Owns: the table of verbs, help, exit codes, what is written to stdout and stderr. */
+#include "node/clock.h"
 #include "tools/tool.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const struct tool_verb tool_verbs[] = {
     {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0,
@@ -178,12 +178,10 @@ static const struct tool_verb *find_verb(const char *name)
 static int64_t now_unix_ms(void)
 {
     const char *fixed = getenv("MUSTER_TEST_NOW"); /* so that tests can compare ages */
-    struct timespec now;
 
     if (fixed != NULL && fixed[0] != '\0')
         return strtoll(fixed, NULL, 10);
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ms(CLOCK_REALTIME);
 }
 
 static int run_verb(const struct tool_verb *verb, int argc, char **argv)

@@ -2,6 +2,7 @@
  * and whatever they left behind ended. See supervise_launch.h. */
 #include "tools/supervise_launch.h"
 
+#include "node/clock.h"
 #include "tools/supervise_tell.h"
 
 #include <limits.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CODE_NO_PROCESS 71 /* EX_OSERR: the system would not start the rank */
@@ -19,14 +19,6 @@
 #define SWEEP_LIMIT_MS 2000
 #define SWEEP_NAP_MS 5
 #define DRAIN_LIMIT_MS 1000
-
-int64_t run_clock_boot_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 const char *run_plural(int count)
 {
@@ -36,7 +28,7 @@ const char *run_plural(int count)
 static void launch_start(struct run *run)
 {
     struct muster_error err;
-    int64_t now_ms = run_clock_boot_ms();
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
 
     supervise_begin(&run->sup, now_ms);
     run->command.restart_count = run->restarts_before + run->sup.launch_count - 1;
@@ -72,7 +64,7 @@ bool run_signals_read(struct run *run)
         int sent = 0;
 
         child = child || signo == SIGCHLD;
-        if (!supervise_signal(&run->sup, signo, run_clock_boot_ms()))
+        if (!supervise_signal(&run->sup, signo, clock_ms(CLOCK_BOOTTIME)))
             continue;
         for (int i = 0; i < run->rank_count; i++) {
             sent += run->ranks[i].pid > 0 && (!run->ranks[i].ended || run->ranks[i].heirs_left > 0);
@@ -81,17 +73,9 @@ bool run_signals_read(struct run *run)
         output_say(&run->output, "muster run: signal %d (%s) forwarded to %d rank%s", signo,
                    strsignal(signo), sent, run_plural(sent));
         if (signo == SIGTERM && sent > 0)
-            run->wait_say_boot_ms = run_clock_boot_ms() + WAIT_SAY_MS;
+            run->wait_say_boot_ms = clock_ms(CLOCK_BOOTTIME) + WAIT_SAY_MS;
     }
     return child;
-}
-
-static int64_t clock_unix_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* Who ended without leaving the job: the broker is told, so that the other ranks need not wait until
@@ -111,11 +95,11 @@ static void deaths_tell(struct run *run)
 
 static void tellers_await(struct run *run)
 {
-    int64_t end_ms = run_clock_boot_ms() + TELL_LIMIT_MS;
+    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + TELL_LIMIT_MS;
 
     for (int i = 0; i < run->rank_count; i++) {
         while (run->tellers[i] > 0 && waitpid(run->tellers[i], NULL, WNOHANG) == 0 &&
-               run_clock_boot_ms() < end_ms)
+               clock_ms(CLOCK_BOOTTIME) < end_ms)
             poll(NULL, 0, SWEEP_NAP_MS);
         run->tellers[i] = 0;
     }
@@ -132,7 +116,7 @@ static void heirs_tell(struct run *run, struct rank_process *rank,
         return;
     /* A process that the signal did not end had its say: what it leaves is more likely a helper. */
     rank->heirs_until_boot_ms =
-        exit->signo != 0 ? INT64_MAX : run_clock_boot_ms() + run->sup.policy.grace_ms;
+        exit->signo != 0 ? INT64_MAX : clock_ms(CLOCK_BOOTTIME) + run->sup.policy.grace_ms;
     rank_signal(rank, signo);
     output_say(&run->output,
                "muster run: rank %d's process ended and left %d of its own running; signal %d (%s) "
@@ -143,7 +127,7 @@ static void heirs_tell(struct run *run, struct rank_process *rank,
 /* Milliseconds until heirs are to be killed, at most wait_ms (-1: for ever). */
 static int64_t heirs_wait_ms(const struct run *run, int64_t wait_ms)
 {
-    int64_t now_ms = run_clock_boot_ms();
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
 
     for (int i = 0; i < run->rank_count; i++) {
         const struct rank_process *rank = &run->ranks[i];
@@ -160,7 +144,7 @@ static void heirs_end(struct run *run)
     for (int i = 0; i < run->rank_count; i++) {
         struct rank_process *rank = &run->ranks[i];
 
-        if (rank->heirs_left == 0 || run_clock_boot_ms() < rank->heirs_until_boot_ms)
+        if (rank->heirs_left == 0 || clock_ms(CLOCK_BOOTTIME) < rank->heirs_until_boot_ms)
             continue;
         rank->heirs_until_boot_ms = INT64_MAX; /* once */
         output_say(&run->output, "muster run: sending SIGKILL to what rank %d left running",
@@ -182,8 +166,8 @@ static void exits_read(struct run *run)
         if (rank_heirs_look(rank, run->command.restart_code, &end->exit) > 0)
             continue;
         end->ended = true;
-        end->unix_ms = clock_unix_ms();
-        supervise_exited(&run->sup, &end->exit, run_clock_boot_ms());
+        end->unix_ms = clock_ms(CLOCK_REALTIME);
+        supervise_exited(&run->sup, &end->exit, clock_ms(CLOCK_BOOTTIME));
     }
     deaths_tell(run);
     orphans_reap(run->ranks, run->rank_count, run->guard.pid, false);
@@ -191,7 +175,7 @@ static void exits_read(struct run *run)
 
 static void order_obey(struct run *run)
 {
-    enum supervise_order order = supervise_due(&run->sup, run_clock_boot_ms());
+    enum supervise_order order = supervise_due(&run->sup, clock_ms(CLOCK_BOOTTIME));
     int alive = run->sup.now.alive;
 
     if (order == SUPERVISE_TERM || order == SUPERVISE_KILL)
@@ -258,7 +242,7 @@ static void wait_say(struct run *run)
 {
     char ranks[128];
 
-    if (run->wait_say_boot_ms == 0 || run_clock_boot_ms() < run->wait_say_boot_ms)
+    if (run->wait_say_boot_ms == 0 || clock_ms(CLOCK_BOOTTIME) < run->wait_say_boot_ms)
         return;
     run->wait_say_boot_ms = 0; /* once */
     run->stuck_said = true;
@@ -288,7 +272,7 @@ static int64_t stuck_boot_ms(const struct run *run)
 
 static void stuck_say(struct run *run)
 {
-    int64_t now_ms = run_clock_boot_ms();
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
     char ranks[128];
 
     if (now_ms < stuck_boot_ms(run))
@@ -304,7 +288,7 @@ static void stuck_say(struct run *run)
 /* What is to be said is not slept over. */
 static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
 {
-    int64_t now_ms = run_clock_boot_ms(), next_ms = stuck_boot_ms(run);
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME), next_ms = stuck_boot_ms(run);
 
     if (run->wait_say_boot_ms != 0 && run->wait_say_boot_ms < next_ms)
         next_ms = run->wait_say_boot_ms;
@@ -316,8 +300,8 @@ static int64_t wait_say_ms(const struct run *run, int64_t wait_ms)
 static void launch_watch(struct run *run)
 {
     while (run->sup.now.alive > 0 && !run->sup.now.abandoned) {
-        int64_t wait_ms =
-            wait_say_ms(run, heirs_wait_ms(run, supervise_wait_ms(&run->sup, run_clock_boot_ms())));
+        int64_t wait_ms = wait_say_ms(
+            run, heirs_wait_ms(run, supervise_wait_ms(&run->sup, clock_ms(CLOCK_BOOTTIME))));
         nfds_t count = polls_fill(run);
 
         poll(run->polls, count, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
@@ -344,12 +328,12 @@ static void launch_clean(struct run *run)
     int64_t end_ms;
 
     tellers_await(run);
-    end_ms = run_clock_boot_ms() + SWEEP_LIMIT_MS;
+    end_ms = clock_ms(CLOCK_BOOTTIME) + SWEEP_LIMIT_MS;
     for (int i = 0; i < run->rank_count; i++)
         rank_kill_group(&run->ranks[i]);
     /* Orphans are ours now; the children of a killed one come to us in their turn. */
     while (orphans_reap(run->ranks, run->rank_count, run->guard.pid, true) > 0 &&
-           run_clock_boot_ms() < end_ms)
+           clock_ms(CLOCK_BOOTTIME) < end_ms)
         poll(NULL, 0, SWEEP_NAP_MS);
     deaths_tell(
         run); /* nodes that were no longer the rank's own process, but something it started */

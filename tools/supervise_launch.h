@@ -41,7 +41,6 @@ void run_launch(struct run *run);
 /* Reads the signals that came, and forwards to the ranks what is to be. True: a child ended. */
 bool run_signals_read(struct run *run);
 
-int64_t run_clock_boot_ms(void);
 const char *run_plural(int count); /* "" or "s" */
 
 #endif

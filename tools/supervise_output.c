@@ -1,6 +1,7 @@
 /* supervise_output - what the ranks print, line by line; see supervise_output.h. */
 #include "tools/supervise_output.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define READ_BYTES 16384
@@ -21,14 +21,6 @@
 /* A read may bring READ_BYTES empty lines, each with a prefix, beside a line begun before. */
 #define ROOM_FOR_A_READ (READ_BYTES * PREFIX_MAX + OUTPUT_LINE_MAX)
 #define WRITES_A_PASS 64
-
-static int64_t clock_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* ---- sinks ---- */
 
@@ -103,11 +95,11 @@ void output_write(struct output_sink *sink)
 
 void output_flush(struct output *output, int limit_ms)
 {
-    int64_t end_ms = clock_ms() + limit_ms;
+    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + limit_ms;
 
     for (;;) {
         struct pollfd ready[2];
-        int64_t left_ms = end_ms - clock_ms();
+        int64_t left_ms = end_ms - clock_ms(CLOCK_BOOTTIME);
         nfds_t count = 0;
 
         for (int i = 0; i < 2; i++) {
@@ -261,9 +253,9 @@ static bool drain_pass(struct output *output, int wait_ms)
 
 void output_drain(struct output *output, int limit_ms)
 {
-    int64_t end_ms = clock_ms() + limit_ms;
+    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + limit_ms;
 
-    while (clock_ms() < end_ms && drain_pass(output, 10))
+    while (clock_ms(CLOCK_BOOTTIME) < end_ms && drain_pass(output, 10))
         output_flush(output, limit_ms); /* room for what is still in the pipes */
     for (int i = 0; i < output->rank_count; i++) {
         stream_close(output, &output->ranks[i], &output->ranks[i].out);

@@ -4,6 +4,7 @@
  * either as taken or as free. */
 #include "node/notice/signal.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
@@ -75,12 +75,10 @@ static void wake(int fd)
 static void record(int signo, int pid, bool to_all)
 {
     struct signal_entry *entry = &signals[signo];
-    struct timespec now;
     int64_t first_ms, now_ms;
 
     atomic_fetch_add(&recording, 1);
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    now_ms = clock_ms(CLOCK_BOOTTIME);
     first_ms = atomic_load(&entry->first_boot_ms);
     if (signal_begins_burst(first_ms, now_ms) &&
         atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))

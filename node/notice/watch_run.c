@@ -1,4 +1,5 @@
 /* watch_run - a runner's thread: its sources' turns, their states, what they say. See watch.h. */
+#include "node/clock.h"
 #include "node/notice/watch_state.h"
 
 #include "node/notice/http.h"
@@ -7,17 +8,12 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct notice_now watch_clocks(void)
 {
-    struct timespec boot, wall;
-
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (struct notice_now){.boot_ms = (int64_t)boot.tv_sec * 1000 + boot.tv_nsec / 1000000,
-                               .unix_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+    return (struct notice_now){.boot_ms = clock_ms(CLOCK_BOOTTIME),
+                               .unix_ms = clock_ms(CLOCK_REALTIME)};
 }
 
 void watch_wake(int fd)
