@@ -7,6 +7,7 @@
 #include "schema/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,7 +356,8 @@ enum muster_status task_link_open(const char *broker, const struct task_link_own
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&link->called, &attributes);
     pthread_condattr_destroy(&attributes);
-    link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    link->wake_fd = owner->wake_fd != NULL ? fcntl(*owner->wake_fd, F_DUPFD_CLOEXEC, 0)
+                                           : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (link->wake_fd < 0)
         status = error_set_code(err, MUSTER_E_IO, errno,
                                 "no file descriptor is left: %s; raise the limit (ulimit -n)",

@@ -19,6 +19,7 @@ struct task_link_owner {
     int64_t (*turn)(void *arg, int64_t now_ms);
     const char *job; /* borrowed */
     uint64_t role, index, incarnation;
+    const int *wake_fd; /* NULL, or an eventfd of its own: written to, a turn is taken */
 };
 
 enum muster_status task_link_open(const char *broker, const struct task_link_owner *owner,

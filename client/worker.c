@@ -5,9 +5,11 @@
 #include "node/thread.h"
 #include "schema/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define TELL_ENDS_MS 5000
@@ -90,6 +92,13 @@ enum muster_status muster_worker_open(const struct muster_worker_options *option
     if (worker == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a worker; free some");
     status = configure(worker, options, ret_error);
+    if (status == MUSTER_OK) {
+        worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (worker->wake_fd < 0)
+            status = error_set_code(ret_error, MUSTER_E_IO, errno,
+                                    "no file descriptor is left: %s; raise the limit (ulimit -n)",
+                                    strerror(errno));
+    }
     if (status != MUSTER_OK) {
         free(worker);
         return status;
@@ -171,7 +180,22 @@ static enum muster_status begin_threads(struct muster_worker *worker, size_t cou
 
 /* --- end ---------------------------------------------------------------------------------------- */
 
+/* All of it may be done in a signal's handler. */
 void muster_worker_stop(muster_worker_t *worker)
+{
+    const uint64_t one = 1;
+    const int error = errno;
+    ssize_t written;
+
+    if (worker == NULL || worker_is_forked(worker))
+        return; /* a child has its parent's handlers */
+    atomic_store(&worker->stop_asked, true);
+    written = write(worker->wake_fd, &one, sizeof one);
+    (void)written; /* full: it is awake already */
+    errno = error;
+}
+
+static void stop_now(struct muster_worker *worker)
 {
     pthread_mutex_lock(&worker->mutex);
     worker->stopping = true;
@@ -194,7 +218,7 @@ static void end(struct muster_worker *worker)
     struct timespec until;
     int code = 0;
 
-    muster_worker_stop(worker);
+    stop_now(worker);
     for (size_t i = 0; i < worker->threads_count; i++)
         pthread_join(worker->threads[i], NULL);
     worker->threads_count = 0;
@@ -251,7 +275,8 @@ static enum muster_status begin(struct muster_worker *worker, size_t threads,
                                           .job = worker->job,
                                           .role = ROLE_WORKER,
                                           .index = worker->index,
-                                          .incarnation = worker->incarnation};
+                                          .incarnation = worker->incarnation,
+                                          .wake_fd = &worker->wake_fd};
     enum muster_status status;
 
     if (worker_is_forked(worker))
@@ -325,6 +350,7 @@ void muster_worker_close(muster_worker_t **worker)
     end(w);
     free_all(w);
     free(w->threads);
+    close(w->wake_fd);
     pthread_mutex_destroy(&w->mutex);
     pthread_cond_destroy(&w->changed);
     free(w);

@@ -78,7 +78,9 @@ struct muster_worker {
     bool leading;           /* one of the threads without an attempt looks after the link */
     size_t idle;            /* the others */
     bool stopping;
-    bool welcomed; /* by this connection of this broker start */
+    atomic_bool stop_asked; /* maybe by a signal's handler: the next turn makes it `stopping` ... */
+    int wake_fd;            /* ... which this calls for */
+    bool welcomed;          /* by this connection of this broker start */
     bool ever_welcomed;
     bool said_leaving;
     bool left;

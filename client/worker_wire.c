@@ -369,12 +369,21 @@ static bool may_leave(const struct muster_worker *worker)
     return worker->stopping && worker->running == 0 && worker->unsent == 0 && worker->first == NULL;
 }
 
+static void heed_stop(struct muster_worker *worker)
+{
+    if (worker->stopping || !atomic_load(&worker->stop_asked))
+        return;
+    worker->stopping = true;
+    pthread_cond_broadcast(&worker->changed);
+}
+
 int64_t worker_turn(void *arg, int64_t now_ms)
 {
     struct muster_worker *worker = arg;
     int64_t wait_ms = TASK_BEAT_MS;
 
     pthread_mutex_lock(&worker->mutex);
+    heed_stop(worker);
     if (!worker->welcomed && !worker->left && !worker->refused_for_good) {
         if (task_again_due(&worker->hello, now_ms, &wait_ms))
             say_hello(worker);

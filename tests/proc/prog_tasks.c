@@ -3,6 +3,7 @@
  *   prog_tasks worker [SLOTS [PREFETCH]]   serves until SIGTERM; MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK
  *   prog_tasks SCENARIO                    exits with 0 when it went as it must
  *   prog_tasks run COUNT ["die"|"count"]   schedules COUNT tasks, joins, fetches all
+ *   prog_tasks hold                        three tasks that wait for the file TASKS_LOG.go
  *   prog_tasks stay                        one task done, one that runs, one that waits; until it is killed
  *   prog_tasks values                      24 tasks that use a value which takes 2 s to make, then 6 more at SIGUSR1
  *   prog_tasks lost_ps COUNT               COUNT slow tasks, a parameter server that is lost, then is back
@@ -92,6 +93,19 @@ static int slow(muster_task_t *task, void *arg)
             return 1;
         nap(5);
     }
+    return 0;
+}
+
+/* Until the file TASKS_LOG.go is there. */
+static int held(muster_task_t *task, void *arg)
+{
+    char path[1024];
+
+    (void)arg;
+    note(task);
+    snprintf(path, sizeof path, "%s.go", getenv("TASKS_LOG"));
+    while (access(path, F_OK) != 0)
+        nap(5);
     return 0;
 }
 
@@ -191,16 +205,12 @@ static int use(muster_task_t *task, void *arg)
 
 /* --- the worker --------------------------------------------------------------------------------- */
 
-static void *wait_for_term(void *worker)
-{
-    sigset_t set;
-    int signo;
+static muster_worker_t *worker;
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigwait(&set, &signo);
+static void on_term(int signo)
+{
+    (void)signo;
     muster_worker_stop(worker);
-    return NULL;
 }
 
 static int work(int slots, int prefetch)
@@ -208,18 +218,17 @@ static int work(int slots, int prefetch)
     static const struct {
         const char *name;
         muster_task_fn *fn;
-    } functions[] = {{"echo", echo},         {"fail", fail},      {"slow", slow},
-                     {"die", die},           {"big", big},        {"make", make},
-                     {"make_bad", make_bad}, {"use", use},        {"make_slowly", make_slowly},
-                     {"renew", renew},       {"too_big", too_big}};
+    } functions[] = {{"echo", echo},         {"fail", fail},       {"slow", slow},
+                     {"die", die},           {"big", big},         {"make", make},
+                     {"make_bad", make_bad}, {"use", use},         {"make_slowly", make_slowly},
+                     {"renew", renew},       {"too_big", too_big}, {"held", held}};
     struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
-    muster_worker_t *worker;
-    pthread_t thread;
+    struct sigaction action = {.sa_handler = on_term};
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* until there is a worker to stop */
     options.slots = slots;
     options.prefetch = prefetch;
     options.connect_timeout_ms = PATIENCE_MS;
@@ -227,9 +236,9 @@ static int work(int slots, int prefetch)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         CHECK(muster_worker_register(worker, functions[i].name, functions[i].fn, NULL, &err) ==
               MUSTER_OK);
-    CHECK(pthread_create(&thread, NULL, wait_for_term, worker) == 0);
+    CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     CHECK(muster_worker_serve(worker, &err) == MUSTER_OK);
-    pthread_join(thread, NULL);
     muster_worker_close(&worker);
     return 0;
 }
@@ -659,6 +668,18 @@ static void begin(int count)
     free(values);
 }
 
+static void hold(void)
+{
+    muster_remote_value_t *values[3];
+
+    for (int i = 0; i < 3; i++)
+        values[i] = schedule("held", "");
+    CHECK(join() == MUSTER_OK);
+    muster_coordinator_close(&coordinator); /* nothing was released */
+    for (int i = 0; i < 3; i++)
+        muster_remote_value_free(&values[i]);
+}
+
 static void stay(void)
 {
     muster_remote_value_t *value = schedule("echo", "x");
@@ -795,6 +816,8 @@ int main(int argc, char **argv)
     open_queue("main", strcmp(what, "attach") != 0, 0);
     if (strcmp(what, "run") == 0)
         run(count, argc > 3 ? argv[3] : "echo");
+    else if (strcmp(what, "hold") == 0)
+        hold();
     else if (strcmp(what, "stay") == 0)
         stay();
     else if (strcmp(what, "silent") == 0)

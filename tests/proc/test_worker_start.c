@@ -1,11 +1,14 @@
 /* A worker whose start failed: nothing of it is left that takes tasks, and it can be started again. */
-#include <muster/worker.h>
-
+#include "client/worker_private.h"
 #include "tests/proc/router_stage.h"
 #include "tests/support/scratch.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 
 #include <cmocka.h>
 
@@ -127,11 +130,73 @@ static void it_can_be_started_again(void **state)
     end_broker();
 }
 
+/* --- the end, by a signal ---------------------------------------------------------------------------- */
+
+static muster_worker_t *served;
+static pthread_t serving;
+static atomic_bool serves;
+
+static void on_signal(int signo)
+{
+    (void)signo;
+    muster_worker_stop(served);
+}
+
+static void *send_signals(void *arg)
+{
+    while (atomic_load(&serves)) {
+        pthread_kill(serving, SIGUSR1);
+        usleep(10);
+    }
+    return arg;
+}
+
+/* Wherever it comes: in a call of ours, in the middle of another stop, and once the worker is closed. */
+static void a_signals_handler_ends_serve_at_any_moment(void **state)
+{
+    struct sigaction action = {.sa_handler = on_signal}, before;
+    pthread_t thread;
+
+    (void)state;
+    serving = pthread_self();
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    begin_broker(MUSTER_OK);
+    for (int i = 0; i < 10; i++) {
+        served = open_worker(PATIENCE_S * 1000);
+        assert_int_equal(muster_worker_register(served, "work", work, NULL, NULL), MUSTER_OK);
+        atomic_store(&serves, true);
+        assert_int_equal(pthread_create(&thread, NULL, send_signals, NULL), 0);
+        assert_int_equal(muster_worker_serve(served, NULL), MUSTER_OK);
+        muster_worker_close(&served);
+        atomic_store(&serves, false);
+        pthread_join(thread, NULL);
+    }
+    end_broker();
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+/* As if it had interrupted any call of ours. */
+static void a_signals_handler_waits_for_nobody(void **state)
+{
+    (void)state;
+    served = open_worker(100);
+    pthread_mutex_lock(&served->mutex);
+    errno = ERANGE;
+    on_signal(SIGUSR1);
+    assert_int_equal(errno, ERANGE);
+    pthread_mutex_unlock(&served->mutex);
+    assert_int_equal(muster_worker_start(served, NULL), MUSTER_OK); /* it is stopped already */
+    muster_worker_close(&served);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_thread_is_left_of_a_start_that_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(it_can_be_started_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_signals_handler_ends_serve_at_any_moment, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_signals_handler_waits_for_nobody, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("worker_start", tests, NULL, NULL);

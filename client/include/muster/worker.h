@@ -11,7 +11,7 @@
  * another meanwhile. A function that must not do a thing twice notes task id and attempt with what it does.
  *
  * Workers may come and go, also while tasks run: they take no part in steps and rounds.
- * Threads: register before serve or start; stop from any thread or from a function; the rest from one thread.
+ * Threads: register before serve or start; stop from any thread, function or signal's handler; the rest from one thread.
  * Not in a forked child. */
 #ifndef MUSTER_WORKER_H
 #define MUSTER_WORKER_H
@@ -63,7 +63,14 @@ MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
 /* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. */
 MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
-/* No new tasks; what was not begun is given back. Returns at once. */
+/* No new tasks; what was not begun is given back, which counts as no loss; what runs is run to its end, which counts.
+ * Returns at once, and serve does when that is done. Any thread, and a signal's handler too (until the worker is closed),
+ * so that a process ends well on SIGTERM, under `muster run` as well:
+ *     static muster_worker_t *worker;
+ *     static void on_term(int signo) { (void)signo; muster_worker_stop(worker); }
+ *     ... muster_worker_open; sigaction(SIGTERM, on_term); muster_worker_serve; muster_worker_close ...
+ * What ends the process before that (SIGKILL when the time for it is over: `muster run --stop-ms`) is a loss of what ran.
+ * NULL-safe. */
 MUSTER_API void muster_worker_stop(muster_worker_t *worker);
 /* Stops, waits for functions that run (without bound: they are the user's), tells their ends (at most 5 s), leaves.
  * NULL-safe, nulls. Frees per-worker values. */
