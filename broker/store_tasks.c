@@ -14,11 +14,12 @@ static const char *const statements[STORE_TASK_COUNT] = {
     [STORE_TASK_QUEUE] =
         "INSERT INTO task_queue (queue, job, name, coordinator, taken, ended, released, max_queued,"
         " max_attempts, error_pending, error_number, error_status, error_code, error_text, raised,"
-        " cancelled_to, created_unix_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-        " ?13, ?14, ?15, ?16, ?17) ON CONFLICT (queue) DO UPDATE SET coordinator = ?4, taken = ?5,"
+        " cancelled_to, created_unix_ms, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+        " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (queue) DO UPDATE SET coordinator = "
+        "?4, taken = ?5,"
         " ended = ?6, released = ?7, max_queued = ?8, max_attempts = ?9, error_pending = ?10,"
         " error_number = ?11, error_status = ?12, error_code = ?13, error_text = ?14, raised = ?15,"
-        " cancelled_to = ?16",
+        " cancelled_to = ?16, told = ?18",
     [STORE_TASK_ADD] =
         "INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
         " scheduled_unix_ms, fn, uses, args) VALUES (?1, 'queued', 0, 0, 0, 0, ?2, ?3, ?4, ?5, ?6)"
@@ -126,6 +127,7 @@ static enum muster_status write_queue(struct store *store, const struct record_t
     bind_number(s, 15, row->raised);
     bind_number(s, 16, row->cancelled_to);
     sqlite3_bind_int64(s, 17, row->created_unix_ms);
+    bind_number(s, 18, row->told);
     return run(store, STORE_TASK_QUEUE, err);
 }
 
@@ -356,6 +358,7 @@ static bool read_queue(sqlite3_stmt *s, struct record *row)
         .raised = number_of(s, 14),
         .cancelled_to = number_of(s, 15),
         .created_unix_ms = sqlite3_column_int64(s, 16),
+        .told = number_of(s, 17),
     };
     return row->u.task_queue.queue >= 1 && row->u.task_queue.queue <= TASK_QUEUE_ID_MAX &&
            row->u.task_queue.taken <= TASK_NUMBER_MAX && wire_job_name_ok(text_of(s, 1)) &&
@@ -458,7 +461,7 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
         {RECORD_TASK_QUEUE,
          "SELECT queue, job, name, coordinator, taken, ended, released, max_queued, max_attempts,"
          " error_pending, error_number, error_status, error_code, error_text, raised, cancelled_to,"
-         " created_unix_ms FROM task_queue ORDER BY queue",
+         " created_unix_ms, told FROM task_queue ORDER BY queue",
          read_queue},
         {RECORD_TASK_QUEUE_DROP,
          "SELECT queue, first, last FROM task_garbage"

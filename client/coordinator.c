@@ -196,6 +196,8 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
     }
     if (status == MUSTER_OK && c->unsaid) {
         c->unsaid = false;
+        c->beat_ms = 0; /* the broker hears that it was told */
+        task_link_ask(c->link);
         if (err != NULL)
             *err = c->raised_error;
         return c->raised_error.status;

@@ -53,7 +53,7 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     c->sent = c->taken = m->taken;
     c->ended = m->ended;
     c->full = false;
-    if (m->error_number > 0)
+    if (m->error_number > 0 && m->raised >= c->raised) /* else it was raised here */
         c->error_number = m->error_number;
     c->beat_ms = 0;
     task_again_reset(&c->add);
@@ -357,7 +357,8 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
     else if (type == WIRE_TASK_CANCEL)
         message.u.task_cancel = (struct wire_task_cancel){c->queue, number};
     else if (type == WIRE_QUEUE_BEAT)
-        message.u.queue_beat = (struct wire_queue_beat){c->queue, number};
+        message.u.queue_beat =
+            (struct wire_queue_beat){c->queue, number, c->raised - (c->unsaid ? 1 : 0)};
     else
         message.u.tasks_get = (struct wire_tasks_get){c->queue, c->ask_nonce, number};
     task_link_send(c->link, &message);

@@ -267,6 +267,7 @@ struct record_task_queue {
     int64_t error_code;
     const char *error_text;
     uint64_t raised; /* how often one was */
+    uint64_t told;   /* how many of these a call of the coordinator has returned */
     uint64_t cancelled_to;
     int64_t created_unix_ms;
 };

@@ -407,6 +407,7 @@ static void persist_queue(struct core *core, struct task_queue *queue)
         .error_code = queue->error_code,
         .error_text = out_text(core, queue->error_text),
         .raised = queue->raised,
+        .told = queue->raises_told,
         .cancelled_to = queue->cancelled_to,
         .created_unix_ms = queue->created_unix_ms,
     };

@@ -57,7 +57,7 @@ struct task_queue {
     unsigned error_status;
     int64_t error_code;
     char error_text[TASK_TEXT_MAX + 1];
-    uint64_t raised;
+    uint64_t raised, raises_told;
     uint64_t raise_wanted; /* a raise that waits for the last lease, 0 = none ... */
     uint64_t raise_to;     /* ... and the highest number that is scheduled */
     bool counts;           /* the error came to this broker start, so that ... */

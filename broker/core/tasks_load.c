@@ -19,6 +19,7 @@ static void load_queue(struct core *core, const struct record_task_queue *row)
     queue->error_status = row->error_status;
     queue->error_code = row->error_code;
     queue->raised = row->raised;
+    queue->raises_told = row->told;
     queue->cancelled_to = row->cancelled_to;
     queue->created_unix_ms = row->created_unix_ms;
     snprintf(queue->error_text, sizeof queue->error_text, "%s", row->error_text);

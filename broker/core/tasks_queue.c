@@ -89,6 +89,11 @@ static void opened(struct core *core, const struct input *in, const struct task_
     m->released = queue->released;
     m->raised = queue->raised;
     m->error_number = queue->error_pending ? queue->error_number : 0;
+    if (queue->raises_told < queue->raised &&
+        queue->error_number > 0) { /* it is to be raised again */
+        m->raised = queue->raised - 1;
+        m->error_number = queue->error_number;
+    }
     m->resources = queue->resources_count;
 }
 
@@ -352,6 +357,15 @@ void tasks_raise(struct core *core, struct task_queue *queue)
         answer_raise(core, queue, queue->raised, true);
 }
 
+/* Calls of the coordinator have returned so many of the raised errors: the next coordinator is not told again. */
+static void told(struct task_queue *queue, uint64_t count)
+{
+    if (count <= queue->raises_told || count > queue->raised)
+        return;
+    queue->raises_told = count;
+    queue->dirty = true;
+}
+
 static void take_raise(struct core *core, struct task_queue *queue, const struct wire_raise *m)
 {
     const uint64_t raise = m->raise;
@@ -360,6 +374,7 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
         answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
         return;
     }
+    told(queue, queue->raised);
     if (!queue->error_pending) {
         answer_raise(core, queue, raise, false);
         return;
@@ -405,6 +420,7 @@ static void take_beat(struct core *core, const struct input *in, struct task_que
 {
     uint64_t released = in->message->u.queue_beat.released;
 
+    told(queue, in->message->u.queue_beat.told);
     if (released > queue->released && released <= queue->taken) {
         struct record *row = tasks_persist(core, RECORD_TASK_RELEASE);
 

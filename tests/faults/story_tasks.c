@@ -102,7 +102,7 @@ static enum muster_status say(struct story *story, enum wire_type type)
     else if (type == WIRE_RESULT_GET)
         message.u.result_get = (struct wire_result_get){queue, 1, 0};
     else if (type == WIRE_QUEUE_BEAT)
-        message.u.queue_beat = (struct wire_queue_beat){queue, FIRST_TASKS};
+        message.u.queue_beat = (struct wire_queue_beat){queue, FIRST_TASKS, 0};
     else if (type == WIRE_WORK_LEAVE)
         message.u.work_leave.nonce = 8;
     return feed(story, type == WIRE_WORK_LEAVE ? WORKER_ROUTE : COORDINATOR_ROUTE, message);

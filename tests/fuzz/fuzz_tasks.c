@@ -309,7 +309,7 @@ static void do_of_queue(void)
     else if (m.type == WIRE_RESULT_GET)
         m.u.result_get = (struct wire_result_get){c->queue, number, digit(3)};
     else
-        m.u.queue_beat = (struct wire_queue_beat){c->queue, number};
+        m.u.queue_beat = (struct wire_queue_beat){c->queue, number, digit(3)};
     say(c, m);
 }
 

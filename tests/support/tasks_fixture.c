@@ -314,7 +314,7 @@ void tasks_begin(struct tasks_fixture *f)
     empty_tables(f);
     f->now = TASKS_START_MS;
     f->coordinator = 1000;
-    f->number = f->scheduled = f->queue = 0;
+    f->number = f->scheduled = f->told = f->queue = 0;
     memset(f->workers, 0, sizeof f->workers);
     actions_init(&f->out);
     start(f);
@@ -450,7 +450,7 @@ void tasks_say(struct tasks_fixture *f, enum wire_type type, uint64_t value)
         message.u.task_cancel = (struct wire_task_cancel){f->queue, value};
         break;
     case WIRE_QUEUE_BEAT:
-        message.u.queue_beat = (struct wire_queue_beat){f->queue, value};
+        message.u.queue_beat = (struct wire_queue_beat){f->queue, value, f->told};
         break;
     case WIRE_TASKS_GET:
         message.u.tasks_get = (struct wire_tasks_get){f->queue, 9, value};

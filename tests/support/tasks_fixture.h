@@ -35,6 +35,7 @@ struct tasks_fixture {
     uint64_t coordinator; /* incarnation */
     uint64_t number;      /* of the last task that was added */
     uint64_t scheduled;   /* that its RAISE tells */
+    uint64_t told;        /* that its QUEUE_BEAT tells */
     uint64_t queue;
     struct tasks_worker workers[TASKS_WORKERS];
     char unavailable[256]; /* of the last QUEUE_ALIVE */

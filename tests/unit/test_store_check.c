@@ -44,7 +44,7 @@ static void a_read_that_fails_once_is_not_called_damage(void **state)
 /* A queue that took six: one released, one done, one failed, one cancelled, one leased, one queued. */
 static const char tasks[] =
     "INSERT INTO task_queue VALUES (1, 'train', 'main', 7, 6, 4, 1, 100, 3, 1, 3, 40, 17, 'no', 0, "
-    "0, 0);"
+    "0, 0, 0);"
     "INSERT INTO task_resource VALUES (1, 1, 'make', x''), (1, 2, 'make', x'');"
     "INSERT INTO task_worker VALUES ('train', 0, 11, 0, 'h', 4, 1, 2, 'live', 0),"
     " ('train', 1, 12, 0, 'h', 5, 0, 0, 'left', 0), ('train', 2, 13, 0, 'h', 6, 1, 1, 'live', 0);"

@@ -317,7 +317,7 @@ static void write_tasks(struct fixture *f, int tasks, int workers)
     snprintf(
         sql, sizeof sql,
         "INSERT INTO task_queue VALUES (1, 'job', 'q', 7, %d, 0, 0, 262144, 3, 0, 0, 0, 0, '', 0, "
-        "0, 0);"
+        "0, 0, 0);"
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
         " INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
         " scheduled_unix_ms, fn, uses, args) SELECT (1 << 40) + i, 'leased', 1, 0, 1000 + i %% %d,"

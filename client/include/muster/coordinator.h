@@ -12,7 +12,8 @@
  * what runs is told to end and waited for, and what is queued is cancelled (schedule it again if it is still
  * wanted); afterwards the error is cleared and everything goes on. error.text names task, function and worker, and how
  * many queued ones were cancelled; error.code is the handler's own. When the call has returned, nothing of the
- * queue is executing at any worker that the broker reaches. A worker that is lost is no error: its tasks go to
+ * queue is executing at any worker that the broker reaches. One that no call has returned yet when the coordinator
+ * dies is returned to the one that opens the queue next (twice, perhaps, if it dies in just that moment). A worker that is lost is no error: its tasks go to
  * others. A parameter server (a node of role ps) that is lost is: MUSTER_E_UNAVAILABLE, until one of its rank is back,
  * through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
  * coordinator's process, maybe): before there is one their muster_node_open waits, and nobody misses them.
