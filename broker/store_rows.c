@@ -86,6 +86,7 @@ static const struct column job_columns[] = {
     COLUMN(job, saves, TEXT),
     COLUMN(job, freeze_unix_ms, I64),
     COLUMN(job, plan, TEXT),
+    COLUMN(job, lineage, TEXT),
 };
 static const struct column generation_columns[] = {
     COLUMN(generation, job, TEXT),

@@ -65,6 +65,7 @@ struct record_job {
     const char *saves;      /* ms of the newest saves, oldest first */
     int64_t freeze_unix_ms; /* the waiting plan's, 0 = none waits */
     const char *plan;       /* why then, for people */
+    const char *lineage;    /* starts of the broker: broker/core/lineage.c */
 };
 struct record_generation {
     const char *job;

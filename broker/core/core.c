@@ -68,6 +68,8 @@ struct job *job_create(struct core *core, const char *name)
     job->policy_pending = -1;
     job->created_unix_ms = core->now_unix;
     job->timer_boot_ms = INT64_MAX;
+    if (core->started)
+        lineage_begin(core, job);
     job->next = core->jobs;
     core->jobs = job;
     core->jobs_count++;

@@ -202,16 +202,30 @@ static bool saves_are_open(const struct job *job)
     return false;
 }
 
-static bool rank_was_held(const struct job *job, enum wire_role role, uint64_t rank)
+/* All had restored when steps were taken, so a process that comes for a rank is a later life of it; also where the
+ * database, put back to an older copy, knows of no former one. */
+static bool comes_back(const struct job *job, enum wire_role role)
 {
 #ifdef MUSTER_MUTANT_TAKEOVER /* must-fail control: a process may take a rank over and go on */
     return false;
 #endif
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (role_is_trainer(job->peers[i]->role) == role_is_trainer(role) &&
-            job->peers[i]->rank == rank)
-            return true;
-    return false;
+    return job->gen.state == GENERATION_RUNNING && role_is_trainer(role);
+}
+
+static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
+{
+    struct wire_event event = event_make(job, EVENT_RANK_RESTARTED);
+    char text[256];
+
+    snprintf(text, sizeof text, "rank %llu was restarted after steps were taken",
+             (unsigned long long)rank);
+    event.rank = (int64_t)rank;
+    event.code = MUSTER_E_PEER;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_set_first_error(core, job, (int64_t)rank, 0, text);
+    generation_ending(core, job, MUSTER_E_PEER, text);
+    generation_check_ended(core, job);
 }
 
 /* True when the holder is gone and the rank is free. */
@@ -313,27 +327,14 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
         return NULL;
     if (holder == NULL && !wishes_agree(core, in, job))
         return NULL;
-    if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
-        rank_was_held(job, role, rank) && saves_are_open(job)) {
+    if (comes_back(job, role) && saves_are_open(job)) {
         refuse(core, in, MUSTER_E_ENDING, true,
                out_printf(core, "job '%s' is saving; rank %llu may come back when that is over",
                           job->name, (unsigned long long)rank));
         return NULL;
     }
-    if (job->gen.state == GENERATION_RUNNING && role_is_trainer(role) &&
-        rank_was_held(job, role, rank)) {
-        struct wire_event event = event_make(job, EVENT_RANK_RESTARTED);
-        event.rank = (int64_t)rank;
-        event.code = MUSTER_E_PEER;
-        char text[256];
-        snprintf(text, sizeof text, "rank %llu was restarted after steps were taken",
-                 (unsigned long long)rank);
-        event.text = text;
-        event_emit(core, job, event, 0);
-        generation_set_first_error(core, job, (int64_t)rank, 0, text);
-        generation_ending(core, job, MUSTER_E_PEER, text);
-        generation_check_ended(core, job);
-    }
+    if (comes_back(job, role))
+        rank_restarted(core, job, rank);
     if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
         return NULL; /* the caller goes on with that */
     return join(core, in, job);
@@ -381,6 +382,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     }
     if (peer == NULL)
         return;
+    peer->newcomer = true;
     take_facts(core, in, peer);
     persist_peer(core, peer);
     welcome(core, in, peer, true);
@@ -421,8 +423,13 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
         return;
     if (peer->state == NODE_JOINED)
         peer->state = NODE_RESTORED;
-    if (job->gen.state == GENERATION_JOINING)
-        generation_goes_on(core, job);
+    if (job->gen.state != GENERATION_JOINING)
+        return;
+    generation_goes_on(core, job);
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->gen.state == GENERATION_RUNNING && job->trainers[rank] != NULL &&
+            job->trainers[rank]->newcomer)
+            rank_restarted(core, job, rank);
 }
 
 /* What a member tells of itself ends a round that the database, put back to a copy, holds for open: it
@@ -443,6 +450,16 @@ static void end_forgotten_round(struct core *core, struct peer *peer,
                     : "rank %llu serves a later round, and this broker had forgotten it",
              (unsigned long long)peer->rank);
     round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
+}
+
+/* What it heard of a former start is not what this database has under these numbers. */
+static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
+{
+    const struct job *job = peer->job;
+
+    if (m->u.hello.history == 0) /* of before there was that field */
+        return !peer->mapped && m->up.applied_seq > job->start_seq;
+    return !lineage_holds(job, m->u.hello.history, m->up.applied_seq);
 }
 
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
@@ -488,8 +505,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     }
     uint64_t named = m->u.hello.round;
     bool unknown = named > 0 && round_outcome(job, named).cause == CAUSE_NONE;
-    /* what it heard of a former start is not what this one has under these numbers */
-    bool lost = !peer->mapped && m->up.applied_seq > job->start_seq;
+    bool lost = heard_otherwise(peer, m);
     bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || lost || unknown ||
                   asked || asked_to_repair(peer);
     if (!peer->mapped)

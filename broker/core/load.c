@@ -19,6 +19,7 @@ static void load_job(struct core *core, const struct record_job *row)
     job->save_now_round = row->save_now_round;
     job->step_p95_ms = row->step_p95_ms;
     plan_saves_read(&job->saves, row->saves);
+    lineage_read(&job->lineage, row->lineage);
     job->save_p95_ms = (uint64_t)plan_saves_p95(&job->saves);
     snprintf(job->plan_row.text, sizeof job->plan_row.text, "%s", row->plan);
     job->plan_row.freeze_unix_ms = row->freeze_unix_ms;

@@ -65,6 +65,9 @@ void start_take(struct core *core)
     tasks_start(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
         job->start_seq = job->seq;
+        lineage_begin(core, job);
+        if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
+            persist_job(core, job); /* else nobody is told of it but with more of the job's rows */
         job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
         job->gen.ending_boot_ms = core->now;
         job->gen.join_until_boot_ms = core->now + core->options.join_timeout_ms;

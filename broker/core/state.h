@@ -69,6 +69,7 @@ struct peer { /* one incarnation of the newest generation */
     uint64_t applied_seq;
     uint64_t named_round; /* the round that its last HELLO spoke of */
     uint64_t told_resume; /* a bystander: what it was told to restore */
+    bool newcomer;        /* its first HELLO was said to this start */
     bool reads_any;       /* a bystander of before this start: what it was told is in no row */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
@@ -213,12 +214,23 @@ struct want { /* all zero: no save is wanted */
     bool aborted_steps; /* freeze with abort: a member was lost or failed */
 };
 
+struct lineage_start {
+    uint64_t id;  /* of a start of the broker */
+    uint64_t seq; /* the newest event when it began */
+};
+struct lineage {                              /* lineage.c */
+    struct lineage_start starts[LINEAGE_MAX]; /* the newest ones, oldest first */
+    size_t count;
+};
+#define LINEAGE_TEXT (LINEAGE_MAX * (16 + 1 + 20 + 1) + 1)
+
 struct job {
     char name[JOB_NAME_MAX + 1];
     int64_t state_unix_ms;
     uint64_t seq;
     uint64_t start_seq; /* of this start of the broker: what a former one told ends here */
-    uint64_t round;     /* highest number used */
+    struct lineage lineage;
+    uint64_t round; /* highest number used */
     char save_now_id[NOTICE_ID_MAX + 1];
     uint64_t save_now_round;
     int64_t created_unix_ms;
@@ -315,6 +327,13 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
 struct wire_msg *send_to(struct core *core, uint64_t route, const char *job, enum wire_type type);
 void send_ack(struct core *core, uint64_t route, const char *job, uint64_t request, unsigned code,
               const char *text, uint64_t value);
+
+/* lineage.c */
+void lineage_begin(const struct core *core, struct job *job); /* this start of the broker */
+/* Are these the events that the job has up to `seq`, as that start of the broker told them? */
+bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq);
+void lineage_write(const struct lineage *lineage, char ret_text[LINEAGE_TEXT]);
+void lineage_read(struct lineage *ret_lineage, const char *text);
 
 /* start.c */
 void start_take(struct core *core);

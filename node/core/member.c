@@ -263,7 +263,8 @@ static void on_restored(struct member *m, const struct member_input *in, bool ok
 
     if (ok) {
         m->restored = true;
-        message.u.restored = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
+        m->restored_is = (struct wire_restored){.checkpoint = in->checkpoint, .step = in->step};
+        message.u.restored = m->restored_is;
     } else {
         message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
                                                                 .step = in->step,

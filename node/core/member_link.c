@@ -124,6 +124,7 @@ static void send_hello(struct member *m)
         .generation_seen = m->generation,
         .notices = {facts, count},
         .restore_fallback = m->options.restore_fallback,
+        .history = m->history,
     };
     message_send(m, &message, 0);
     m->hello_open = true;
@@ -163,6 +164,7 @@ static int64_t join_wait_ms(const struct member *m)
 static void joined(struct member *m)
 {
     m->link = LINK_JOINED;
+    m->history = m->start_id;
     m->snapshot_until = NEVER;
     m->heartbeat_at = m->now;
     m->view.joined = true;
@@ -190,7 +192,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     if (let_in_anew(m, welcome)) {
         m->generation = m->view.generation = welcome->generation;
         m->view_changed = true;
-        requests_renumber(m, welcome->last_request);
+        (void)requests_renumber(m, welcome->last_request);
         return; /* the snapshot tells the rest */
     }
     if (m->link != LINK_HELLO || welcome->nonce != m->nonce)
@@ -202,7 +204,8 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->view.broker_epoch = m->broker_epoch;
     m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
-    requests_renumber(m, welcome->last_request);
+    if (requests_renumber(m, welcome->last_request))
+        requests_retell(m);
     subscribe(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
         m->link = LINK_SNAPSHOT;

@@ -76,8 +76,8 @@ static bool restore_failed_unheard(const struct member *m, uint64_t last_request
     return false;
 }
 
-/* A broker that lost its database counts this incarnation from 0 again. */
-void requests_renumber(struct member *m, uint64_t last_request)
+/* A broker whose database was put back counts this incarnation from there. True: it has forgotten some. */
+bool requests_renumber(struct member *m, uint64_t last_request)
 {
     uint64_t first = m->pending_count > 0 ? m->pending[0]->message.up.request : m->next_request;
     bool restore = restore_failed_unheard(m, last_request);
@@ -87,7 +87,7 @@ void requests_renumber(struct member *m, uint64_t last_request)
         restore_refused(m, "this process could not restore its checkpoint");
     ask_lost(m);
     if (first <= last_request || first - last_request == 1)
-        return;
+        return false;
     uint64_t shift = first - last_request - 1;
     for (size_t i = 0; i < m->pending_count; i++)
         m->pending[i]->message.up.request -= shift;
@@ -96,4 +96,5 @@ void requests_renumber(struct member *m, uint64_t last_request)
     m->policy_request -= m->policy_request >= shift ? shift : m->policy_request;
     m->leave_request -= m->leave_request >= shift ? shift : m->leave_request;
     m->ask_request -= m->ask_request >= shift ? shift : m->ask_request;
+    return true;
 }

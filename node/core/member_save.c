@@ -52,9 +52,10 @@ static void write_ended(struct member *m, const struct member_input *in)
         m->give_up_at = NEVER; /* the thread waited for it, and saves the next one now */
 }
 
-static void save_told(struct member *m, const struct member_input *in, bool ok)
+static void save_told(struct member *m, const struct member_input *in, int64_t step, bool ok)
 {
     m->saved_round = in->round;
+    m->saved_step = step;
     m->saved_ok = ok;
     m->outcome_from = m->now;
     if (ok)
@@ -92,7 +93,7 @@ void round_saved(struct member *m, const struct member_input *in)
                             .metrics = in->metrics,
                             .custom = in->custom};
     request_put(m, &message);
-    save_told(m, in, true);
+    save_told(m, in, step, true);
 }
 
 void round_save_failed(struct member *m, const struct member_input *in)
@@ -111,5 +112,5 @@ void round_save_failed(struct member *m, const struct member_input *in)
         .code = (uint64_t)(in->code > 0 && in->code < 256 ? in->code : MUSTER_E_SAVE),
         .text = member_text(m, in->text)};
     request_put(m, &message);
-    save_told(m, in, false);
+    save_told(m, in, step, false);
 }

@@ -94,6 +94,7 @@ struct member {
     uint64_t broker_epoch;
     uint64_t generation;
     uint64_t applied_seq;
+    uint64_t history; /* start_id of the broker whose events that counts */
     uint64_t known_seq;
     int64_t gap_since; /* NEVER = none */
     int64_t gap_asked_at;
@@ -137,7 +138,9 @@ struct member {
     int64_t thaw_at;
     int64_t give_up_at;
     uint64_t saved_round;
+    int64_t saved_step;
     bool saved_ok;
+    uint64_t past_round;   /* the last that was told so */
     uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
     int64_t behind_step;
     uint64_t written_behind; /* as the driver does it: also of a round that is over; 0 = nothing */
@@ -169,7 +172,8 @@ struct member {
     bool exit_restart;
     int64_t exit_begun; /* the step that does not return */
     bool own_failure;
-    bool restored;   /* open has returned, or is about to */
+    bool restored; /* open has returned, or is about to */
+    struct wire_restored restored_is;
     bool broken_off; /* on_error was asked to free the running step */
     bool unfit; /* closed inside a step: its state is that of no step, it takes part in nothing */
     bool closing;
@@ -223,7 +227,8 @@ void request_withdraw(struct member *m, uint64_t request);
 bool request_waits(const struct member *m, uint64_t request);
 void requests_pop(struct member *m, uint64_t through); /* they are answered */
 void requests_send(struct member *m);                  /* all that wait */
-void requests_renumber(struct member *m, uint64_t last_request);
+bool requests_renumber(struct member *m, uint64_t last_request);
+void requests_retell(struct member *m); /* of what it was answered some is forgotten */
 
 /* member_notice.c */
 void notice_put(struct member *m, const struct member_input *in);

@@ -2,6 +2,7 @@
  *   muster-sim --seed N                     replays one, its story on stdout, one line an event
  *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant
  *   --focused                               nearly every world is one made for rare outcomes
+ *   --put-back                              every world's database is put back to an older copy
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
  *   --sqlite                                broker/store is the broker's disk
@@ -30,7 +31,8 @@ static double now_s(void)
 static int usage(void)
 {
     fputs(
-        "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--healthy] "
+        "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
+        "[--healthy] "
         "[--nodes N]\n"
         "                  [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] [--mutant N] "
         "[--sqlite] [--keep-going]\n",
@@ -81,6 +83,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.healthy = true;
         else if (strcmp(argv[i], "--focused") == 0)
             args->options.focused = true;
+        else if (strcmp(argv[i], "--put-back") == 0)
+            args->options.put_back = true;
         else if (strcmp(argv[i], "--sqlite") == 0)
             args->options.sqlite = true;
         else if (strcmp(argv[i], "--keep-going") == 0)

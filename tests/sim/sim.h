@@ -169,6 +169,7 @@ struct sim_options {
     uint64_t seed;
     bool sqlite;             /* broker/store is the disk */
     bool focused;            /* nearly every world is one of those made for rare outcomes */
+    bool put_back;           /* every world's database is put back to a copy */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */

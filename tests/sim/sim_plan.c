@@ -177,6 +177,40 @@ static void add_in_keeps(struct sim *sim, int64_t work)
     }
 }
 
+/* A copy is made, much happens that it does not hold, it is put back, and the broker dies once more or twice. */
+static void add_put_back(struct sim *sim, int64_t work)
+{
+    static const enum sim_fault kinds[] = {
+        FAULT_OPERATOR_SAVE, FAULT_NOTICE,        FAULT_TWIN,         FAULT_NODE_CRASH,
+        FAULT_CUT_NODE,      FAULT_STEP_FAILS,    FAULT_NODE_FREEZE,  FAULT_NOTICE_TOOL,
+        FAULT_SAVE_FAILS,    FAULT_OPERATOR_SAVE, FAULT_RESTORE_FAILS};
+    int64_t at = side_range(sim, 0, side_chance(sim, 50) ? 2000000 : work);
+    int64_t away = side_range(sim, 200000, 9000000);
+    struct sim_fault_plan plan = {
+        .kind = FAULT_DATABASE_OLD, .at_us = at, .for_us = away, .slot = -1};
+
+    add(sim, &plan);
+    for (int64_t count = side_range(sim, 1, 4); count > 0; count--) {
+        plan = (struct sim_fault_plan){
+            .kind = kinds[side_range(sim, 0, sizeof kinds / sizeof kinds[0] - 1)],
+            .at_us = at + side_range(sim, -500000, away + 3000000),
+            .target = (unsigned)side_range(sim, 0, 0xffff),
+            .for_us = side_range(sim, 10000, 8000000),
+            .slot = -1};
+        plan.at_us = plan.at_us > 0 ? plan.at_us : 0;
+        plan.left_ms = plan.kind == FAULT_NOTICE_TOOL ? side_range(sim, 1000, 40000) : 0;
+        add(sim, &plan);
+    }
+    for (int64_t count = side_range(sim, 0, 2); count > 0; count--) {
+        plan = (struct sim_fault_plan){
+            .kind = (enum sim_fault)side_range(sim, FAULT_BROKER_IDLE, FAULT_BROKER_REBOOT),
+            .at_us = at + away + side_range(sim, 1000000, 5000000),
+            .for_us = side_range(sim, 10000, 6000000),
+            .slot = -1};
+        add(sim, &plan);
+    }
+}
+
 void plan_faults(struct sim *sim)
 {
     int64_t work = longest_work_us(sim);
@@ -191,6 +225,8 @@ void plan_faults(struct sim *sim)
         add_by_chance(sim, work);
     if (sim->focus != NULL)
         add_focus(sim, work);
+    if (sim->options.put_back)
+        add_put_back(sim, work);
     if (sim->keeps && !sim->options.healthy)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)

@@ -375,7 +375,8 @@ void core_hello(struct core_fixture *f, int n)
                                           .done = node->done,
                                           .phase = phase_of(node),
                                           .round = node->round,
-                                          .restore_fallback = f->fallback};
+                                          .restore_fallback = f->fallback,
+                                          .history = node->history};
     core_feed(f, node->route, &message);
     const struct wire_msg *welcome = core_sent(f, node->route, WIRE_WELCOME);
     if (welcome != NULL) {

@@ -14,6 +14,7 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
         KEEP(job.save_now_id);
         KEEP(job.saves);
         KEEP(job.plan);
+        KEEP(job.lineage);
         break;
     case RECORD_GENERATION:
         KEEP(generation.job);

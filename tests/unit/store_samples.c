@@ -33,7 +33,8 @@ const struct record samples[] = {
                .save_p95_ms = 109,
                .saves = "108 109",
                .freeze_unix_ms = 110,
-               .plan = "in time"}},
+               .plan = "in time",
+               .lineage = "1f:0 2a:7"}},
     {.kind = RECORD_GENERATION,
      .u.generation = {.job = SAMPLE_JOB,
                       .generation = SAMPLE_GENERATION,
@@ -244,6 +245,7 @@ static void assert_job_same(const struct record *a, const struct record *b)
     TEXT(job, saves);
     NUMBER(job, freeze_unix_ms);
     TEXT(job, plan);
+    TEXT(job, lineage);
 }
 
 static void assert_generation_same(const struct record *a, const struct record *b)

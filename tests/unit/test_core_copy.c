@@ -163,6 +163,87 @@ static void numbers_that_were_used_otherwise_are_not_taken_for_known(void **stat
     assert_answers(f, "1:welcome g1");
 }
 
+/* The start that wrote over what was lost has ended when the node is heard. */
+static void nor_are_they_after_one_more_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    forget_the_start(f);
+    f->nodes[1].history = core_start_id(f->core) - 1;
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    f->nodes[0].history = core_start_id(f->core);
+    f->nodes[0].applied_seq = core_job(f)->seq;
+    core_restart(f, false);
+    assert_true(core_job(f)->seq > f->nodes[1].applied_seq);
+    core_hello(f, 1);
+    assert_answers(f, "1:welcome g1; 1:SNAPSHOT");
+    core_hello(f, 1); /* the answer was lost */
+    assert_answers(f, "1:welcome g1; 1:SNAPSHOT");
+    core_hello(f, 0); /* what it heard is here */
+    assert_answers(f, "0:welcome g1");
+}
+
+/* Up to the copy all is the same, whichever start it was told by. */
+static void what_was_heard_before_the_copy_is_known(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    f->nodes[0].history = core_start_id(f->core);
+    f->nodes[0].applied_seq = core_job(f)->seq;
+    core_copy(f);
+    core_hello(f, 1);
+    core_restart_from_copy(f);
+    core_hello(f, 1);
+    core_restart(f, false);
+    core_hello(f, 0);
+    assert_answers(f, "0:welcome g1");
+}
+
+/* More starts than the row tells of. */
+static void who_was_away_for_many_starts_gets_a_snapshot(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    f->nodes[0].history = core_start_id(f->core);
+    f->nodes[0].applied_seq = core_job(f)->seq;
+    for (int i = 0; i < LINEAGE_MAX - 1; i++)
+        core_restart(f, false);
+    core_hello(f, 0);
+    assert_answers(f, "0:welcome g1");
+    core_restart(f, false);
+    core_hello(f, 0);
+    assert_answers(f, "0:welcome g1; 0:SNAPSHOT");
+}
+
+/* All had restored before anybody took steps: another process of a rank is a later life of it. */
+static void a_new_process_in_an_adopted_launch_ends_it(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].generation = 3; /* nothing of it is in the copy */
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_events(f, "rank restarted rank 1 MUSTER_E_PEER");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+}
+
+static void so_does_one_that_came_before_the_others_were_heard(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 1); /* opens generation 1 anew */
+    f->nodes[0].generation = 1;
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    assert_events(f, "started; rank restarted rank 1 MUSTER_E_PEER");
+}
+
 static void what_a_member_left_behind_is_not_waited_for(void **state)
 {
     struct core_fixture *f = *state;
@@ -244,6 +325,11 @@ int main(void)
         T(a_rank_that_does_not_come_back_is_missed),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),
+        T(nor_are_they_after_one_more_start),
+        T(what_was_heard_before_the_copy_is_known),
+        T(who_was_away_for_many_starts_gets_a_snapshot),
+        T(a_new_process_in_an_adopted_launch_ends_it),
+        T(so_does_one_that_came_before_the_others_were_heard),
         T(what_a_member_left_behind_is_not_waited_for),
         S(a_round_of_an_older_copy_is_not_committed),
         S(a_round_of_the_newest_database_goes_on),

@@ -55,11 +55,11 @@ static void each_start_has_its_own_epoch_and_id(void **state)
 
     assert_int_equal(core_epoch(f->core), 1);
     core_restart(f, false);
-    assert_core(f, "+broker 2");
+    assert_core(f, "+broker 2; +job");
     assert_int_equal(core_epoch(f->core), 2);
     assert_int_equal(core_start_id(f->core), 7002);
     core_restart(f, false);
-    assert_core(f, "+broker 3");
+    assert_core(f, "+broker 3; +job");
 }
 
 static void a_node_that_comes_back_misses_nothing(void **state)
@@ -86,7 +86,7 @@ static void an_undecided_round_is_aborted_and_opened_anew_when_all_are_back(void
     core_notice(f, 1, "n1", 60000);
     core_report(f, 0, 1, 5, 5);
     core_restart(f, false);
-    assert_core(f, "+broker 2; +round 1 aborted; +job; +event 6; "
+    assert_core(f, "+broker 2; +job; +round 1 aborted; +job; +event 6; "
                    "!6 abort r1 termination MUSTER_E_ABORTED retry; +job");
     f->nodes[0].applied_seq = f->nodes[1].applied_seq = f->nodes[2].applied_seq = 6;
     core_hello(f, 0);
@@ -174,7 +174,7 @@ static void a_decided_round_goes_on_and_is_never_decided_again(void **state)
     core_at_step(f, 2, 1, 5, false);
     core_files(f, 2, 1, 5, 2);
     core_restart(f, false);
-    assert_core(f, "+broker 2");
+    assert_core(f, "+broker 2; +job");
     all_back(f);
     assert_events(f, "");
     core_report(f, 0, 1, 9, 9);

@@ -16,6 +16,17 @@ static int running(void **state)
     return 0;
 }
 
+static int joining(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_open(&f, 0, LAYOUT_REPLICATED);
+    member_tick_at(&f, f.now);
+    member_welcome(&f, true);
+    *state = &f;
+    return 0;
+}
+
 static int close_member(void **state)
 {
     member_fixture_close(*state);
@@ -99,6 +110,108 @@ static void while_the_broker_is_away_no_manifest_is_given_up(void **state)
     assert_int_equal(f->m->manifest, 1);
 }
 
+/* --- its database was put back: answers were given that it does not know ------------------------- */
+
+static void put_back(struct member_fixture *f, uint64_t last_request)
+{
+    f->last_request = last_request;
+    start_the_broker_again(f);
+}
+
+static void hello_tells_whose_events_are_known(void **state)
+{
+    struct member_fixture *f = *state;
+    const uint64_t before = f->start_id;
+
+    f->start_id++;
+    f->epoch++;
+    member_alive(f);
+    assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before);
+    member_welcome(f, true); /* until its snapshot comes nothing else is known */
+    member_tick_at(f, f->now + RESEND_MAX_MS);
+    member_tick_at(f, f->now);
+    assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before);
+    member_welcome(f, true);
+    member_snapshot(f, member_snapshot_made(f));
+    f->start_id++;
+    f->epoch++;
+    member_alive(f);
+    assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before + 1);
+}
+
+static void a_shard_that_was_told_to_a_lost_database_is_a_failed_one(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    put_back(f, f->last_request - 1);
+    assert_int_equal(member_sent_count(f, WIRE_SAVE_FAILED), 1);
+    const struct wire_msg *told = member_sent(f, WIRE_SAVE_FAILED);
+    assert_int_equal(told->up.request, f->last_request + 1);
+    assert_int_equal(told->u.save_failed.round, 1);
+    assert_int_equal(told->u.save_failed.step, 5);
+    assert_int_equal(told->u.save_failed.code, MUSTER_E_SAVE);
+}
+
+static void what_the_database_knows_is_not_said_again(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    start_the_broker_again(f);
+    assert_int_equal(member_sent_count(f, WIRE_SAVE_FAILED), 0);
+    assert_int_equal(f->m->pending_count, 0);
+}
+
+static void so_is_what_was_passed(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_ack_all(f);
+    member_stand(f, 9); /* it thawed, and went on */
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    assert_non_null(member_sent(f, WIRE_PAST));
+    member_ack_all(f);
+    put_back(f, f->last_request - 1);
+    assert_int_equal(member_sent_count(f, WIRE_PAST), 1);
+    assert_int_equal(member_sent(f, WIRE_PAST)->u.past.round, 1);
+}
+
+static void and_where_it_stands(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    member_arrive(f);
+    member_ack_all(f);
+    put_back(f, f->last_request - 1);
+    assert_int_equal(member_sent_count(f, WIRE_AT_STEP), 1);
+    assert_int_equal(member_sent(f, WIRE_AT_STEP)->u.at_step.step, 5);
+    assert_false(member_sent(f, WIRE_AT_STEP)->u.at_step.captured);
+}
+
+static void a_restore_is_told_again_while_the_launch_is_joining(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s = member_snapshot_made(f);
+
+    s.generation_state = GENERATION_JOINING;
+    s.resume_checkpoint = 4;
+    s.resume_step = 40;
+    member_snapshot(f, s);
+    member_feed(f, (struct member_input){.kind = MEMBER_RESTORED, .checkpoint = 4, .step = 40});
+    member_ack_all(f);
+    put_back(f, 0);
+    assert_int_equal(member_sent_count(f, WIRE_RESTORED), 1);
+    assert_int_equal(member_sent(f, WIRE_RESTORED)->u.restored.checkpoint, 4);
+    assert_int_equal(member_sent(f, WIRE_RESTORED)->u.restored.step, 40);
+}
+
+#define J(test) cmocka_unit_test_setup_teardown(test, joining, close_member)
 #define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
 
 int main(void)
@@ -108,6 +221,12 @@ int main(void)
         T(one_that_was_not_answered_yet_is_only_repeated),
         T(a_manifest_that_nobody_can_give_does_not_keep_the_next_waiting),
         T(while_the_broker_is_away_no_manifest_is_given_up),
+        T(hello_tells_whose_events_are_known),
+        T(a_shard_that_was_told_to_a_lost_database_is_a_failed_one),
+        T(what_the_database_knows_is_not_said_again),
+        T(so_is_what_was_passed),
+        T(and_where_it_stands),
+        J(a_restore_is_told_again_while_the_launch_is_joining),
     };
 
     return cmocka_run_group_tests_name("member_again", tests, NULL, NULL);

@@ -1,0 +1,52 @@
+/* lineage - whose events a job's database holds: the starts of the broker that wrote them, each with the number of the
+ * newest event when it began. A database that is put back to an older copy gives numbers anew that were used; who heard
+ * of the former ones tells the start that they were of, and that start is not in here, or ended below. */
+#include "broker/core/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void add(struct lineage *lineage, uint64_t start_id, uint64_t seq)
+{
+    if (lineage->count == LINEAGE_MAX)
+        memmove(lineage->starts, lineage->starts + 1, --lineage->count * sizeof *lineage->starts);
+    lineage->starts[lineage->count++] = (struct lineage_start){start_id, seq};
+}
+
+void lineage_begin(const struct core *core, struct job *job)
+{
+    add(&job->lineage, core->options.start_id, job->seq);
+}
+
+bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
+{
+    const struct lineage *lineage = &job->lineage;
+
+    for (size_t i = 0; i < lineage->count; i++)
+        if (lineage->starts[i].id == start_id)
+            return seq <= (i + 1 < lineage->count ? lineage->starts[i + 1].seq : job->seq);
+    return false;
+}
+
+void lineage_write(const struct lineage *lineage, char ret_text[LINEAGE_TEXT])
+{
+    size_t used = 0;
+
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < lineage->count; i++)
+        used += (size_t)snprintf(ret_text + used, LINEAGE_TEXT - used, "%s%" PRIx64 ":%" PRIu64,
+                                 i > 0 ? " " : "", lineage->starts[i].id, lineage->starts[i].seq);
+}
+
+/* What cannot be read is left out: who comes from such a start gets a snapshot. */
+void lineage_read(struct lineage *ret_lineage, const char *text)
+{
+    uint64_t id, seq;
+    int used = 0;
+
+    *ret_lineage = (struct lineage){.count = 0};
+    while (sscanf(text, "%" SCNx64 ":%" SCNu64 "%n", &id, &seq, &used) == 2) {
+        add(ret_lineage, id, seq);
+        text += used;
+    }
+}

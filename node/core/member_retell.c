@@ -1,0 +1,54 @@
+/* member_retell - what the broker had answered, and its database, put back to an older copy, does not hold any more:
+ * what others wait for is said again. Notices go with HELLO, and what was never answered is repeated anyway. */
+#include "node/core/member_state.h"
+
+/* A database that does not know of it waits for this rank until the join timeout. */
+static void restored_again(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_RESTORED);
+
+    if (!m->restored || m->view.started || m->view.mode == VIEW_END ||
+        !role_is_trainer(m->options.role))
+        return;
+    message.u.restored = m->restored_is;
+    request_put(m, &message);
+}
+
+static void at_step_again(struct member *m, uint64_t round, int64_t step, bool captured)
+{
+    struct wire_msg message = message_make(WIRE_AT_STEP);
+
+    message.u.at_step = (struct wire_at_step){.round = round, .step = step, .captured = captured};
+    request_put(m, &message);
+}
+
+/* The names of its files are told once: a shard that is not known there stays so, and the round is to end. */
+static void saved_is_lost(struct member *m)
+{
+    struct wire_msg message = message_make(WIRE_SAVE_FAILED);
+
+    if (m->saved_round == 0)
+        return;
+    message.u.save_failed = (struct wire_save_failed){
+        .round = m->saved_round,
+        .step = m->saved_step,
+        .code = MUSTER_E_SAVE,
+        .text = "what came of its save was told to a broker whose database "
+                "was put back to an older copy since"};
+    request_put(m, &message);
+}
+
+void requests_retell(struct member *m)
+{
+    struct wire_msg past = message_make(WIRE_PAST);
+
+    restored_again(m);
+    if (m->behind_round != 0)
+        at_step_again(m, m->behind_round, m->behind_step, true);
+    if (m->part == PART_CAPTURING || (m->part == PART_CAPTURED && !m->writer))
+        at_step_again(m, m->round, m->step, m->part == PART_CAPTURED);
+    saved_is_lost(m);
+    past.u.past = (struct wire_past){.round = m->past_round, .begun = m->begun};
+    if (m->past_round != 0)
+        request_put(m, &past);
+}
