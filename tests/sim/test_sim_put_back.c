@@ -1,0 +1,93 @@
+/* Must-fail controls: a database that was put back to an older copy, and what knows it taken away. The seeds are those
+ * that found each of them. The mutated files stand in for those of the archive. */
+#include "broker/core/state.h"
+#include "node/core/member_state.h"
+
+bool lineage_tells(const struct job *job, uint64_t start_id, uint64_t seq);
+void retell(struct member *m);
+
+#define lineage_holds lineage_tells
+#include "broker/core/lineage.c" /* NOLINT(bugprone-suspicious-include) */
+#undef lineage_holds
+#define requests_retell retell
+#include "node/core/member_retell.c" /* NOLINT(bugprone-suspicious-include) */
+#undef requests_retell
+
+#include "tests/sim/sim_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static bool believes, silent;
+
+/* The broker takes whatever a node has heard for its own. */
+bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
+{
+    return believes || lineage_tells(job, start_id, seq);
+}
+
+/* A node leaves it at what it was answered once. */
+void requests_retell(struct member *m)
+{
+    if (!silent)
+        retell(m);
+}
+
+static int nothing_is_mutated(void **state)
+{
+    (void)state;
+    believes = silent = false;
+    return 0;
+}
+
+static void expect(uint64_t seed, const char *invariant)
+{
+    struct sim_options options = {.seed = seed, .async = -1};
+    struct sim_stats stats = {0};
+    struct sim_failure failure;
+
+    assert_false(sim_run(&options, &stats, &failure));
+    assert_string_equal(failure.invariant, invariant);
+}
+
+static void events_of_a_lost_history_that_are_believed_are_seen(void **state)
+{
+    (void)state;
+    believes = true;
+    expect(500090552, "I9");
+    expect(500027972, "I5");
+}
+
+static void a_shard_that_a_lost_database_was_told_of_is_seen(void **state)
+{
+    (void)state;
+    silent = true;
+    expect(500090545, "I5");
+}
+
+static void without_either_the_same_worlds_break_nothing(void **state)
+{
+    static const uint64_t seeds[] = {500090552, 500027972, 500090545};
+    struct sim_stats stats = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
+        assert_true(sim_run_told(&(struct sim_options){.seed = seeds[i], .async = -1}, &stats));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(events_of_a_lost_history_that_are_believed_are_seen,
+                               nothing_is_mutated),
+        cmocka_unit_test_setup(a_shard_that_a_lost_database_was_told_of_is_seen,
+                               nothing_is_mutated),
+        cmocka_unit_test_setup(without_either_the_same_worlds_break_nothing, nothing_is_mutated),
+    };
+
+    sim_guard_aborts();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
