@@ -27,11 +27,12 @@
 enum muster_status store_damaged(const struct store *store, const char *finding,
                                  struct muster_error *err)
 {
-    return error_set(err, MUSTER_E_CORRUPT,
-                     "database %s is damaged: %s. It was left as it is and nothing was recreated: "
-                     "keep a copy of it with its -wal file, then restore a backup in its place, or "
-                     "move it away to begin with an empty one",
-                     store->path, finding);
+    return error_set(
+        err, MUSTER_E_CORRUPT,
+        "database %s is damaged: %s. It was left as it is and nothing was recreated: "
+        "move it away together with its -wal file (one that stays is written into "
+        "whatever takes its place), then put a backup there or begin with an empty one",
+        store->path, finding);
 }
 
 /* errno of the last failed write to the -wal file. sqlite3_system_errno() does not know those of a
@@ -89,7 +90,7 @@ enum muster_status store_failed(struct store *store, int result, const char *doi
         return error_set(err, MUSTER_E_CORRUPT,
                          "file %s is not a SQLite database; it was left as it is: choose another "
                          "file with --db. If it was muster's database, its first page is damaged: "
-                         "restore a backup in its place",
+                         "move it away together with its -wal file and put a backup in its place",
                          store->path);
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
@@ -222,6 +223,8 @@ static enum muster_status write_all(struct store *store, const struct actions *a
         status = step_once(store, store->commit, "commit", err);
     if (status != MUSTER_OK)
         roll_back(store);
+    else if (store->sync_failed)
+        status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
     else if (store_mark_tell(store, ends, err) != MUSTER_OK)
         status = MUSTER_E_IO; /* it is committed, and must not be told */
     store->held_count = 0;
@@ -446,7 +449,7 @@ static enum muster_status open_checked(struct store *store, const struct store_o
 /* What this life created, under the lock: so it is nobody else's. */
 static void remove_created(const struct store *store)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".mark", ".lock"};
+    static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", ".mark", ".lock"};
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -497,6 +500,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
     store->query_looks_max = QUERY_LOOKS_MAX;
     store->journal_events_max =
         options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
+    store->checkpoint_frames = options->checkpoint_frames;
     arena_init(&store->held_arena, 0);
     arena_init(&store->arena, 0);
     store->path = strdup(path);

@@ -19,6 +19,7 @@ struct store;
 struct store_options {
     bool allow_network_fs;
     uint64_t journal_events_max; /* 0 = JOURNAL_EVENTS_MAX */
+    int checkpoint_frames;       /* of the log, until they are copied into the file; 0 = 1000 */
     const struct sql_migration
         *migrations; /* NULL = those of schema/sql; else closed by version 0 */
 };

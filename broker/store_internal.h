@@ -1,7 +1,7 @@
 /* store_internal - what the files of the store share.
- * store.c the connection and its transactions, store_open.c lock, checks and migrations,
- * store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal and
- * queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
+ * store.c the connection and its transactions, store_open.c lock, checks and migrations, store_log.c the log and its
+ * syncs, store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal
+ * and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
  * nobody reads any more. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
@@ -57,6 +57,8 @@ struct store {
     bool older;         /* it was put back to a copy */
     char boot_id[BOOT_ID_MAX];
     uint64_t journal_events_max;
+    int checkpoint_frames;
+    bool sync_failed; /* of a checkpoint: nothing may be told any more */
 
     bool unsynced; /* commits are not synced: only while held progress is written */
     sqlite3_stmt *begin, *commit, *rollback;
@@ -106,6 +108,10 @@ const char *store_network_name(unsigned long magic);
 /* Replaces an owned path by the one without links. */
 enum muster_status store_real_path(char **path, struct muster_error *err);
 enum muster_status store_refuse_network(const char *path, struct muster_error *err);
+
+/* --- store_log.c --- */
+/* Settings of the connection; what the log holds is in the file when it returns. */
+enum muster_status store_log_begin(struct store *store, struct muster_error *err);
 
 /* --- store_check.c --- */
 /* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */

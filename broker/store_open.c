@@ -20,7 +20,6 @@
 
 #define APPLICATION_ID 0x6d757374 /* "must" */
 #define BUSY_TIMEOUT_MS 5000
-#define WAL_KEEP_BYTES "67108864" /* what a checkpoint leaves of the -wal file */
 
 /* --- file systems --------------------------------------------------------------------------------- */
 
@@ -256,67 +255,7 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
                                       : status;
 }
 
-/* --- settings ------------------------------------------------------------------------------------- */
-
-/* A row that says "wal" is no switch yet: of a file that is not in that mode it is committed, with its syncs,
- * by the step that ends the statement. A connection that went on without would commit with a rollback
- * journal, whose deletion no sync makes durable: the next power cut brings it back, and it takes the last
- * batch along. */
-static enum muster_status set_wal(struct store *store, struct muster_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    enum muster_status status = store_prepare(store, "PRAGMA journal_mode=WAL", &statement, err);
-    char mode[16] = "unknown";
-    int result;
-
-    if (status != MUSTER_OK)
-        return status;
-    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(statement, 0);
-
-        snprintf(mode, sizeof mode, "%s", text == NULL ? "unknown" : text);
-    }
-    if (result != SQLITE_DONE)
-        status = store_failed(store, result, "switch to write-ahead logging", err);
-    else if (strcmp(mode, "wal") != 0)
-        status =
-            error_set(err, MUSTER_E_UNSUPPORTED,
-                      "database %s cannot use write-ahead logging (journal_mode stays %s); put "
-                      "it on a local disk with --db",
-                      store->path, mode);
-    sqlite3_finalize(statement);
-    return status;
-}
-
-static enum muster_status expect(struct store *store, const char *sql, int64_t wanted,
-                                 struct muster_error *err)
-{
-    int64_t value = -1;
-    enum muster_status status = store_get_int(store, sql, &value, err);
-
-    if (status == MUSTER_OK && value != wanted)
-        status = error_set(err, MUSTER_E_UNSUPPORTED,
-                           "database %s: %s is %" PRId64 " although it was set to %" PRId64,
-                           store->path, sql, value, wanted);
-    return status;
-}
-
-static enum muster_status settle(struct store *store, struct muster_error *err)
-{
-    enum muster_status status = set_wal(store, err);
-
-    if (status == MUSTER_OK)
-        status =
-            store_exec(store, /* secure_delete, a default of some, writes all that is deleted */
-                       "PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
-                       " PRAGMA journal_size_limit=" WAL_KEEP_BYTES,
-                       err);
-    if (status == MUSTER_OK)
-        status = expect(store, "PRAGMA synchronous", 2, err);
-    if (status == MUSTER_OK)
-        status = expect(store, "PRAGMA foreign_keys", 1, err);
-    return status;
-}
+/* --- connection ----------------------------------------------------------------------------------- */
 
 static enum muster_status open_connection(struct store *store, struct muster_error *err)
 {
@@ -472,7 +411,7 @@ enum muster_status store_connect(struct store *store, const struct store_options
     if (status == MUSTER_OK)
         status = quick_check(store, err);
     if (status == MUSTER_OK)
-        status = settle(store, err);
+        status = store_log_begin(store, err);
     if (status == MUSTER_OK)
         status = migrate(store, migrations, version, err);
     return status;

@@ -152,7 +152,8 @@ void story_begin(struct story *story, const struct story_plot *plot, const char 
     story->path = path;
     story->hooks = hooks;
     story->arg = arg;
-    story->settings = "PRAGMA wal_autocheckpoint=8"; /* so that the file is written too */
+    story->settings = "";
+    story->options.checkpoint_frames = 8; /* so that the file is written too */
     story->options.allow_network_fs = true;
     story->saved_step = -1;
     core_fixture_open(&story->f, STORY_NODES, LAYOUT_SHARDED);

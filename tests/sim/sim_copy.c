@@ -47,7 +47,6 @@ static void forget(struct sim *sim, struct sim_proc *proc)
 static void begin_anew(struct sim *sim)
 {
     sim->broker.in_doubt = false;
-    sim->broker.unsynced_count = 0;
     sim->put_back = sim->copied = false;
     sim->lost_history = true;
     sim->stats->histories_lost++;
@@ -100,28 +99,9 @@ void undo_last(struct sim *sim)
         copy_disk(&sim->disk, &sim->undo);
 }
 
-void unsynced_keep(struct sim *sim)
-{
-    struct sim_broker *b = &sim->broker;
-
-    if (b->unsynced_count == UNSYNCED_MAX)
-        return;
-    copy_disk(&b->unsynced[b->unsynced_count].disk, &sim->disk);
-    b->unsynced[b->unsynced_count++].epoch = b->epoch;
-}
-
-void unsynced_go_back(struct sim *sim, size_t at)
-{
-    copy_disk(&sim->disk, &sim->broker.unsynced[at].disk);
-    sim->broker.epoch = sim->broker.unsynced[at].epoch;
-    sim->broker.unsynced_count = at;
-}
-
 void copy_free(struct sim *sim)
 {
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++) {
-        for (size_t k = 0; k < UNSYNCED_MAX; k++)
-            free(sim->broker.unsynced[k].disk.tables[i].rows);
         free(sim->copy.tables[i].rows);
         free(sim->undo.tables[i].rows);
     }

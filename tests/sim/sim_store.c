@@ -105,8 +105,8 @@ static bool read_as_written(struct sim *sim, const struct sim_texts *found,
     return same;
 }
 
-/* What is read is what was written, with the batch whose commit did not return or without it. Such a
- * batch that is read is on the disk for sure with the next sync; until then a power cut may take it. */
+/* What is read is what was written, with the batch whose commit did not return or without it. A start that
+ * has read such a batch has made it durable before. */
 static void resolve(struct sim *sim, struct sim_texts *found)
 {
     struct sim_broker *b = &sim->broker;
@@ -115,15 +115,9 @@ static void resolve(struct sim *sim, struct sim_texts *found)
     sim_texts_sort(found);
     bool same = read_as_written(sim, found, &difference);
     if (!same && b->in_doubt) {
-        unsynced_keep(sim);
         disk_apply_doubt(sim);
         same = read_as_written(sim, found, &difference);
         SIM_TELL(sim, "BROKER's last batch was written");
-    }
-    while (!same && b->unsynced_count > 0) {
-        unsynced_go_back(sim, b->unsynced_count - 1);
-        same = read_as_written(sim, found, &difference);
-        SIM_TELL(sim, "BROKER's last batch was lost with the power");
     }
     b->in_doubt = false;
     actions_clear(&b->doubt);
@@ -136,7 +130,8 @@ bool sim_store_start(struct sim *sim, struct core *core)
     struct sim_store *s = sim->store;
     struct sim_texts found = {.core = core};
     struct muster_error err = {0};
-    struct store_options options = {.journal_events_max = sim->journal_max};
+    struct store_options options = {.journal_events_max = sim->journal_max,
+                                    .checkpoint_frames = (int)(4 << sim->options.seed % 9)};
 
     store_copy_restore(sim);
     enum muster_status status = store_open(s->path, &options, &s->store, &err);
@@ -169,9 +164,6 @@ enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch)
     if (status != MUSTER_OK && (!may_fail(status) || fault_vfs_hits(s->faults) == s->hits_seen))
         sim_broken(sim, "store", "a batch is not written: %s", err.text);
     s->hits_seen = fault_vfs_hits(s->faults);
-    for (size_t i = 0; i < batch->count && status == MUSTER_OK; i++)
-        if (batch->items[i].kind == ACTION_PERSIST && !batch->items[i].lazy)
-            sim->broker.unsynced_count = 0; /* that was a sync of all before it, too */
     return status;
 }
 

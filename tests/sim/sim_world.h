@@ -11,7 +11,6 @@
 #define SIM_EXTRAS_MAX 2 /* ps and evaluators of a job */
 #define SIM_SLOTS_MAX (SIM_NODES_MAX + SIM_EXTRAS_MAX)
 #define SIM_FAULTS_MAX 48
-#define UNSYNCED_MAX 16
 #define NEVER INT64_MAX
 
 struct sim;
@@ -250,11 +249,6 @@ struct sim_broker {
     struct actions doubt; /* it may be in the database or not: its commit did not return */
     bool in_doubt;
     uint64_t doubt_boot;
-    struct { /* what a power cut may go back to: read at a start, and not synced since */
-        struct sim_disk disk;
-        uint64_t epoch;
-    } unsynced[UNSYNCED_MAX];
-    size_t unsynced_count;
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
     bool blocked;       /* a batch could not be written */
@@ -371,8 +365,6 @@ void copy_take(struct sim *sim);
 void copy_put_back(struct sim *sim); /* at a start of the broker */
 void copy_nothing(struct sim *sim);  /* the same: it starts from no database at all */
 void copy_free(struct sim *sim);
-void unsynced_keep(struct sim *sim);               /* the rows as they are ... */
-void unsynced_go_back(struct sim *sim, size_t at); /* ... and are again; later ones are forgotten */
 void undo_keep(struct sim *sim); /* MUTANT_LOSES_BATCH: before a transaction ... */
 void undo_last(struct sim *sim); /* ... which a crash takes along */
 

@@ -139,9 +139,11 @@ static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
 
 static int sync_file(sqlite3_file *file, int flags)
 {
-    if (choose_at(file, FAULT_CALL_SYNC) != FAULT_NONE)
-        return SQLITE_IOERR_FSYNC;
-    return below(file)->pMethods->xSync(below(file), flags);
+    if (choose_at(file, FAULT_CALL_SYNC) == FAULT_NONE)
+        return below(file)->pMethods->xSync(below(file), flags);
+    if (of(file)->faults->disk != NULL)
+        mem_vfs_sync_failed(below(file));
+    return SQLITE_IOERR_FSYNC;
 }
 
 static int file_size(sqlite3_file *file, sqlite3_int64 *ret_size)

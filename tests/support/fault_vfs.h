@@ -38,7 +38,7 @@ enum fault_call {
 
 enum fault {
     FAULT_NONE,
-    FAULT_IO,         /* EIO: SQLITE_IOERR_..., SQLITE_CANTOPEN; nothing was done */
+    FAULT_IO, /* EIO: SQLITE_IOERR_..., SQLITE_CANTOPEN; nothing was done, or half a mem_vfs's sync */
     FAULT_FULL,       /* ENOSPC: SQLITE_FULL of a write, else as FAULT_IO */
     FAULT_QUOTA,      /* EDQUOT: SQLITE_IOERR_WRITE with that errno; else as FAULT_IO */
     FAULT_SHORT,      /* the first half of a write, then EIO; else as FAULT_IO */

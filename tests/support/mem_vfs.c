@@ -103,9 +103,19 @@ void mem_file_truncate(struct mem_file *file, size_t size)
     bytes_resize(&file->live, size);
 }
 
+static void put_change(struct mem_bytes *disk, const struct mem_change *change)
+{
+    if (change->data != NULL)
+        bytes_put(disk, change->data, change->size, change->offset);
+    else
+        bytes_resize(disk, change->size);
+}
+
+/* Not what the file is for its readers: what an earlier sync failed to write is not there. */
 void mem_file_sync(struct mem_file *file)
 {
-    bytes_copy(&file->synced, &file->live);
+    for (size_t i = 0; i < file->changes_count; i++)
+        put_change(&file->synced, &file->changes[i]);
     forget_changes(file);
 }
 
@@ -217,8 +227,17 @@ static struct mem_file *survivor(struct mem_vfs *vfs, const struct mem_file *fil
         else if (chance(vfs, keep))
             bytes_resize(&copy->live, change->size);
     }
-    mem_file_sync(copy);
+    bytes_copy(&copy->synced, &copy->live);
     return copy;
+}
+
+/* A change of size is in the file system's own journal: that is not lost. */
+void mem_file_sync_failed(struct mem_vfs *vfs, struct mem_file *file)
+{
+    for (size_t i = 0; i < file->changes_count; i++)
+        if (file->changes[i].data == NULL || chance(vfs, 50))
+            put_change(&file->synced, &file->changes[i]);
+    forget_changes(file);
 }
 
 void mem_vfs_power_cut(struct mem_vfs *vfs, unsigned keep)

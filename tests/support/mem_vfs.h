@@ -8,6 +8,8 @@
  *   - before that each piece of MEM_VFS_SECTOR bytes of it, and each change of size, gets there or not,
  *     in any order; some pieces arrive as garbage. Bytes next to a write are never touched: that is
  *     SQLITE_IOCAP_POWERSAFE_OVERWRITE, what SQLite expects of every disk unless told otherwise;
+ *   - a sync that failed wrote some of them and gives up the others: they are read until the power goes,
+ *     and no later sync writes them, as Linux marks a page that could not be written as clean;
  *   - a name that was made or deleted is so for sure after the directory was synced: by xDelete with
  *     syncDir, or by the first xSync of a journal or WAL that was opened to be created if
  *     it is not there, as SQLite's own unix VFS does it;
@@ -45,6 +47,9 @@ void mem_vfs_kill(struct mem_vfs *vfs);
 /* The power goes and comes back. What was not synced is kept, lost or torn by chance; `keep` of a
  * hundred pieces are kept, so 0 is the disk that wrote nothing ahead and 100 the one that wrote all. */
 void mem_vfs_power_cut(struct mem_vfs *vfs, unsigned keep);
+
+/* SQLite is about to be told that the sync of this file failed. */
+void mem_vfs_sync_failed(sqlite3_file *file);
 
 /* The next process may come. */
 void mem_vfs_up(struct mem_vfs *vfs);

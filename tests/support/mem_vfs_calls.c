@@ -89,6 +89,12 @@ static int sync_file(sqlite3_file *file, int flags)
     return SQLITE_OK;
 }
 
+void mem_vfs_sync_failed(sqlite3_file *file)
+{
+    if (!is_dead(file))
+        mem_file_sync_failed(of(file)->vfs, of(file)->file);
+}
+
 static int file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 {
     if (is_dead(file))

@@ -55,6 +55,7 @@ void mem_file_release(struct mem_file *file);
 void mem_file_write(struct mem_file *file, const void *data, size_t size, size_t offset);
 void mem_file_truncate(struct mem_file *file, size_t size);
 void mem_file_sync(struct mem_file *file);
+void mem_file_sync_failed(struct mem_vfs *vfs, struct mem_file *file);
 
 struct mem_name *mem_name_find(const struct mem_vfs *vfs, const char *path);
 struct mem_name *mem_name_make(struct mem_vfs *vfs, const char *path);

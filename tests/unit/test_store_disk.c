@@ -112,10 +112,70 @@ static void no_sync_of_a_first_start_may_fail_unnoticed(void **state)
     assert_true(at > 8); /* it has more than eight of them */
 }
 
+static enum muster_status write_event(struct machine *m, uint64_t seq)
+{
+    struct record rows[] = {sample_of(RECORD_JOB)[0], sample_of(RECORD_EVENT)[0]};
+    struct action items[2];
+    struct actions batch;
+
+    rows[0].u.job.seq = rows[1].u.event.seq = rows[1].u.event.body.seq = seq;
+    batch = batch_of(rows, 2, false, items);
+    return store_apply(m->store, &batch, NOW, &m->err);
+}
+
+/* The next start reads what the disk did not take, and so does everybody until the power goes. */
+static void what_a_failed_sync_gave_up_takes_nothing_later_along(void **state)
+{
+    struct machine m;
+    uint64_t seq;
+
+    (void)state;
+    machine_begin(&m);
+    assert_int_equal(start(&m), MUSTER_OK);
+    write_samples(&m);
+    seq = store_job_seq(m.store, SAMPLE_JOB);
+    for (int round = 0; round < 8; round++) {
+        fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
+        assert_int_equal(write_event(&m, seq + 1), MUSTER_E_IO); /* musterd exits */
+        mem_vfs_kill(m.disk);
+        store_close(&m.store);
+        mem_vfs_up(m.disk);
+        assert_int_equal(start(&m), MUSTER_OK);
+        seq = store_job_seq(m.store, SAMPLE_JOB) + 1;
+        assert_int_equal(write_event(&m, seq), MUSTER_OK);
+        power_goes_and_comes(&m);
+        assert_int_equal(start(&m), MUSTER_OK);
+        assert_int_equal(store_job_seq(m.store, SAMPLE_JOB), seq);
+    }
+    machine_end(&m);
+}
+
+/* Of progress, which is committed without a sync: the log's new header, then the checkpoint's two. */
+static void a_checkpoint_whose_sync_fails_ends_the_broker(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at <= 3; at++) {
+        struct machine m;
+        struct action item;
+        struct actions batch = batch_of(sample_of(RECORD_PROGRESS), 1, true, &item);
+
+        machine_begin(&m);
+        m.options.checkpoint_frames = 1;
+        assert_int_equal(start(&m), MUSTER_OK);
+        write_samples(&m);
+        fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, at, false);
+        assert_int_equal(store_apply(m.store, &batch, NOW + 60000, &m.err), MUSTER_E_IO);
+        assert_int_equal(fault_vfs_hits(m.faults), 1);
+        machine_end(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_sync_of_a_first_start_may_fail_unnoticed),
+        cmocka_unit_test(a_checkpoint_whose_sync_fails_ends_the_broker),
+        cmocka_unit_test(what_a_failed_sync_gave_up_takes_nothing_later_along),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
