@@ -50,10 +50,12 @@ static void load_task(struct core *core, const struct record_task *row)
     task = tasks_create(core, queue, row);
     task->named = row->text[0] != '\0';
     worker = row->state == TASK_LEASED ? tasks_worker_find(core, row->worker) : NULL;
-    if (worker != NULL)
-        tasks_lease_add(worker, queue, task, row->number, row->attempt, TASK_KIND_TASK);
-    else
+    if (worker == NULL) {
         tasks_list_put(task, false);
+        return;
+    }
+    tasks_lease_add(worker, queue, task, row->number, row->attempt, TASK_KIND_TASK);
+    worker->alone = worker->alone || row->losses > 0; /* as it was given (T4) */
 }
 
 void tasks_load(struct core *core, const struct record *row)

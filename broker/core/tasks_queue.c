@@ -337,10 +337,21 @@ static bool cancel_queued(struct core *core, struct task_queue *queue)
     return tasks_first_queued(queue) == NULL;
 }
 
+/* After a broker's start: who was given something and has not said yet what he has. An attempt that was taken away
+ * from him stands nowhere else. Bounded: he is lost after TASK_BACK_MS. */
+static bool is_awaited(const struct core *core, const struct task_queue *queue)
+{
+    for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        if (!w->mapped && strcmp(w->job, queue->job) == 0)
+            return true;
+    return false;
+}
+
 /* The queue goes on afterwards as if nothing had been. */
 void tasks_raise(struct core *core, struct task_queue *queue)
 {
-    if (queue->raise_wanted == 0 || queue->leases > 0 || !queue->error_pending)
+    if (queue->raise_wanted == 0 || queue->leases > 0 || !queue->error_pending ||
+        is_awaited(core, queue))
         return;
     tasks_flush(core); /* the ends so far are told before the cancelled ones are counted */
     if (!cancel_queued(core, queue)) {

@@ -69,6 +69,66 @@ static void nor_one_behind_which_another_was_asked_for(void **state)
     assert_sent(f, "c:opened q1 3/3");
 }
 
+/* An attempt that was taken away stands in no row. */
+static void after_a_start_it_is_raised_when_all_have_said_what_they_have(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_worker_begin(f, 1, 1, 1);
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "work", .timeout_ms = 1000});
+    tasks_queue(f)->max_attempts = 1;
+    tasks_pass(f, 2000);
+    assert_true(tasks_queue(f)->error_pending);
+    assert_int_equal(tasks_queue(f)->leases, 1);
+    tasks_restart(f);
+    tasks_open_queue(f, false, 0);
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "");
+    tasks_hello(f, 0, "");
+    assert_sent(f, "w0:welcome");
+    tasks_hello(f, 1, "1.1"); /* it runs on */
+    assert_sent(f, "w1:welcome; w1:alive -1.1");
+    tasks_done(f, 1, 1, 1);
+    assert_sent(f, "w1:taken 1.1/MUSTER_E_STALE; c:raised 1 #1 MUSTER_E_TIMEOUT to 1 1");
+}
+
+static void nobody_is_waited_for_for_ever(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    tasks_fail(f, 0, 1, 1, MUSTER_E_TASK);
+    tasks_restart(f);
+    tasks_open_queue(f, false, 0);
+    tasks_say(f, WIRE_RAISE, 1);
+    f->workers[0].silent = true;
+    tasks_pass(f, TASK_BACK_MS - 500);
+    assert_sent(f, "");
+    tasks_pass(f, 500);
+    assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 1 1");
+}
+
+static void a_suspect_runs_alone_after_a_start_too(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 4);
+    tasks_add(f, 1);
+    f->workers[0].silent = true;
+    tasks_pass(f, 5000);
+    tasks_worker_begin(f, 1, 1, 4);
+    assert_sent(f, "w1:welcome; w1:work 1.2");
+    tasks_restart(f);
+    tasks_open_queue(f, false, 0);
+    tasks_hello(f, 1, "1.2");
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 2");
+    tasks_done(f, 1, 1, 2);
+    assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.1");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
 
 int main(void)
@@ -77,6 +137,9 @@ int main(void)
         TEST(an_error_that_was_raised_to_a_dead_coordinator_is_raised_to_the_next),
         TEST(one_that_a_call_has_returned_is_not),
         TEST(nor_one_behind_which_another_was_asked_for),
+        TEST(after_a_start_it_is_raised_when_all_have_said_what_they_have),
+        TEST(nobody_is_waited_for_for_ever),
+        TEST(a_suspect_runs_alone_after_a_start_too),
     };
 
     return cmocka_run_group_tests_name("core_tasks_raise", tests, tasks_open_file,
