@@ -29,6 +29,7 @@ struct core_options {
     const char *events_endpoint; /* told in WELCOME; copied */
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
     size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
+    size_t task_queues_max;      /* 0 = TASK_QUEUES_MAX */
 };
 
 enum input_kind {

@@ -1,6 +1,7 @@
 /* tasks - queues of tasks and the workers that run them: what the files tasks*.c share.
  *
  *   tasks.c          memory, rows, ends        tasks_queue.c   what coordinators say
+ *   tasks_open.c     who holds a queue         tasks_load.c    what a start finds
  *   tasks_worker.c   what workers say          tasks_give.c    who gets what, and when it is taken back
  *   tasks_watch.c    what makes no progress      tasks_values.c   per-worker values
  *
@@ -50,6 +51,7 @@ struct task_queue {
     uint64_t coordinator;
     bool mapped; /* said QUEUE_OPEN to this broker start, from this route */
     uint64_t route;
+    int64_t heard_boot_ms; /* its coordinator; or this broker's start */
     uint64_t taken, ended, released;
     uint64_t max_queued, max_attempts;
     bool error_pending;
@@ -208,6 +210,9 @@ struct task_end {
 void tasks_end(struct core *core, struct task *task, const struct task_end *end, uint64_t worker);
 void tasks_flush(struct core *core); /* behind each input: rows of queues, ends told together */
 void tasks_timer(struct core *core, int64_t at_boot_ms);
+
+/* tasks_open.c */
+void tasks_queue_open(struct core *core, const struct input *in);
 
 /* tasks_queue.c */
 void tasks_queue_message(struct core *core, const struct input *in);

@@ -369,6 +369,9 @@ void tasks_tick(struct core *core)
 /* The broker was away, not they. */
 void tasks_gap(struct core *core, int64_t gap_ms)
 {
+    for (struct task_queue *q = core->tasks != NULL ? core->tasks->queues : NULL; q != NULL;
+         q = q->next)
+        q->heard_boot_ms += gap_ms;
     for (struct task_worker *w = core->tasks != NULL ? core->tasks->workers : NULL; w != NULL;
          w = w->next) {
         w->heard_boot_ms += gap_ms;

@@ -96,5 +96,7 @@ void tasks_start(struct core *core)
             lease->since_boot_ms =
                 core->now; /* their time begins anew: renewals were not written */
     }
+    for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
+        queue->heard_boot_ms = core->now;
     core->tasks->timer_boot_ms = core->now;
 }

@@ -1,4 +1,4 @@
-/* tasks_queue - what coordinators say: open, add, cancel, raise, and what they hear of it. See tasks.h. */
+/* tasks_queue - what coordinators say: add, cancel, raise, and what they hear of it. See tasks.h. */
 #include "broker/core/tasks.h"
 
 #include <inttypes.h>
@@ -68,97 +68,6 @@ static void alive(struct core *core, const struct input *in, const struct task_q
     message->u.queue_alive.workers = live_workers(core, job);
     message->u.queue_alive.error_number = queue->error_pending ? queue->error_number : 0;
     message->u.queue_alive.unavailable = missing_ps(core, job);
-}
-
-/* --- open --------------------------------------------------------------------------------------- */
-
-static void opened(struct core *core, const struct input *in, const struct task_queue *queue,
-                   unsigned code, const char *text)
-{
-    struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_QUEUE_OPENED);
-    struct wire_queue_opened *m = &message->u.queue_opened;
-
-    m->nonce = in->message->u.queue_open.nonce;
-    m->code = code;
-    m->text = text;
-    if (queue == NULL)
-        return;
-    m->queue = queue->queue;
-    m->taken = queue->taken;
-    m->ended = queue->ended;
-    m->released = queue->released;
-    m->raised = queue->raised;
-    m->error_number = queue->error_pending ? queue->error_number : 0;
-    if (queue->raises_told < queue->raised &&
-        queue->error_number > 0) { /* it is to be raised again */
-        m->raised = queue->raised - 1;
-        m->error_number = queue->error_number;
-    }
-    m->resources = queue->resources_count;
-}
-
-static void drop(struct core *core, struct task_queue *queue)
-{
-    struct record *row = tasks_persist(core, RECORD_TASK_QUEUE_DROP);
-
-    row->u.task_range = (struct record_task_range){
-        .queue = queue->queue, .to = TASK_NUMBER_MAX, .unix_ms = core->now_unix};
-    tasks_queue_drop(core, queue);
-    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
-        if (w->mapped && w->held > 0)
-            tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
-}
-
-/* A worker names values and attempts by their queue's number, and outlives databases: each start of a broker gives
- * others, lest a value of a queue that was lost is taken for one of a new queue. */
-static uint64_t new_id(struct core *core)
-{
-    struct tasks *tasks = core->tasks;
-
-    if (!tasks->ids_begun)
-        tasks->queue_id += core->options.start_id >> 32;
-    tasks->ids_begun = true;
-    do
-        tasks->queue_id = tasks->queue_id % TASK_QUEUE_ID_MAX + 1;
-    while (!tasks_queue_number_is_free(core, tasks->queue_id));
-    return tasks->queue_id;
-}
-
-static void take_open(struct core *core, const struct input *in)
-{
-    const struct wire_queue_open *m = &in->message->u.queue_open;
-    const struct wire_up *up = &in->message->up;
-    struct task_queue *queue = tasks_queue_named(core, up->job, m->name);
-
-    if (!wire_job_name_ok(up->job) || !wire_job_name_ok(m->name) || up->incarnation == 0) {
-        opened(core, in, NULL, MUSTER_E_ARGUMENT,
-               "a queue needs a job and a name of letters, digits, '.', '_' and '-'");
-        return;
-    }
-    if (queue != NULL && m->fresh && queue->coordinator != up->incarnation) {
-        drop(core, queue);
-        queue = NULL;
-    }
-    if (queue == NULL) {
-        if (core->tasks->queues_count == TASK_QUEUES_MAX) {
-            opened(core, in, NULL, MUSTER_E_BUSY,
-                   "the broker has as many queues as there may be; begin one of them anew");
-            return;
-        }
-        queue = tasks_queue_create(core, new_id(core), up->job, m->name);
-        queue->created_unix_ms = core->now_unix;
-    }
-    if (queue->coordinator != up->incarnation && queue->cancelled_to > queue->taken)
-        queue->cancelled_to = queue->taken; /* the next numbers are this one's */
-    if (queue->coordinator != up->incarnation)
-        tasks_values_again(queue);
-    queue->coordinator = up->incarnation;
-    queue->mapped = true;
-    queue->route = in->route;
-    queue->max_queued = m->max_queued > 0 ? m->max_queued : TASK_QUEUED_DEFAULT;
-    queue->max_attempts = m->max_attempts > 0 ? m->max_attempts : TASK_ATTEMPTS_DEFAULT;
-    queue->dirty = true;
-    opened(core, in, queue, MUSTER_OK, "");
 }
 
 /* --- add ---------------------------------------------------------------------------------------- */
@@ -401,6 +310,7 @@ static void take_get(struct core *core, const struct input *in, const struct tas
 {
     struct action *action = action_add(core, ACTION_SEND_TASKS);
     const struct wire_tasks_get *m = &in->message->u.tasks_get;
+    uint64_t to = m->to > 0 && m->to < queue->taken ? m->to : queue->taken;
 
     action->route = in->route;
     action->job = out_text(core, queue->job);
@@ -411,7 +321,7 @@ static void take_get(struct core *core, const struct input *in, const struct tas
         (struct wire_tasks_page){.queue = queue->queue,
                                  .nonce = m->nonce,
                                  .from = m->from,
-                                 .next = queue->taken,
+                                 .next = to,
                                  .ended = queue->ended,
                                  .error_number = queue->error_pending ? queue->error_number : 0};
 }
@@ -444,14 +354,16 @@ static void take_beat(struct core *core, const struct input *in, struct task_que
 }
 
 /* Another coordinator of the same name holds it now, or this start of the broker does not know the route. */
-static bool is_theirs(struct core *core, const struct input *in, const struct task_queue *queue)
+static bool is_theirs(struct core *core, const struct input *in, struct task_queue *queue)
 {
     const struct wire_up *up = &in->message->up;
     bool theirs =
         queue != NULL && strcmp(queue->job, up->job) == 0 && queue->coordinator == up->incarnation;
 
-    if (theirs && queue->mapped && queue->route == in->route)
+    if (theirs && queue->mapped && queue->route == in->route) {
+        queue->heard_boot_ms = core->now;
         return true;
+    }
     alive(core, in, NULL, theirs ? MUSTER_E_HELLO : MUSTER_E_STALE);
     return false;
 }
@@ -462,7 +374,7 @@ void tasks_queue_message(struct core *core, const struct input *in)
 
     tasks_of(core);
     if (in->message->type == WIRE_QUEUE_OPEN) {
-        take_open(core, in);
+        tasks_queue_open(core, in);
         return;
     }
     queue = tasks_queue_find(core, queue_of(in->message));

@@ -98,7 +98,7 @@ static enum muster_status say(struct story *story, enum wire_type type)
     if (type == WIRE_RAISE)
         message.u.raise = (struct wire_raise){queue, 1, 0};
     else if (type == WIRE_TASKS_GET)
-        message.u.tasks_get = (struct wire_tasks_get){queue, 9, 1};
+        message.u.tasks_get = (struct wire_tasks_get){queue, 9, 1, 0};
     else if (type == WIRE_RESULT_GET)
         message.u.result_get = (struct wire_result_get){queue, 1, 0};
     else if (type == WIRE_QUEUE_BEAT)

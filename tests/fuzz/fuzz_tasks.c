@@ -305,7 +305,7 @@ static void do_of_queue(void)
     else if (m.type == WIRE_TASK_CANCEL)
         m.u.task_cancel = (struct wire_task_cancel){c->queue, number};
     else if (m.type == WIRE_TASKS_GET)
-        m.u.tasks_get = (struct wire_tasks_get){c->queue, 1, number};
+        m.u.tasks_get = (struct wire_tasks_get){c->queue, 1, number, digit(9)};
     else if (m.type == WIRE_RESULT_GET)
         m.u.result_get = (struct wire_result_get){c->queue, number, digit(3)};
     else

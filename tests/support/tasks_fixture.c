@@ -243,7 +243,8 @@ static void load_row(void *arg, const struct record *row)
 static void start(struct tasks_fixture *f)
 {
     struct core_options options = {.start_id = (f->start_high << 32) + 7000 + ++f->starts,
-                                   .events_endpoint = "ipc:///e"};
+                                   .events_endpoint = "ipc:///e",
+                                   .task_queues_max = f->queues_max};
     struct muster_error err;
 
     f->core = core_create(&options);
@@ -314,7 +315,8 @@ void tasks_begin(struct tasks_fixture *f)
     empty_tables(f);
     f->now = TASKS_START_MS;
     f->coordinator = 1000;
-    f->number = f->scheduled = f->told = f->queue = 0;
+    f->number = f->scheduled = f->told = f->get_to = f->queue = 0;
+    f->queues_max = 0;
     memset(f->workers, 0, sizeof f->workers);
     actions_init(&f->out);
     start(f);
@@ -453,7 +455,7 @@ void tasks_say(struct tasks_fixture *f, enum wire_type type, uint64_t value)
         message.u.queue_beat = (struct wire_queue_beat){f->queue, value, f->told};
         break;
     case WIRE_TASKS_GET:
-        message.u.tasks_get = (struct wire_tasks_get){f->queue, 9, value};
+        message.u.tasks_get = (struct wire_tasks_get){f->queue, 9, value, f->get_to};
         break;
     case WIRE_RESULT_GET:
         message.u.result_get = (struct wire_result_get){f->queue, value, 0};

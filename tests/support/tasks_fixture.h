@@ -35,6 +35,8 @@ struct tasks_fixture {
     uint64_t coordinator; /* incarnation */
     uint64_t number;      /* of the last task that was added */
     uint64_t scheduled;   /* that its RAISE tells */
+    size_t queues_max;    /* of the next start, 0 = as always */
+    uint64_t get_to;      /* up to where its TASKS_GET asks, 0 = all */
     uint64_t told;        /* that its QUEUE_BEAT tells */
     uint64_t queue;
     struct tasks_worker workers[TASKS_WORKERS];

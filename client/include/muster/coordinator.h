@@ -60,7 +60,9 @@ struct muster_coordinator_options {
 
 /* Takes hold of the queue; a coordinator of the same name that still lives gets MUSTER_E_STALE from now on.
  * Blocks up to connect_timeout_ms. Copies options. *ret_coordinator is owned: muster_coordinator_close.
- * MUSTER_E_ARGUMENT · MUSTER_E_BROKER nobody answered · MUSTER_E_BUSY the broker has too many queues. */
+ * MUSTER_E_ARGUMENT · MUSTER_E_BROKER nobody answered · MUSTER_E_BUSY the broker has 256 queues, and
+ * none is over. One is when all its tasks have ended and its coordinator was not heard for 60 s: when another is
+ * opened and there is no room, such a one is forgotten with its results, first those that were all released. */
 MUSTER_API enum muster_status
 muster_coordinator_open(const struct muster_coordinator_options *options,
                         muster_coordinator_t **ret_coordinator, struct muster_error *ret_error);
