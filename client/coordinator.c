@@ -443,6 +443,15 @@ uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
     return scheduled;
 }
 
+/* Of these numbers alone: who takes values one by one does not wait for all that is there each time. */
+static void ask_for(struct muster_coordinator *c, uint64_t id)
+{
+    if (c->new_from == 0 || id < c->new_from)
+        c->new_from = id;
+    if (id > c->new_to)
+        c->new_to = id;
+}
+
 enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id,
                                             muster_remote_value_t **ret_value,
                                             struct muster_error *ret_error)
@@ -465,7 +474,7 @@ enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id
         if (value == NULL)
             status = error_set(ret_error, MUSTER_E_NOMEM, "no memory for a remote value");
         else
-            c->ask_values = true;
+            ask_for(c, id);
     }
     if (status == MUSTER_OK) {
         value->held = true;

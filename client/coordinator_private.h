@@ -98,11 +98,12 @@ struct muster_coordinator {
     struct muster_remote_value *first, *last;
     struct muster_remote_value *hash[VALUES_HASH];
 
-    bool asking;     /* pages, from `ask_from` on */
-    bool ask_values; /* the user holds one that nothing is known of */
-    bool look;       /* a value wants something said */
+    bool asking; /* pages, from `ask_from` to `ask_to`, 0 = all */
+    uint64_t new_from,
+        new_to; /* the user holds some of these that nothing was asked of; 0 = none */
+    bool look;  /* a value wants something said */
     bool ask_again;
-    uint64_t ask_from, ask_nonce;
+    uint64_t ask_from, ask_to, ask_nonce;
 
     uint64_t error_number; /* a pending error, as far as is known */
     uint64_t raised;       /* how often one was */

@@ -11,6 +11,16 @@
 
 /* --- hearing ------------------------------------------------------------------------------------ */
 
+static void ask_range(struct muster_coordinator *c, uint64_t from, uint64_t to)
+{
+    c->asking = true;
+    c->ask_from = from;
+    c->ask_to = to;
+    c->ask_nonce = ++c->nonce;
+    task_again_reset(&c->get);
+}
+
+/* From the first that is held or awaited and not known to have ended: all, so that the count of ends is right again. */
 static void ask_pages(struct muster_coordinator *c)
 {
     const struct muster_remote_value *value = c->first;
@@ -21,11 +31,9 @@ static void ask_pages(struct muster_coordinator *c)
     }
     while (value != NULL && value->state != TASK_QUEUED)
         value = value->next;
-    c->asking = true;
     c->ask_again = false;
-    c->ask_from = value != NULL ? value->number : c->taken + 1;
-    c->ask_nonce = ++c->nonce;
-    task_again_reset(&c->get);
+    c->new_from = c->new_to = 0;
+    ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
 }
 
 static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
@@ -124,7 +132,7 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
         take_end(c, &m->tasks.items[i]);
     if (m->error_number > 0 && !c->raising)
         c->error_number = m->error_number;
-    if (m->ended > c->ended)
+    if (m->ended > c->ended && c->ask_to == 0) /* else others may have ended, unheard */
         c->ended = m->ended;
     c->ask_from = m->next;
     c->ask_nonce = ++c->nonce;
@@ -360,7 +368,7 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
         message.u.queue_beat =
             (struct wire_queue_beat){c->queue, number, c->raised - (c->unsaid ? 1 : 0)};
     else
-        message.u.tasks_get = (struct wire_tasks_get){c->queue, c->ask_nonce, number};
+        message.u.tasks_get = (struct wire_tasks_get){c->queue, c->ask_nonce, number, c->ask_to};
     task_link_send(c->link, &message);
 }
 
@@ -402,9 +410,9 @@ static void say_resources(struct muster_coordinator *c, int64_t now_ms, int64_t 
 
 static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
 {
-    if (c->ask_values) {
-        c->ask_values = false;
-        ask_pages(c);
+    if (c->new_from > 0 && !c->asking) {
+        ask_range(c, c->new_from, c->new_to);
+        c->new_from = c->new_to = 0;
     }
     say_resources(c, now_ms, wait_ms);
     say_adds(c, now_ms, wait_ms);
