@@ -2,13 +2,9 @@
 #include "client/manager_list.h"
 
 #include "client/query_link.h"
-#include "node/shard/shard.h"
+#include "node/shard/dir_list.h"
 #include "schema/error.h"
-#include "schema/room.h"
-#include "schema/superseded.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,78 +145,6 @@ enum muster_status manager_source_restore_failed(struct manager_source *source, 
 
 /* --- of a directory -------------------------------------------------------------------------------- */
 
-struct found { /* while the directory is read: the list grows */
-    struct muster_checkpoint_info *items;
-    struct superseded_item *launches; /* of each of them */
-    size_t count, capacity, launches_capacity;
-};
-
-static bool grow(struct found *found)
-{
-    struct muster_checkpoint_info *items =
-        room_for_one(found->items, found->count, &found->capacity, 64, sizeof *items);
-    struct superseded_item *launches = NULL;
-
-    if (items != NULL) {
-        found->items = items;
-        launches = room_for_one(found->launches, found->count, &found->launches_capacity, 64,
-                                sizeof *launches);
-    }
-    if (launches != NULL)
-        found->launches = launches;
-    return launches != NULL;
-}
-
-static int64_t bytes_of(const struct manifest *manifest)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < manifest->shard_count; i++)
-        for (size_t k = 0; k < manifest->shards[i].file_count; k++)
-            bytes += manifest->shards[i].files[k].bytes;
-    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-}
-
-/* What is no checkpoint, or one that cannot be read, is none of the list. */
-static bool look_at(struct manager_list *list, const struct manager_source *source,
-                    const char *name, struct found *found)
-{
-    char path[FS_PATH_MAX];
-    struct manifest *manifest = NULL;
-    struct muster_checkpoint_info *info;
-    bool ok = true;
-
-    if (name[0] == '.' || fs_path(path, NULL, "%s/%s", source->directory, name) != MUSTER_OK ||
-        shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
-        return true;
-    if (source->job == NULL || strcmp(manifest->job, source->job) == 0) {
-        ok = grow(found);
-        info = ok ? &found->items[found->count] : NULL;
-        if (ok)
-            *info = (struct muster_checkpoint_info){
-                .checkpoint = manifest->round,
-                .generation = manifest->generation,
-                .step = manifest->step - 1,
-                .path = arena_strdup(&list->arena, path),
-                .epoch = manifest->epoch,
-                .step_in_epoch = manifest->step_in_epoch,
-                .data_position = manifest->data_position,
-                .committed_unix_ms = manifest->created_unix_ms,
-                .bytes = bytes_of(manifest),
-                .metrics = arena_strdup(&list->arena, manifest->metrics),
-            };
-        if (ok) {
-            found->launches[found->count] = superseded_item_of(manifest);
-            found->launches[found->count].job = arena_strdup(&list->arena, manifest->job);
-        }
-        ok = ok && info->path != NULL && info->metrics != NULL &&
-             found->launches[found->count].job != NULL;
-        found->count += ok;
-    }
-    manifest_destroy(&manifest);
-    return ok;
-}
-
 static int by_age(const void *a, const void *b)
 {
     const struct muster_checkpoint_info *x = a, *y = b;
@@ -232,22 +156,38 @@ static int by_age(const void *a, const void *b)
     return (x->checkpoint > y->checkpoint) - (x->checkpoint < y->checkpoint);
 }
 
+static struct muster_checkpoint_info info_of(const struct dir_list *found, size_t index)
+{
+    const struct dir_item *item = &found->items[index];
+    const struct superseded_item *launch = &found->launches[index];
+
+    return (struct muster_checkpoint_info){.checkpoint = item->round,
+                                           .generation = launch->generation,
+                                           .step = launch->step - 1,
+                                           .path = item->path,
+                                           .epoch = item->epoch,
+                                           .step_in_epoch = item->step_in_epoch,
+                                           .data_position = item->data_position,
+                                           .committed_unix_ms = launch->created_unix_ms,
+                                           .bytes = item->bytes,
+                                           .metrics = item->metrics};
+}
+
 /* False: no memory. */
-static bool take_found(struct manager_list *list, const struct found *found)
+static bool take_found(struct manager_list *list, const struct dir_list *found)
 {
     list->items = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->items);
     list->unlisted = arena_alloc(&list->arena, (found->count + 1) * sizeof *list->unlisted);
-    if (list->items == NULL || list->unlisted == NULL ||
-        !superseded_mark(found->launches, found->count))
+    if (list->items == NULL || list->unlisted == NULL)
         return false;
     for (size_t i = 0; i < found->count; i++) {
-        const struct muster_checkpoint_info *info = &found->items[i];
+        const struct muster_checkpoint_info info = info_of(found, i);
 
         if (found->launches[i].superseded)
             list->unlisted[list->unlisted_count++] =
-                (struct manager_unlisted){info->step, "superseded", info->checkpoint};
+                (struct manager_unlisted){info.step, "superseded", info.checkpoint};
         else
-            list->items[list->count++] = *info;
+            list->items[list->count++] = info;
     }
     return true;
 }
@@ -256,20 +196,15 @@ static enum muster_status read_directory(struct manager_list *list,
                                          const struct manager_source *source,
                                          struct muster_error *err)
 {
-    DIR *dir = opendir(source->directory);
-    const struct dirent *entry;
-    struct found found = {0};
-    bool ok = true;
+    struct dir_list found;
+    enum muster_status status =
+        dir_list_read(source->directory, source->job, &list->arena, &found, err);
+    bool ok;
 
-    if (dir == NULL)
-        return fs_fail(err, errno == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, errno, "read",
-                       source->directory);
-    while (ok && (entry = readdir(dir)) != NULL)
-        ok = look_at(list, source, entry->d_name, &found);
-    closedir(dir);
-    ok = ok && take_found(list, &found);
-    free(found.items);
-    free(found.launches);
+    if (status != MUSTER_OK)
+        return status;
+    ok = take_found(list, &found);
+    dir_list_free(&found);
     return ok ? MUSTER_OK : no_memory(err);
 }
 

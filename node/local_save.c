@@ -1,14 +1,11 @@
 /* local_save - what a process without a broker reads from its directory and writes into it. */
-#include "node/clock.h"
 #include "node/local_left.h"
 
+#include "node/clock.h"
+#include "node/shard/dir_list.h"
 #include "schema/error.h"
-#include "schema/room.h"
-#include "schema/superseded.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,110 +14,52 @@
 
 /* --- what is there ------------------------------------------------------------------------------- */
 
-struct seen { /* one manifest of this job */
-    char name[NAME_MAX + 1];
-    uint64_t round;
-};
-
-struct scan {
-    struct seen *seen;
-    struct superseded_item *launches; /* of each of them */
-    size_t count, capacity, launches_capacity;
-    bool no_memory;
-};
-
-static void scan_free(struct scan *scan)
+/* What of this job is there. On success the list is the caller's: dir_list_free. */
+static enum muster_status read_root(const struct local *local, struct arena *arena,
+                                    struct dir_list *ret_list, struct muster_error *err)
 {
-    free(scan->seen);
-    free(scan->launches);
-}
+    const struct save_target *save = &local->options.save;
+    enum muster_status status = dir_list_read(save->root, save->job, arena, ret_list, err);
 
-static bool grow(struct scan *scan)
-{
-    struct seen *seen =
-        room_for_one(scan->seen, scan->count, &scan->capacity, 64, sizeof *scan->seen);
-    struct superseded_item *launches = NULL;
-
-    if (seen != NULL) {
-        scan->seen = seen;
-        launches = room_for_one(scan->launches, scan->count, &scan->launches_capacity, 64,
-                                sizeof *launches);
-    }
-    if (launches != NULL)
-        scan->launches = launches;
-    scan->no_memory |= launches == NULL;
-    return launches != NULL;
-}
-
-static void look_at(const struct local *local, const char *name, struct scan *scan)
-{
-    char path[FS_PATH_MAX];
-    struct manifest *manifest = NULL;
-
-    if (name[0] == '.' ||
-        fs_path(path, NULL, "%s/%s", local->options.save.root, name) != MUSTER_OK ||
-        shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
-        return;
-    if (strcmp(manifest->job, local->options.save.job) == 0 && grow(scan)) {
-        scan->launches[scan->count] = superseded_item_of(manifest);
-        scan->launches[scan->count].job = local->options.save.job;
-        scan->seen[scan->count].round = manifest->round;
-        snprintf(scan->seen[scan->count].name, sizeof scan->seen->name, "%s", name);
-        scan->count++;
-    }
-    manifest_destroy(&manifest);
-}
-
-/* What of this job is there. On success the scan is the caller's: scan_free. */
-static enum muster_status scan_root(const struct local *local, struct scan *ret_scan,
-                                    struct muster_error *err)
-{
-    DIR *dir = opendir(local->options.save.root);
-    const struct dirent *entry;
-
-    *ret_scan = (struct scan){0};
-    if (dir == NULL)
-        return fs_fail(err, MUSTER_E_IO, errno, "read", local->options.save.root);
-    while (!ret_scan->no_memory && (entry = readdir(dir)) != NULL)
-        look_at(local, entry->d_name, ret_scan);
-    closedir(dir);
-    if (!ret_scan->no_memory && superseded_mark(ret_scan->launches, ret_scan->count))
-        return MUSTER_OK;
-    scan_free(ret_scan);
-    return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
+    /* it was there when this process began: "nothing is saved" would be another thing */
+    return status == MUSTER_E_NOT_FOUND ? fs_fail(err, MUSTER_E_IO, ENOENT, "read", save->root)
+                                        : status;
 }
 
 /* Among equal steps the later generation and round wins. */
-static bool is_newer(const struct scan *scan, size_t a, size_t b)
+static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 {
-    const struct superseded_item *x = &scan->launches[a], *y = &scan->launches[b];
+    const struct superseded_item *x = &list->launches[a], *y = &list->launches[b];
 
     if (x->step != y->step)
         return x->step > y->step;
     if (x->generation != y->generation)
         return x->generation > y->generation;
-    return scan->seen[a].round > scan->seen[b].round;
+    return list->items[a].round > list->items[b].round;
 }
 
 enum muster_status local_find_resume(struct local *local, int64_t below,
                                      struct local_resume *ret_resume, struct muster_error *err)
 {
-    struct scan scan;
+    struct arena arena;
+    struct dir_list list;
     size_t best = SIZE_MAX;
-    enum muster_status status = scan_root(local, &scan, err);
+    enum muster_status status;
 
-    if (status != MUSTER_OK)
-        return status;
-    for (size_t i = 0; i < scan.count; i++)
-        if (!scan.launches[i].superseded && scan.launches[i].step < below &&
-            (best == SIZE_MAX || is_newer(&scan, i, best)))
-            best = i;
-    ret_resume->step = best != SIZE_MAX ? scan.launches[best].step : 0;
-    ret_resume->path[0] = '\0';
-    if (best != SIZE_MAX)
-        status =
-            fs_path(ret_resume->path, err, "%s/%s", local->options.save.root, scan.seen[best].name);
-    scan_free(&scan);
+    arena_init(&arena, 0);
+    status = read_root(local, &arena, &list, err);
+    if (status == MUSTER_OK) {
+        for (size_t i = 0; i < list.count; i++)
+            if (!list.launches[i].superseded && list.launches[i].step < below &&
+                (best == SIZE_MAX || is_newer(&list, i, best)))
+                best = i;
+        ret_resume->step = best != SIZE_MAX ? list.launches[best].step : 0;
+        ret_resume->path[0] = '\0';
+        if (best != SIZE_MAX)
+            status = fs_path(ret_resume->path, err, "%s", list.items[best].path);
+        dir_list_free(&list);
+    }
+    arena_free(&arena);
     return status;
 }
 
@@ -151,18 +90,22 @@ static void write_times(const struct local *local, const char *text)
 
 enum muster_status local_look_at_root(struct local *local, struct muster_error *err)
 {
-    struct scan scan;
-    enum muster_status status = scan_root(local, &scan, err);
+    struct arena arena;
+    struct dir_list list;
+    enum muster_status status;
 
-    if (status != MUSTER_OK)
-        return status;
-    local->generation = 1;
-    for (size_t i = 0; i < scan.count; i++)
-        if (scan.launches[i].generation >= local->generation)
-            local->generation = scan.launches[i].generation + 1;
-    scan_free(&scan);
-    read_times(local);
-    return MUSTER_OK;
+    arena_init(&arena, 0);
+    status = read_root(local, &arena, &list, err);
+    if (status == MUSTER_OK) {
+        local->generation = 1;
+        for (size_t i = 0; i < list.count; i++)
+            if (list.launches[i].generation >= local->generation)
+                local->generation = list.launches[i].generation + 1;
+        dir_list_free(&list);
+        read_times(local);
+    }
+    arena_free(&arena);
+    return status;
 }
 
 /* --- saving -------------------------------------------------------------------------------------- */

@@ -1,0 +1,31 @@
+/* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no more.
+ * Owns: the look for them. What has no manifest, or one that cannot be read, is none. */
+#ifndef NODE_SHARD_DIR_LIST_H
+#define NODE_SHARD_DIR_LIST_H
+
+#include "schema/arena.h"
+#include "schema/superseded.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dir_item {
+    const char *path, *metrics;
+    uint64_t round;
+    int64_t epoch, step_in_epoch, data_position, bytes;
+};
+/* In no order. The strings are the arena's. */
+struct dir_list {
+    struct dir_item *items;
+    struct superseded_item *launches; /* of each of them */
+    size_t count, capacity, launches_capacity;
+};
+
+/* Those of one job; NULL: of whatever job. On success the list is the caller's: dir_list_free.
+ * E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
+enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
+                                 struct dir_list *ret_list, struct muster_error *err);
+void dir_list_free(
+    struct dir_list *list); /* NULL-safe for its arrays; the arena stays the caller's */
+
+#endif
