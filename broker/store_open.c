@@ -141,8 +141,11 @@ static bool has_its_name(const char *lock, int fd)
 /* the text is for people and for the next one's message; the lock itself is the kernel's */
 static enum muster_status write_pid(const char *lock, int fd, struct muster_error *err)
 {
-    char pid[32];
-    int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    char space[64] = "", pid[128];
+    /* a pid is one of its space (a container's, say), and who reads it may be in another */
+    ssize_t space_length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    int length = snprintf(pid, sizeof pid, "%ld %.*s\n", (long)getpid(),
+                          space_length > 0 ? (int)space_length : 0, space);
 
     if (ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)length, 0) == length)
         return MUSTER_OK;

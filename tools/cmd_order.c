@@ -83,7 +83,7 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     int64_t round = 0;
     enum muster_status status;
     json_t *document;
-    char sentence[1024];
+    char sentence[2048];
 
     status = muster_client_notify(tool->client, tool->job, id.text, rank, grace_ms,
                                   text == NULL ? "" : text, &round, &err);
@@ -93,10 +93,12 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "notice", json_string(id.text));
     json_object_set_new(document, "rank", json_integer(rank));
-    snprintf(sentence, sizeof sentence,
-             "Notice %s: rank %d of job %s will be ended. `muster why notice %s --job %s` tells "
-             "what came of it, `muster notify --cancel %s --job %s` withdraws it.",
-             id.text, rank, tool->job, id.text, tool->job, id.text, tool->job);
+    snprintf(
+        sentence, sizeof sentence,
+        "Notice %s: rank %d of job %s will be ended. `muster status %s` shows what is planned, "
+        "`muster why notice %s --job %s` tells what came of it, `muster notify --cancel %s "
+        "--job %s` withdraws it.",
+        id.text, rank, tool->job, tool->job, id.text, tool->job, id.text, tool->job);
     return print_order(tool, document, sentence);
 }
 

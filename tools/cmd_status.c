@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The state; of a job that has ended, how. */
 static const char *outcome(const struct muster_job_row *job)
@@ -86,10 +87,21 @@ static void print_jobs(struct tool *tool, const muster_rows_t *rows)
         fprintf(tool->out, "(no job yet)\n");
 }
 
-/* A musterd writes its pid beside its database; a lock on that is not tried, for it would keep one from starting. */
+/* Is a pid of this space one of ours? Not known counts as yes. */
+static bool is_our_space(const char *space)
+{
+    char ours[64] = "";
+    size_t length = strcspn(space, "\n");
+
+    return length == 0 || readlink("/proc/self/ns/pid", ours, sizeof ours - 1) <= 0 ||
+           (strlen(ours) == length && memcmp(ours, space, length) == 0);
+}
+
+/* A musterd writes its pid and whose pids these are beside its database; a lock on that is not tried, for it would keep one
+ * from starting. */
 static bool broker_is_dead(const char *database)
 {
-    char path[PATH_MAX], text[32] = "";
+    char path[PATH_MAX], text[128] = "", *end;
     FILE *file;
     long pid;
 
@@ -101,8 +113,9 @@ static bool broker_is_dead(const char *database)
     if (fgets(text, sizeof text, file) == NULL)
         text[0] = '\0';
     fclose(file);
-    pid = strtol(text, NULL, 10);
-    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    pid = strtol(text, &end, 10);
+    return pid > 0 && is_our_space(end + (*end == ' ')) && kill((pid_t)pid, 0) != 0 &&
+           errno == ESRCH;
 }
 
 static int64_t written_unix_ms(const char *path)

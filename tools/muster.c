@@ -3,10 +3,14 @@
 #include "node/clock.h"
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 const struct tool_verb tool_verbs[] = {
     {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0,
@@ -263,6 +267,26 @@ bool tool_node_is_live(const struct muster_node_row *node)
     return strcmp(node->state, "joined") == 0 || strcmp(node->state, "restored") == 0;
 }
 
+/* A socket's path where nobody takes connections: there is no answer to wait for. Of other addresses one cannot tell so
+ * quickly. */
+static bool nobody_listens(const char *broker)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    bool nobody = false;
+    int fd;
+
+    if (strncmp(broker, "ipc:///", 7) != 0 || strlen(broker + 6) >= sizeof to.sun_path)
+        return false;
+    memcpy(to.sun_path, broker + 6, strlen(broker + 6));
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        nobody = errno == ENOENT || errno == ECONNREFUSED;
+    close(fd);
+    return nobody;
+}
+
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size)
 {
     struct tool tool = {.verb = "run", .timeout_ms = 1000};
@@ -270,7 +294,7 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
     bool running = false;
 
     broker = broker_of(broker, tool.address, sizeof tool.address);
-    if (broker != NULL &&
+    if (broker != NULL && !nobody_listens(broker) &&
         muster_client_open(broker, tool.timeout_ms, &tool.client, NULL) == MUSTER_OK &&
         muster_client_jobs(tool.client, job, &rows, NULL) == MUSTER_OK &&
         muster_rows_count(rows) == 1) {

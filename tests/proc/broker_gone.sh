@@ -36,6 +36,10 @@ ranks_end 0
 each_has done 300
 sums_right
 says "$("$muster" status --db "$dir/state/muster.db")" "^as of .*: no musterd runs on $dir/state/muster.db now"
+read -r pid space <"$dir/state/muster.db.lock"
+[ -n "$space" ] || fail "the lock file does not say whose pids it has"
+echo "$pid pid:[1]" >"$dir/state/muster.db.lock" # of a container: nobody here knows whether it runs
+not grep -q '^as of' <<<"$("$muster" status --db "$dir/state/muster.db")" || fail "a broker of another pid space was taken for dead"
 broker_start # what was recorded is there, and the next broker finds the nodes gone
 same "jobs in the database" "$(query 'SELECT count(*) FROM job')" 3
 finish "broker killed for good: all train on and finish; a noticed rank leaves with the restart code at its own deadline" \
