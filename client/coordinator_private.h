@@ -40,11 +40,11 @@ struct muster_remote_value {
     unsigned status;
     int64_t code;
     char *text;
-    uint64_t bytes;  /* of the result */
-    uint8_t *result; /* what has come of it */
-    uint64_t have;
-    bool wanted;    /* a long result is being fetched */
-    bool no_memory; /* for the result, when its first bytes came */
+    uint64_t bytes;       /* of the result */
+    uint8_t *result;      /* what has come of it */
+    uint64_t have, asked; /* bytes that came, and that were asked for */
+    bool wanted;          /* a long result is being fetched */
+    bool no_memory;       /* for the result, when its first bytes came */
     bool cancel;
     uint64_t cancelled_by;   /* the task whose failure it was cancelled for, 0 = not known */
     struct task_again again; /* of RESULT_GET or TASK_CANCEL */

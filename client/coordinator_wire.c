@@ -191,7 +191,7 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
 
     if (value == NULL || !value->wanted || m->offset != value->have)
         return;
-    if (m->code != MUSTER_OK || m->total != value->bytes ||
+    if (m->code != MUSTER_OK || m->total != value->bytes || m->bytes.size == 0 ||
         m->bytes.size > value->bytes - value->have) {
         if (m->code == MUSTER_E_NOT_FOUND) {
             value->state = TASK_FAILED;
@@ -210,7 +210,9 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
     memcpy(value->result + value->have, m->bytes.data, m->bytes.size);
     value->have += m->bytes.size;
     value->wanted = value->have < value->bytes;
-    task_again_reset(&value->again);
+    if (value->asked < value->have || m->bytes.size != TASK_PART_MAX)
+        value->asked = value->have; /* the next begins elsewhere than was thought */
+    task_again_later(&value->again);
 }
 
 static void take_alive(struct muster_coordinator *c, const struct wire_queue_alive *m)
@@ -372,18 +374,35 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
     task_link_send(c->link, &message);
 }
 
+/* As many parts as may be under way; what did not come in time, once more from there. */
+static void say_get(struct muster_coordinator *c, struct muster_remote_value *value, size_t *ahead,
+                    int64_t now_ms, int64_t *wait_ms)
+{
+    struct wire_msg message = {.type = WIRE_RESULT_GET};
+    size_t asked;
+
+    if (task_again_due(&value->again, now_ms, wait_ms))
+        value->asked = value->have;
+    asked = (size_t)(value->asked - value->have + TASK_PART_MAX - 1) / TASK_PART_MAX;
+    *ahead -= asked < *ahead ? asked : *ahead;
+    for (; *ahead > 0 && value->asked < value->bytes; --*ahead) {
+        message.u.result_get = (struct wire_result_get){c->queue, value->number, value->asked};
+        if (!task_link_send(c->link, &message))
+            return;
+        value->asked += TASK_PART_MAX;
+    }
+}
+
 static void say_of_values(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
 {
+    size_t ahead = TASK_PARTS_AHEAD;
     bool look = false;
 
     for (struct muster_remote_value *value = c->first; c->look && value != NULL;
          value = value->next) {
         look |= value->wanted || (value->cancel && value->state == TASK_QUEUED);
-        if (value->wanted && task_again_due(&value->again, now_ms, wait_ms)) {
-            struct wire_msg message = {.type = WIRE_RESULT_GET};
-            message.u.result_get = (struct wire_result_get){c->queue, value->number, value->have};
-            task_link_send(c->link, &message);
-        }
+        if (value->wanted)
+            say_get(c, value, &ahead, now_ms, wait_ms);
         if (value->cancel && value->state == TASK_QUEUED && value->number <= c->taken &&
             task_again_due(&value->again, now_ms, wait_ms))
             say_numbered(c, WIRE_TASK_CANCEL, value->number);

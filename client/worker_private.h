@@ -36,8 +36,8 @@ struct muster_task {
     void *value; /* of a resource */
     void (*value_free)(void *value);
 
-    uint64_t parts_have;
-    struct task_again again; /* WORK_DONE or WORK_PART */
+    uint64_t parts_have, parts_sent; /* bytes that were taken, and that are on their way */
+    struct task_again again;         /* WORK_DONE or WORK_PART */
     struct muster_task *next;
     uint8_t bytes[]; /* args, uses */
 };

@@ -99,7 +99,7 @@ static void take_taken(struct muster_worker *worker, const struct wire_work_take
         if (task == NULL || task->state != ATTEMPT_ENDED)
             continue;
         if (entry->code == MUSTER_E_NOT_FOUND) { /* its parts are gone: from the beginning */
-            task->parts_have = 0;
+            task->parts_have = task->parts_sent = 0;
             task_again_reset(&task->again);
             continue;
         }
@@ -114,11 +114,18 @@ static void take_part_taken(struct muster_worker *worker, const struct wire_part
 
     if (task == NULL || task->state != ATTEMPT_ENDED)
         return;
-    if (m->code == MUSTER_OK && m->have <= task->result_size)
-        task->parts_have = m->have;
-    else
-        task->parts_have = task->result_size; /* it no longer counts: WORK_DONE hears the same */
-    task_again_reset(&task->again);
+    if (m->code != MUSTER_OK || m->have >= task->result_size) {
+        task->parts_have =
+            task->result_size; /* all, or it no longer counts: WORK_DONE hears the same */
+        task_again_reset(&task->again);
+        return;
+    }
+    if (m->have == task->parts_have)
+        return; /* one that came behind a gap */
+    if (m->have < task->parts_have || task->parts_sent < m->have)
+        task->parts_sent = m->have; /* the broker began anew */
+    task->parts_have = m->have;
+    task_again_later(&task->again);
 }
 
 static void take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
@@ -256,19 +263,36 @@ static bool any_renewed(const struct muster_worker *worker)
     return false;
 }
 
-static void say_part(struct muster_worker *worker, const struct muster_task *task)
+static bool say_part(struct muster_worker *worker, struct muster_task *task)
 {
-    size_t left = task->result_size - (size_t)task->parts_have;
+    size_t left = task->result_size - (size_t)task->parts_sent;
     struct wire_msg message = {.type = WIRE_WORK_PART};
 
     message.u.work_part = (struct wire_work_part){.queue = task->queue,
                                                   .number = task->number,
                                                   .attempt = task->attempt,
-                                                  .offset = task->parts_have,
+                                                  .offset = task->parts_sent,
                                                   .total = task->result_size};
-    message.u.work_part.bytes.data = task->result + task->parts_have;
+    message.u.work_part.bytes.data = task->result + task->parts_sent;
     message.u.work_part.bytes.size = left < TASK_PART_MAX ? left : TASK_PART_MAX;
-    task_link_send(worker->link, &message);
+    if (!task_link_send(worker->link, &message))
+        return false;
+    task->parts_sent += message.u.work_part.bytes.size;
+    return true;
+}
+
+/* As many as may be under way; what was not answered in time, once more from there. */
+static void say_parts(struct muster_worker *worker, struct muster_task *task, size_t *ahead,
+                      int64_t now_ms, int64_t *wait_ms)
+{
+    size_t sent;
+
+    if (task_again_due(&task->again, now_ms, wait_ms))
+        task->parts_sent = task->parts_have;
+    sent = (size_t)(task->parts_sent - task->parts_have + TASK_PART_MAX - 1) / TASK_PART_MAX;
+    *ahead -= sent < *ahead ? sent : *ahead;
+    while (*ahead > 0 && task->parts_sent < task->result_size && say_part(worker, task))
+        --*ahead;
 }
 
 static bool in_parts(const struct muster_task *task)
@@ -319,6 +343,7 @@ static void send_batch(struct muster_worker *worker, struct batch *batch)
 static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
     struct batch batch; /* 100 KB, of which most turns use nothing */
+    size_t ahead = TASK_PARTS_AHEAD;
 
     batch.count = batch.bytes = 0;
     arena_init(&batch.arena, 0);
@@ -326,12 +351,13 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
         struct wire_ended_entry entry;
         size_t bytes;
 
-        if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
-            continue;
-        if (in_parts(task) && task->parts_have < task->result_size) {
-            say_part(worker, task);
+        if (task->state == ATTEMPT_ENDED && in_parts(task) &&
+            task->parts_have < task->result_size) {
+            say_parts(worker, task, &ahead, now_ms, wait_ms);
             continue;
         }
+        if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
+            continue;
         entry = end_of(task, &batch.arena);
         bytes = TASK_ENTRY_BYTES + entry.result.size + TASK_TEXT_MAX;
         if (batch.count == TASKS_FRAME_MAX || batch.bytes + bytes > TASK_FRAME_BYTES) {

@@ -4,7 +4,7 @@
  * and 64 tasks in flight each: tasks a second from the first schedule to the end of join; and, with one worker and one
  * task at a time, p50 and p99 from schedule to fetched result. Beside that, in blocks of trips in turn, the limit: a
  * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
- * context (see echo.h). TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
+ * context (see echo.h); and how long a result of 16 MiB takes to the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
  * own. One line of JSON a cell. */
 #include "tests/bench/echo.h"
 
@@ -23,6 +23,7 @@
 #define WORKERS_MAX 16
 #define BLOCKS 20
 #define BLOCK_TRIPS 100
+#define LONG_RESULTS 9
 
 static char scratch[512], address[600];
 static pid_t broker;
@@ -92,6 +93,14 @@ static int nothing(muster_task_t *task, void *arg)
     return 0;
 }
 
+static char long_result[16 << 20];
+
+static int give_long(muster_task_t *task, void *arg)
+{
+    (void)arg;
+    return muster_task_set_result(task, long_result, sizeof long_result) == MUSTER_OK ? 0 : 1;
+}
+
 static void workers_start(muster_worker_t **workers, int count, int in_flight)
 {
     struct muster_error err;
@@ -104,7 +113,8 @@ static void workers_start(muster_worker_t **workers, int count, int in_flight)
         options.index = i;
         options.prefetch = in_flight - 1;
         insist(muster_worker_open(&options, &workers[i], &err) == MUSTER_OK, "worker", &err);
-        insist(muster_worker_register(workers[i], "nothing", nothing, NULL, &err) == MUSTER_OK,
+        insist(muster_worker_register(workers[i], "nothing", nothing, NULL, &err) == MUSTER_OK &&
+                   muster_worker_register(workers[i], "long", give_long, NULL, &err) == MUSTER_OK,
                "register", &err);
         insist(muster_worker_start(workers[i], &err) == MUSTER_OK, "start", &err);
     }
@@ -212,6 +222,44 @@ static void latency(const char *directory)
     echo_close(&shared);
 }
 
+/* --- how long a long result takes --------------------------------------------------------------- */
+
+static void long_results(const char *directory)
+{
+    static struct trips puts_, fetches;
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_coordinator_t *coordinator;
+    muster_worker_t *worker;
+    struct muster_error err;
+
+    broker_start(directory);
+    workers_start(&worker, 1, 1);
+    coordinator = coordinator_start();
+    call.function = "long";
+    for (puts_.count = fetches.count = 0; puts_.count < LONG_RESULTS; puts_.count++) {
+        muster_remote_value_t *value = NULL;
+        double began_ms = now_ms(), put_ms;
+        const void *data;
+        size_t size;
+
+        insist(muster_coordinator_schedule(coordinator, &call, -1, &value, &err) == MUSTER_OK &&
+                   muster_coordinator_join(coordinator, -1, &err) == MUSTER_OK,
+               "a long result", &err);
+        put_ms = now_ms();
+        insist(muster_remote_value_fetch(value, -1, &data, &size, &err) == MUSTER_OK &&
+                   size == sizeof long_result,
+               "fetch", &err);
+        puts_.times[puts_.count] = put_ms - began_ms;
+        fetches.times[fetches.count++] = now_ms() - put_ms;
+        muster_remote_value_free(&value);
+    }
+    print_trips("16 MiB from the worker to the broker", directory, &puts_);
+    print_trips("16 MiB from the broker to the coordinator", directory, &fetches);
+    muster_coordinator_close(&coordinator);
+    muster_worker_close(&worker);
+    broker_stop();
+}
+
 /* --- how many -------------------------------------------------------------------------------------- */
 
 static void measure(const char *directory, int workers_count, int in_flight, int tasks)
@@ -244,6 +292,7 @@ int main(int argc, char **argv)
 
     for (int d = 0; d < count; d++) {
         latency(directories[d]);
+        long_results(directories[d]);
         for (size_t w = 0; tasks > 0 && w < sizeof workers / sizeof *workers; w++)
             for (size_t f = 0; f < sizeof in_flight / sizeof *in_flight; f++)
                 measure(directories[d], workers[w], in_flight[f],
