@@ -182,7 +182,10 @@ static void print_rounds(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_number(round->attempt).text);
         table_add(&table, round->state);
         table_add(&table, render_number(round->step).text);
-        table_add(&table, part(round->reported, round->members).text);
+        /* a step that every rank computes alike needs no report */
+        table_add(&table, round->reported == 0 && strcmp(round->cause, "policy") == 0
+                              ? "-"
+                              : part(round->reported, round->members).text);
         table_add(&table, part(round->saved, round->writers).text);
         table_add(&table, render_age(round->opened_unix_ms, tool->now_unix_ms).text);
         table_add(&table, how_long(round).text);

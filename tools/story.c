@@ -240,6 +240,16 @@ static const char *shown_kind(const struct muster_event_row *event)
     return strcmp(event->kind, "peer error") == 0 ? "a step failed" : event->kind;
 }
 
+bool story_has_incident(const struct story *story, const char *kind)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
+        if (strcmp(event[i].kind, kind) == 0)
+            return true;
+    return false;
+}
+
 /* Incidents of [from, until), each with the broker's own words. */
 static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
 {

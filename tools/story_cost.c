@@ -128,6 +128,17 @@ static void tell_others_stand(struct story *story)
                   count, first, story->job);
 }
 
+/* What some rank could not restore was given up by all, who were told so by their own logs only. */
+static void tell_fell_back(struct story *story, const struct muster_generation_row *generation)
+{
+    if (generation->started_unix_ms != 0 && generation->resume_checkpoint != 0 &&
+        story_has_incident(story, "restore failed"))
+        story_say(story,
+                  "All ranks took an older checkpoint: generation %" PRId64
+                  " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",
+                  generation->generation, generation->resume_step, generation->resume_checkpoint);
+}
+
 /* As `muster status` has it: an imported launch is one of which nobody knows how it ended. */
 static bool has_finished(const struct muster_generation_row *generation)
 {
@@ -167,6 +178,7 @@ void story_cost(struct story *story)
 
     if (generation == NULL)
         return;
+    tell_fell_back(story, generation);
     ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
     if (next != NULL) {
         tell_resumed(story, generation, next);

@@ -459,6 +459,17 @@ static void make_finished(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
+/* Checkpoint 3 was damaged for rank 1, so that all took an older one. */
+static void make_fell_back(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_sql(db, "UPDATE generation SET fallback = 1, resume_checkpoint = 2, resume_step = 30");
+    db_event(db, 10,
+             "kind = 'restore failed', rank = 1, round = 4, step = 45, unix_ms = %lld,"
+             " text = 'checkpoint /ckpt/45 was not restored at rank 1: it is damaged'",
+             DB_T0 - 60500);
+}
+
 /* ... though its last save had failed. */
 static void make_finished_unsaved(struct db_fixture *db)
 {
@@ -511,6 +522,7 @@ const struct cli_story cli_stories[] = {
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},
+    {"fell_back", make_fell_back},
     {"finished_unsaved", make_finished_unsaved},
     {NULL, NULL},
 };

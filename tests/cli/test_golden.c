@@ -74,6 +74,7 @@ static const struct golden goldens[] = {
     {"status_broker_away_table", "status --db broker_away.db"},
     {"status_joining", "status words --db killed_later.db"},
     {"status_finished", "status --db finished.db"},
+    {"why_fell_back", "why --db fell_back.db"},
     {"why_finished_unsaved", "why round 4 --db finished_unsaved.db"},
     {"help_help", "help help"},
     {"why_policy", "why round 3 --db committed.db"},
