@@ -66,12 +66,11 @@ void persist_job(struct core *core, struct job *job)
 {
     struct record *row = persist(core, RECORD_JOB);
 
-    char saves[PLAN_SAVES_TEXT], lineage[LINEAGE_TEXT];
+    char saves[PLAN_SAVES_TEXT];
 
     job->want_row = job->want;
     job->plan_row = job->plan;
     plan_saves_write(&job->saves, saves);
-    lineage_write(&job->lineage, lineage);
     row->u.job = (struct record_job){
         .job = out_text(core, job->name),
         .state = job->gen.state,
@@ -90,7 +89,7 @@ void persist_job(struct core *core, struct job *job)
         .saves = out_text(core, saves),
         .freeze_unix_ms = job->plan.freeze_unix_ms,
         .plan = out_text(core, job->plan.text),
-        .lineage = out_text(core, lineage),
+        .lineage = out_text(core, job->lineage.text),
     };
 }
 

@@ -13,11 +13,6 @@ static void add(struct lineage *lineage, uint64_t start_id, uint64_t seq)
     lineage->starts[lineage->count++] = (struct lineage_start){start_id, seq};
 }
 
-void lineage_begin(const struct core *core, struct job *job)
-{
-    add(&job->lineage, core->options.start_id, job->seq);
-}
-
 bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
 {
     const struct lineage *lineage = &job->lineage;
@@ -28,14 +23,22 @@ bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
     return false;
 }
 
-void lineage_write(const struct lineage *lineage, char ret_text[LINEAGE_TEXT])
+/* The row is written with every event, and this changes only here. */
+static void write_text(struct lineage *lineage)
 {
     size_t used = 0;
 
-    ret_text[0] = '\0';
+    lineage->text[0] = '\0';
     for (size_t i = 0; i < lineage->count; i++)
-        used += (size_t)snprintf(ret_text + used, LINEAGE_TEXT - used, "%s%" PRIx64 ":%" PRIu64,
-                                 i > 0 ? " " : "", lineage->starts[i].id, lineage->starts[i].seq);
+        used += (size_t)snprintf(lineage->text + used, sizeof lineage->text - used,
+                                 "%s%" PRIx64 ":%" PRIu64, i > 0 ? " " : "", lineage->starts[i].id,
+                                 lineage->starts[i].seq);
+}
+
+void lineage_begin(const struct core *core, struct job *job)
+{
+    add(&job->lineage, core->options.start_id, job->seq);
+    write_text(&job->lineage);
 }
 
 /* What cannot be read is left out: who comes from such a start gets a snapshot. */
@@ -49,4 +52,5 @@ void lineage_read(struct lineage *ret_lineage, const char *text)
         add(ret_lineage, id, seq);
         text += used;
     }
+    write_text(ret_lineage);
 }

@@ -221,8 +221,8 @@ struct lineage_start {
 struct lineage {                              /* lineage.c */
     struct lineage_start starts[LINEAGE_MAX]; /* the newest ones, oldest first */
     size_t count;
+    char text[LINEAGE_MAX * (16 + 1 + 20 + 1) + 1]; /* of them, for the row */
 };
-#define LINEAGE_TEXT (LINEAGE_MAX * (16 + 1 + 20 + 1) + 1)
 
 struct job {
     char name[JOB_NAME_MAX + 1];
@@ -332,7 +332,6 @@ void send_ack(struct core *core, uint64_t route, const char *job, uint64_t reque
 void lineage_begin(const struct core *core, struct job *job); /* this start of the broker */
 /* Are these the events that the job has up to `seq`, as that start of the broker told them? */
 bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq);
-void lineage_write(const struct lineage *lineage, char ret_text[LINEAGE_TEXT]);
 void lineage_read(struct lineage *ret_lineage, const char *text);
 
 /* start.c */
