@@ -160,6 +160,15 @@ static bool runs_user_code(const struct sim_proc *proc)
             proc->state == THREAD_RESTORING || (proc->state == THREAD_STEP && proc->released));
 }
 
+/* A step that on_error did not end: after the abort timeout its process is ended. */
+static bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc)
+{
+    int64_t timeout_us = sim->jobs[proc->job].abort_timeout_ms * 1000;
+
+    return proc->alive && proc->state == THREAD_STEP && proc->deaf_since_us >= proc->since_us &&
+           sim->now_us < proc->deaf_since_us + timeout_us + SECOND_US;
+}
+
 /* The job's decided round waits for a member that is on its way to S or saves. Everybody at S waits
  * with it. The way is max(60 s, ...) for each step (PROTOCOL.md, bounds): longer than WAIT_LIMIT_US by
  * contract; but each such wait ends with that member's steps up to S and its save. */
@@ -174,7 +183,7 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
             continue;
         for (unsigned rank = 0; rank < job->nodes; rank++)
             for (const struct sim_proc *proc = job->procs[rank]; proc; proc = proc->older)
-                if (runs_user_code(proc) &&
+                if ((runs_user_code(proc) || is_to_be_ended(sim, proc)) &&
                     (proc->begun <= round->step || proc->behind_round == round->round) &&
                     disk_member(sim, job->name, round->round, proc->incarnation) != NULL)
                     return true;

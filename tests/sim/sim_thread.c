@@ -186,10 +186,14 @@ static void begin(struct sim *sim, struct sim_proc *proc)
 /* on_error: a thread blocked in a collective is freed, most times. */
 void thread_on_error(struct sim *sim, struct sim_proc *proc)
 {
-    if (proc->state != THREAD_STEP || (proc->stuck && sim_chance(sim, 50)))
+    if (proc->state != THREAD_STEP)
         return;
-    if (sim_chance(sim, 12))
-        return; /* it goes on if it can, else the process has to be ended */
+    if ((proc->stuck && sim_chance(sim, 50)) || sim_chance(sim, 12)) {
+        if (proc->deaf_since_us <
+            proc->since_us) /* it goes on if it can, else the process has to be ended */
+            proc->deaf_since_us = sim->now_us;
+        return;
+    }
     proc->stuck = false;
     step_failed(sim, proc, "broken off");
 }

@@ -156,7 +156,9 @@ struct sim_proc {
     int64_t arrivals[32];   /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
     uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
-    bool lost_history;      /* began before the database was put back to an older copy */
+    int64_t
+        deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent ends it */
+    bool lost_history; /* began before the database was put back to an older copy */
 };
 
 struct sim_job {
