@@ -44,13 +44,15 @@ void lineage_begin(const struct core *core, struct job *job)
 /* What cannot be read is left out: who comes from such a start gets a snapshot. */
 void lineage_read(struct lineage *ret_lineage, const char *text)
 {
-    uint64_t id, seq;
-    int used = 0;
+    char *at = (char *)text;
 
     *ret_lineage = (struct lineage){.count = 0};
-    while (sscanf(text, "%" SCNx64 ":%" SCNu64 "%n", &id, &seq, &used) == 2) {
+    while (*at != '\0') {
+        uint64_t id = strtoull(at, &at, 16);
+        if (*at != ':')
+            break;
+        uint64_t seq = strtoull(at + 1, &at, 10);
         add(ret_lineage, id, seq);
-        text += used;
     }
     write_text(ret_lineage);
 }
