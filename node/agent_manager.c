@@ -36,11 +36,32 @@ static bool is_on_disk(const struct agent *agent, int64_t done)
     return false;
 }
 
+/* It was heard of, and of so many saves since that it was forgotten. */
+static bool may_be_forgotten(const struct agent *agent, int64_t done)
+{
+    for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
+        if (agent->view.committed[i] <= done)
+            return false;
+    return true;
+}
+
+/* The broker knows what every rank was told of that step: all are to be told alike. */
+static bool broker_has_saved(struct agent *agent, int64_t done)
+{
+    const struct wire_msg question = {.type = WIRE_SAVE_AT, .u.save_at.step = done};
+    struct muster_error why;
+    uint64_t value;
+
+    return agent_hears_broker(agent) &&
+           agent_ask(agent, &question, FREEZE_MS, &value, &why) == MUSTER_E_EXISTS;
+}
+
 enum muster_status agent_end_step(struct agent *agent, const struct agent_end *end,
                                   struct agent_ended *ret_ended, struct muster_error *err)
 {
     struct visit visit = {.begin = true, .ask = end->ask, .call_arg = end->call_arg};
     enum muster_status status;
+    bool unsure;
 
     end_here(agent, end);
     status = agent_stay(agent, &visit, err);
@@ -49,7 +70,11 @@ enum muster_status agent_end_step(struct agent *agent, const struct agent_end *e
     ret_ended->saves = status == MUSTER_OK ? visit.save_round != 0 : end_is_saved(agent, end->done);
     ret_ended->round = visit.save_round;
     ret_ended->committed = status == MUSTER_OK && !ret_ended->saves && is_on_disk(agent, end->done);
+    unsure = status == MUSTER_OK && end->want && !ret_ended->saves && !ret_ended->committed &&
+             may_be_forgotten(agent, end->done);
     pthread_mutex_unlock(&agent->mutex);
+    if (unsure)
+        ret_ended->committed = broker_has_saved(agent, end->done);
     return status;
 }
 

@@ -106,7 +106,7 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
     if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
         return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
     if (step <= job->policy_step) {
-        if (registry_has_step(job, step))
+        if (registry_has_step(job, step) || round_was_committed(job, step))
             return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
         if (job->policy_skipped || step < job->policy_step)
             return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};

@@ -70,7 +70,16 @@ void round_free(struct round *round)
 void round_remember(struct job *job, const struct round *round)
 {
     job->outcomes[job->outcomes_next++ % OUTCOMES_MAX] =
-        (struct outcome){round->round, round->state, round->cause, round->step};
+        (struct outcome){round->round, round->state, round->cause, round->step, round->generation};
+}
+
+bool round_was_committed(const struct job *job, int64_t step)
+{
+    for (size_t i = 0; i < OUTCOMES_MAX; i++)
+        if (job->outcomes[i].state == ROUND_COMMITTED && job->outcomes[i].step == step &&
+            job->outcomes[i].generation == job->gen.generation)
+            return true;
+    return false;
 }
 
 /* A round that nobody knows any more is aborted: what it wrote was never committed. */
@@ -79,11 +88,11 @@ struct outcome round_outcome(struct job *job, uint64_t number)
     const struct round *round = round_find(job, number);
 
     if (round != NULL)
-        return (struct outcome){number, round->state, round->cause, round->step};
+        return (struct outcome){number, round->state, round->cause, round->step, round->generation};
     for (size_t i = 0; i < OUTCOMES_MAX; i++)
         if (number > 0 && job->outcomes[i].round == number)
             return job->outcomes[i];
-    return (struct outcome){number, number > 0 ? ROUND_ABORTED : ROUND_NONE, CAUSE_NONE, -1};
+    return (struct outcome){number, number > 0 ? ROUND_ABORTED : ROUND_NONE, CAUSE_NONE, -1, 0};
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */

@@ -183,6 +183,7 @@ struct outcome {
     enum wire_round_state state;
     enum wire_cause cause;
     int64_t step;
+    uint64_t generation;
 };
 
 struct generation {
@@ -505,6 +506,8 @@ struct round *round_find(struct job *job, uint64_t number);
 struct participant *round_part(struct round *round, const struct peer *peer);
 struct outcome round_outcome(struct job *job, uint64_t number);
 void round_remember(struct job *job, const struct round *round);
+/* In this launch, as far as its newest rounds tell: also one that was deleted since. */
+bool round_was_committed(const struct job *job, int64_t step);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);

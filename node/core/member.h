@@ -110,7 +110,7 @@ struct member_input {
 /* What became of a round in which this node captured its state. The newest few are remembered. */
 #define MEMBER_OUTCOMES_MAX ROUNDS_ACTIVE_MAX
 #define OUTCOME_TEXT_MAX 511
-#define MEMBER_COMMITS_MAX 8
+#define MEMBER_COMMITS_MAX 64 /* as the broker remembers rounds; a rank that lags by more asks it */
 enum member_outcome_state {
     OUTCOME_NONE,
     OUTCOME_OPEN, /* captured; the round has not ended yet */

@@ -37,7 +37,7 @@ struct program {
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
     int64_t continuous_ms, overhead_ppm, young_daly, skew_ms, check;
-    int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state, look;
+    int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state, look, progress, apart;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
     const char *prefix, *gate, *trash;
@@ -98,6 +98,8 @@ static const struct {
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
     {"--save-timeout-ms", &program.save_timeout_ms},
+    {"--progress", &program.progress}, /* a save tells each second how far it came */
+    {"--apart", &program.apart},       /* ranks do not meet in each step */
     {"--look", &program.look}, /* at each step that was saved, as soon as save has told it */
     {"--give-state", &program.give_state}, /* save is given a state; the node's own is wrong */
 };
@@ -173,12 +175,21 @@ static int train(struct program *p, int64_t step)
         kill(getpid(), SIGTERM);
         pause_ms(SIGNALLED_MS);
     }
-    if (p->world_size > 1 && words_allreduce_mean(&p->all, &mean) != 0)
+    if (p->world_size > 1 && !p->apart && words_allreduce_mean(&p->all, &mean) != 0)
         return 1;
     pause_ms(p->rank * p->skew_ms);
     p->own = 3 * (step + 1) + 1;
     p->value = p->give_state ? -1 : p->own;
     return 0;
+}
+
+static void take_time(struct program *p)
+{
+    for (int64_t done = 0; done < p->save_ms; done += 1000) {
+        if (p->progress)
+            muster_node_save_progress(muster_manager_node(p->manager), (uint64_t)done + 1);
+        pause_ms(p->save_ms - done < 1000 ? p->save_ms - done : 1000);
+    }
 }
 
 static int write_value(const struct muster_save_context *context)
@@ -189,7 +200,7 @@ static int write_value(const struct muster_save_context *context)
     FILE *file;
 
     if (p->slow_rank < 0 || p->rank == p->slow_rank)
-        pause_ms(p->save_ms);
+        take_time(p);
     if (p->rank == p->fail_rank && context->step == p->fail_step + 1)
         return 5;
     snprintf(path, sizeof path, "%s/value", context->directory);

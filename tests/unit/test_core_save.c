@@ -453,6 +453,26 @@ static void a_save_at_is_answered_by_what_the_first_one_got(void **state)
     assert_answers(f, "2:ack #10 MUSTER_E_EXISTS");
 }
 
+/* The others heard that it is saved: whoever lags hears the same, whatever a keep policy did to it since. */
+static void a_save_that_was_deleted_since_is_a_save(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_at(f, 0, 10);
+    core_save(f, 0, 1, 10);
+    core_save_at(f, 0, 20);
+    core_save(f, 0, 2, 20);
+    registry_drop(core_job(f), 1);
+    core_save_at(f, 2, 10);
+    assert_answers(f, "2:ack #2 MUSTER_E_EXISTS");
+    core_restart(f, false);
+    for (int n = 0; n < 3; n++)
+        core_hello(f, n);
+    registry_drop(core_job(f), 1);
+    core_save_at(f, 1, 10);
+    assert_answers(f, "1:ack #2 MUSTER_E_EXISTS");
+}
+
 static void a_greater_step_waits_for_the_open_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -579,6 +599,7 @@ int main(void)
         T(a_failing_write_behind_does_not_push_a_termination_aside, three_running),
         T(the_first_save_at_decides_and_the_others_hear_of_it, three_running),
         T(a_save_at_is_answered_by_what_the_first_one_got, three_running),
+        T(a_save_that_was_deleted_since_is_a_save, three_running),
         T(a_greater_step_waits_for_the_open_round, three_running),
         T(a_member_that_skips_the_save_step_aborts_the_round, three_running),
         T(a_step_that_others_have_passed_when_its_turn_comes_is_skipped, three_running),
