@@ -68,10 +68,16 @@ static struct record *persist(struct core *core, enum record_kind kind)
     return &action->record;
 }
 
+/* Where it was written: its writer died before it could give it its name. The launch that resumes from it does. */
+static const char *unnamed(const char *path)
+{
+    return strstr(path, "/.muster/");
+}
+
 /* The directory that the checkpoint's is in. */
 static void parent_of(const char *path, char *ret_dir, size_t size)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = unnamed(path) != NULL ? unnamed(path) : strrchr(path, '/');
 
     snprintf(ret_dir, size, "%.*s", slash != NULL ? (int)(slash - path) : 0, path);
 }
@@ -241,7 +247,7 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
                                     .layout = m->layout,
                                     .world_size = m->world_size,
                                     .shards_required = m->shard_count,
-                                    .path = path,
+                                    .path = unnamed(path) != NULL ? "" : path,
                                     .epoch = m->epoch,
                                     .step_in_epoch = m->step_in_epoch,
                                     .data_position = m->data_position,

@@ -38,6 +38,7 @@ static int close_core(void **state)
     return 0;
 }
 
+static const char *folder = "";   /* of the next directories that are found */
 static int64_t resumed_step = -1; /* that the next manifests tell */
 
 static char *manifest_of(uint64_t generation, uint64_t round, int64_t step, size_t *ret_size)
@@ -99,7 +100,7 @@ static unsigned import(struct core_fixture *f, uint64_t generation, uint64_t rou
     char path[64];
     const struct wire_ack *ack = NULL;
 
-    snprintf(path, sizeof path, "/ckpt/%lld", (long long)step);
+    snprintf(path, sizeof path, "/ckpt/%s%lld", folder, (long long)step);
     for (size_t at = 0; at < total; at += 200)
         ack = say_part(f, path, text, at, total - at < 200 ? total - at : 200, total);
     free(text);
@@ -347,6 +348,26 @@ static void a_running_job_and_numbers_of_its_own_refuse(void **state)
     assert_int_equal(value, 0);
 }
 
+/* It was committed, and its writer died before the rename: nobody ever gave it its name. */
+static void one_without_its_name_gets_it_by_the_next_launch(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 2, 4, 9, &value), MUSTER_OK);
+    folder = ".muster/2-";
+    assert_int_equal(import(f, 2, 5, 12, &value), MUSTER_OK);
+    folder = "";
+    assert_int_equal(value, 1);
+    assert_string_equal(core_checkpoint(f, 5)->path, "");
+    assert_string_equal(core_job(f)->gen.checkpoint_dir, "/ckpt");
+    core_restart(f, false);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 5);
+    assert_false(core_job(f)->gen.resume_ready); /* the lowest rank repairs it first */
+}
+
 /* Its row is that launch's: where it began and how is not that of the launch before it. */
 static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
 {
@@ -460,6 +481,7 @@ int main(void)
         TEST(where_a_launch_began_is_in_its_manifests, no_job),
         TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
         TEST(the_row_of_a_launch_that_is_here_stays, two_running),
+        TEST(one_without_its_name_gets_it_by_the_next_launch, no_job),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
     };
 
