@@ -75,26 +75,81 @@ static void verify_file(struct verify *v, const struct muster_checkpoint_row *ch
     say_damage(v, checkpoint, path, err.text);
 }
 
+/* NULL: they are the same. */
+static const char *number_that_differs(const struct manifest *m,
+                                       const struct muster_checkpoint_row *row)
+{
+    if (m->epoch != row->epoch)
+        return "epoch";
+    if (m->step_in_epoch != row->step_in_epoch)
+        return "step_in_epoch";
+    if (m->data_position != row->data_position)
+        return "data_position";
+    if (m->total_run_calls != row->step)
+        return "total_run_calls";
+    if ((int64_t)m->world_size != row->world_size)
+        return "world_size";
+    return strcmp(wire_layout_name(m->layout), row->layout) != 0 ? "layout" : NULL;
+}
+
+/* Both are in order of rank and path. */
+static const char *file_that_differs(const struct manifest *m, const struct muster_file_row *rows,
+                                     size_t count)
+{
+    size_t at = 0;
+
+    for (size_t s = 0; s < m->shard_count; s++) {
+        for (size_t i = 0; i < m->shards[s].file_count; i++, at++) {
+            const struct wire_file *file = &m->shards[s].files[i];
+
+            if (at == count || rows[at].rank != (int64_t)m->shards[s].rank ||
+                strcmp(rows[at].path, file->path) != 0 || rows[at].bytes != (int64_t)file->bytes ||
+                strcmp(rows[at].checksum, file->checksum) != 0)
+                return file->path;
+        }
+    }
+    return at < count ? rows[at].path : NULL;
+}
+
+/* A restore goes by what stands in it, so that has to be what was saved. */
+static void compare(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                    const char *path, const struct manifest *m, const struct muster_file_row *files,
+                    size_t count)
+{
+    const char *number = number_that_differs(m, checkpoint);
+    const char *file = file_that_differs(m, files, count);
+    char what[FILE_PATH_MAX + 128];
+
+    if (number == NULL && file == NULL)
+        return;
+    if (number != NULL)
+        snprintf(what, sizeof what, "its %s is not the one that was saved", number);
+    else
+        snprintf(what, sizeof what,
+                 "what it says of file %s (name, size or checksum) is not what was saved", file);
+    say_damage(v, checkpoint, path, what);
+}
+
 /* Of a checkpoint in its place: it is what a restore goes by. */
 static void verify_manifest(struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                            int64_t files)
+                            const struct muster_file_row *files, size_t count)
 {
     struct manifest *manifest = NULL;
     struct muster_error err;
     char path[FS_PATH_MAX];
-    int64_t found = 0;
 
     snprintf(path, sizeof path, "%s/" MANIFEST_FILE_NAME, checkpoint->path);
     if (shard_manifest_read(checkpoint->path, &manifest, &err) != MUSTER_OK) {
         say_damage(v, checkpoint, path, err.text);
         return;
     }
-    for (size_t i = 0; i < manifest->shard_count; i++)
-        found += (int64_t)manifest->shards[i].file_count;
     if (strcmp(manifest->job, v->tool->job) != 0 ||
-        (int64_t)manifest->round != checkpoint->checkpoint || manifest->step != checkpoint->step ||
-        found != files)
+        (int64_t)manifest->round != checkpoint->checkpoint ||
+        (int64_t)manifest->generation != checkpoint->generation ||
+        manifest->step != checkpoint->step)
         say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
+    else
+        compare(v, checkpoint, path, manifest, files, count);
     manifest_destroy(&manifest);
 }
 
@@ -131,7 +186,7 @@ static enum muster_status verify_files(struct verify *v,
     for (size_t i = 0; i < muster_rows_count(rows); i++)
         verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
     if (checkpoint->in_place)
-        verify_manifest(v, checkpoint, (int64_t)muster_rows_count(rows));
+        verify_manifest(v, checkpoint, muster_rows_files(rows), muster_rows_count(rows));
     muster_rows_destroy(&rows);
     return MUSTER_OK;
 }

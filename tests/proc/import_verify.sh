@@ -63,6 +63,34 @@ same "damages" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 says "$(cat "$dir/verify.txt")" "^damaged: .*/2/shard-.*step 2" "^damaged: .*/3/shard-.*step 3" "^damaged: .*/4/manifest.json"
 same "as JSON" "$(ask verify --json --broker "$broker" | grep -c '"what"')" 3
 ask verify 1 --db "$db" >"$dir/verify.txt" || fail "checkpoint 1 is whole: $(cat "$dir/verify.txt")"
+
+# what a manifest says is what was saved: restore goes by it
+cp "$root/1/manifest.json" "$dir/whole.json"
+for edit in 's/"epoch": -*[0-9]*/"epoch": 7/' 's/"data_position": -*[0-9]*/"data_position": 96/' \
+    's/xxh3-128:[0-9a-f]*/xxh3-128:00000000000000000000000000000000/' 's/"bytes": /"bytes": 1/'; do
+    sed "$edit" "$dir/whole.json" >"$root/1/manifest.json"
+    code=0
+    ask verify 1 --broker "$broker" >"$dir/verify.txt" || code=$?
+    same "exit code of verify with $edit" "$code" 1
+    says "$(cat "$dir/verify.txt")" "^damaged: .*/1/manifest.json .*is not (the one that|what) was saved"
+done
+cp "$dir/whole.json" "$root/1/manifest.json"
+ask verify 1 --broker "$broker" >"$dir/verify.txt" || fail "checkpoint 1 is whole again: $(cat "$dir/verify.txt")"
+
+# one that was committed and never got its name gets it by the next launch
+broker_stop
+rm -rf "${db%/*}" "$root"/[234]
+unnamed=$root/.muster/$(sed -n 's/.*"generation": \([0-9]*\),.*/\1/p' "$dir/whole.json")-$(sed -n 's/.*"round": \([0-9]*\),.*/\1/p' "$dir/whole.json")
+mv "$root/1" "$unnamed"
+broker_start
+"$muster" import "$root" --broker "$broker" >"$dir/import.txt"
+says "$(cat "$dir/import.txt")" '^1 checkpoints of job job'
+ranks_start 1 '' '' '' 1 0
+ranks_end 0
+says "$(cat "$(log 0)")" '^resumed 1'
+[ -f "$root/1/manifest.json" ] || fail "checkpoint 1 has no name: $(ls -R "$root")"
+[ ! -e "$unnamed" ] || fail "checkpoint 1 is in $unnamed still"
+
 job=busy trainer=$TESTS_DIR/proc/prog_trainer world=1
 rank_start 0 --steps 100000 --step-ms 5 --save-every 5 --until-file "$dir/enough"
 await "a checkpoint" test -e "$dir/checkpoints-$job/5/manifest.json"
@@ -74,4 +102,5 @@ touch "$dir/enough"
 rank_ends 0 0
 
 finish "a lost database is rebuilt from the manifests: rows and files as before, with metrics and custom metadata; the job resumes" \
-    "verify names a flipped bit, a cut file and a broken manifest, each by its path, and nothing else"
+    "a checkpoint without its name is imported, resumed from and named" \
+    "verify names a flipped bit, a cut file, a broken and a changed manifest, each by its path, and nothing else"
