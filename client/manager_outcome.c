@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define LOOK_MS 100 /* how often who waits at the end looks whether there is a broker */
+
 void manager_outcome_add(struct muster_manager *m, uint64_t round, int64_t step)
 {
     if (m->pending_count == MEMBER_OUTCOMES_MAX) { /* the node forgets the oldest as well */
@@ -89,20 +91,41 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
     return told != MUSTER_OK ? told : error_pass(err, late, &late_why);
 }
 
+/* The first one is returned, the others are in the log. */
+static void tell(struct muster_manager *m, const struct muster_error *why, enum muster_status *told,
+                 struct muster_error *err)
+{
+    if (*told != MUSTER_OK) {
+        node_log(m->node, 1, "%s", why->text);
+        return;
+    }
+    *told = why->status;
+    if (err != NULL)
+        *err = *why;
+}
+
+/* A program that is done stays for a broker that is slow, and not for one that is gone. */
 enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
 {
-    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
-    struct muster_error why;
-    enum muster_status status = manager_outcome_await(m, 0, m->pending_count, until_ms, &why);
-    enum muster_status next = status;
+    const int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
+    enum muster_status told = MUSTER_OK, status = MUSTER_E_TIMEOUT;
+    bool last = false;
 
-    error_pass(err, status, &why);
-    while (next != MUSTER_OK && next != MUSTER_E_TIMEOUT) {
-        next = manager_outcome_await(m, 0, m->pending_count, 0, &why);
-        if (next != MUSTER_OK)
-            node_log(m->node, 1, "%s", why.text);
+    while (status != MUSTER_OK && !(last && status == MUSTER_E_TIMEOUT)) {
+        const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+        struct muster_error why;
+
+        last =
+            now_ms >= until_ms || (m->node->agent != NULL && !agent_hears_broker(m->node->agent));
+        status = manager_outcome_await(m, 0, m->pending_count,
+                                       last                          ? now_ms
+                                       : until_ms - now_ms < LOOK_MS ? until_ms
+                                                                     : now_ms + LOOK_MS,
+                                       &why);
+        if (status != MUSTER_OK && (last || status != MUSTER_E_TIMEOUT))
+            tell(m, &why, &told, err);
     }
-    return status;
+    return told;
 }
 
 bool manager_outcome_is_open(const struct muster_manager *m, int64_t step)

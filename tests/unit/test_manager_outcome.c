@@ -75,6 +75,24 @@ static void the_first_is_returned_and_each_other_is_in_the_log(void **state)
     assert_int_equal(manager.failed, 40);
 }
 
+/* Its close stood for save_timeout_ms, 600 s, though nobody was there to commit anything. */
+static void nobody_waits_at_the_end_for_a_broker_that_is_gone(void **state)
+{
+    struct muster_error error;
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
+
+    (void)state;
+    manager.save_timeout_ms = 600000;
+    atomic_store(&agent.unheard, true);
+    saved(1, OUTCOME_OPEN, "");
+    saved(2, OUTCOME_ABORTED, "the disk");
+    assert_int_equal(manager_outcome_end(&manager, &error), MUSTER_E_SAVE);
+    assert_true(clock_ms(CLOCK_MONOTONIC) - began_ms < 5000);
+    assert_non_null(strstr(logged, "step 10"));
+    assert_non_null(strstr(logged, "no broker is heard"));
+    assert_int_equal(manager.pending_count, 1);
+}
+
 static void one_that_does_not_end_is_told_beside_one_that_failed(void **state)
 {
     struct muster_error error;
@@ -104,6 +122,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_is_returned_and_each_other_is_in_the_log, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(nobody_waits_at_the_end_for_a_broker_that_is_gone, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(one_that_does_not_end_is_told_beside_one_that_failed, setup,
                                         teardown),
