@@ -7,6 +7,7 @@
 
 #include "schema/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,7 @@ enum muster_status muster_training_state_write_directory(muster_training_state_t
 {
     char path[FS_PATH_MAX];
     enum muster_status status;
+    char *real; /* where it is, also after a chdir: it is removed later */
 
     if (state == NULL || ret_directory == NULL)
         return error_set(ret_error, MUSTER_E_ARGUMENT,
@@ -161,7 +163,15 @@ enum muster_status muster_training_state_write_directory(muster_training_state_t
         status = fs_make_dirs(path, ret_error);
     if (status != MUSTER_OK)
         return status;
-    memcpy(state->write_dir, path, sizeof state->write_dir);
+    real = realpath(path, NULL);
+    if (real == NULL)
+        return error_set_code(ret_error, MUSTER_E_IO, errno,
+                              "muster_training_state_write_directory: %s: %s; is it being moved?",
+                              path, strerror(errno));
+    status = fs_path(state->write_dir, ret_error, "%s", real);
+    free(real);
+    if (status != MUSTER_OK)
+        return status;
     *ret_directory = state->write_dir;
     return MUSTER_OK;
 }
