@@ -49,7 +49,7 @@
 #define ROWS_BYTES_MAX 57344    /* one page of query rows */
 #define EVENTS_PAGE_MAX 256 /* events in one answer to EVENTS_GET, or in one unicast repeat pass */
 #define PENDING_MAX \
-    128 /* unanswered requests a node keeps: 48 of policies and notices, one shard's 43 FILES */
+    192 /* unanswered requests a node keeps: 48 of policies and notices, 43 FILES of a shard behind and of one at the end */
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
 #define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000

@@ -26,6 +26,11 @@
 #define PENDING_POLICY_MAX 16 /* beyond: no policy save. What follows is for notices */
 #define PENDING_NOTICE_MAX \
     48 /* beyond: notices wait. The rest is for a round, its shard's FILES above all */
+_Static_assert(PENDING_MAX >=
+                   PENDING_NOTICE_MAX +
+                       2 * (FILES_SHARD_MAX / FILES_FRAME_MAX + 1 + 2 /* AT_STEP, SAVED */) +
+                       4 /* ERROR, LEAVE, MANIFEST_DONE, DELETED */,
+               "a save behind and the last one find room while no broker answers");
 #define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
 #define DELETES_MAX 16           /* at once; the broker repeats the others */
 #define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
