@@ -1,6 +1,7 @@
 /* How several saves that failed are told, by a manager whose node knows how they went. */
 #include "client/manager_private.h"
 #include "node/agent_state.h"
+#include "node/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
