@@ -35,18 +35,33 @@ static enum muster_status no_memory(struct muster_error *err)
 
 /* --- of a broker ----------------------------------------------------------------------------------- */
 
-static enum muster_status take_row(struct manager_list *list,
-                                   const struct muster_checkpoint_row *row, bool readable_only,
+/* The directory was moved, or is mounted at another place, since the broker wrote down where it is: what has that name in
+ * the one that was given, and is of that round, is it. */
+static const char *place_of(const struct manager_source *source,
+                            const struct muster_checkpoint_row *row, char moved[FS_PATH_MAX])
+{
+    const char *name = strrchr(row->path, '/');
+
+    if (source->directory == NULL || name == NULL || !row->in_place || fs_exists(row->path) ||
+        fs_path(moved, NULL, "%s%s", source->directory, name) != MUSTER_OK ||
+        !dir_is_round(moved, source->job, (uint64_t)row->generation, (uint64_t)row->checkpoint))
+        return row->path;
+    return moved;
+}
+
+static enum muster_status take_row(struct manager_list *list, const struct manager_source *source,
+                                   const struct muster_checkpoint_row *row,
                                    struct muster_error *err)
 {
     struct muster_checkpoint_info *info;
+    char moved[FS_PATH_MAX];
 
     if (strcmp(row->state, "committed") == 0 && !row->in_place &&
         (uint64_t)row->checkpoint > list->unplaced) {
         list->unplaced = (uint64_t)row->checkpoint;
         list->unplaced_generation = (uint64_t)row->generation;
     }
-    if (strcmp(row->state, "committed") == 0 && readable_only && !row->in_place) {
+    if (strcmp(row->state, "committed") == 0 && source->readable_only && !row->in_place) {
         list->hidden++;
         return MUSTER_OK;
     }
@@ -60,25 +75,26 @@ static enum muster_status take_row(struct manager_list *list,
         return MUSTER_OK;
     }
     info = &list->items[list->count];
-    *info = (struct muster_checkpoint_info){.checkpoint = (uint64_t)row->checkpoint,
-                                            .generation = (uint64_t)row->generation,
-                                            .step = row->step - 1,
-                                            .path = arena_strdup(&list->arena, row->path),
-                                            .epoch = row->epoch,
-                                            .step_in_epoch = row->step_in_epoch,
-                                            .data_position = row->data_position,
-                                            .committed_unix_ms = row->committed_unix_ms,
-                                            .bytes = row->bytes,
-                                            .pinned = row->pinned,
-                                            .metrics = arena_strdup(&list->arena, row->metrics)};
+    *info = (struct muster_checkpoint_info){
+        .checkpoint = (uint64_t)row->checkpoint,
+        .generation = (uint64_t)row->generation,
+        .step = row->step - 1,
+        .path = arena_strdup(&list->arena, place_of(source, row, moved)),
+        .epoch = row->epoch,
+        .step_in_epoch = row->step_in_epoch,
+        .data_position = row->data_position,
+        .committed_unix_ms = row->committed_unix_ms,
+        .bytes = row->bytes,
+        .pinned = row->pinned,
+        .metrics = arena_strdup(&list->arena, row->metrics)};
     if (info->path == NULL || info->metrics == NULL)
         return no_memory(err);
     list->count++;
     return MUSTER_OK;
 }
 
-static enum muster_status take_rows(struct manager_list *list, const muster_rows_t *rows,
-                                    bool readable_only, struct muster_error *err)
+static enum muster_status take_rows(struct manager_list *list, const struct manager_source *source,
+                                    const muster_rows_t *rows, struct muster_error *err)
 {
     size_t count = muster_rows_count(rows);
     const struct muster_checkpoint_row *all = muster_rows_checkpoints(rows);
@@ -89,7 +105,7 @@ static enum muster_status take_rows(struct manager_list *list, const muster_rows
     if (list->items == NULL || list->unlisted == NULL)
         return no_memory(err);
     for (size_t i = 0; i < count && status == MUSTER_OK; i++)
-        status = take_row(list, &all[i], readable_only, err);
+        status = take_row(list, source, &all[i], err);
     return status;
 }
 
@@ -121,7 +137,7 @@ static enum muster_status ask_broker(struct manager_list *list, struct manager_s
         ask_all(source, (struct question){.query = query, .text_arg = ""}, &rows, err);
 
     if (status == MUSTER_OK)
-        status = take_rows(list, rows, source->readable_only, err);
+        status = take_rows(list, source, rows, err);
     muster_rows_destroy(&rows);
     return status;
 }

@@ -14,7 +14,8 @@ struct query_link;
 struct manager_source { /* texts are borrowed */
     const char *broker; /* NULL: the directory's manifests are read */
     const char *job;    /* NULL, with a directory: of whatever job */
-    const char *directory;
+    const char
+        *directory; /* beside a broker: where the checkpoints are now, if its paths lead nowhere */
     int timeout_ms;
     bool readable_only;      /* what has no manifest yet cannot be read: it is not listed */
     struct query_link *link; /* opened with the first question */

@@ -31,6 +31,9 @@ job=moved options=(--every 1) # the whole directory, since the broker wrote down
 ranks_start 2 --steps 4
 ranks_end 0
 mv "$dir/checkpoints-$job" "$dir/elsewhere"
+says "$(reader restore -1 2>&1 || true)" "checkpoints-$job/3"
+says "$(MOVED_TO=$dir/elsewhere reader restore -1)" 'restored 3'
+same "what a reader lists that knows where it is" "$(MOVED_TO=$dir/elsewhere reader list)" '0 1 2 3'
 checkpoints=$dir/elsewhere
 ranks_start 2 --steps 6 --keep-latest 2
 ranks_end 0

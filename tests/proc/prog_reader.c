@@ -154,6 +154,7 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     options.job = getenv("MUSTER_JOB");
+    options.checkpoint_dir = getenv("MOVED_TO");
     if (options.job == NULL)
         options.checkpoint_dir = getenv("MUSTER_CHECKPOINT_DIR");
     if (muster_state_create(&options.state, NULL) != MUSTER_OK ||

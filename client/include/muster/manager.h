@@ -37,8 +37,9 @@ struct muster_manager_options {
     /* The job that saves: as for muster_node_open; save_every_steps and restore_later stay unset. The
      * strings inside are copied, its state and callbacks are borrowed until close. NULL = read-only. */
     const struct muster_node_options *node;
-    /* Read-only: where to look. With a broker and a job the broker is asked; with a directory alone
-     * its manifests are read (job NULL: whatever job they are of). Must be NULL if there is a node. */
+    /* Read-only: where to look. With a broker and a job the broker is asked (a directory beside them: where the job's
+     * checkpoints are seen from here, if it was moved or is mounted at another place than the ranks' one); with a
+     * directory alone its manifests are read (job NULL: whatever job they are of). Must be NULL if there is a node. */
     const char *broker;
     const char *job;
     const char *checkpoint_dir;
