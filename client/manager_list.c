@@ -2,6 +2,7 @@
 #include "client/manager_list.h"
 
 #include "client/query_link.h"
+#include "node/shard/dir.h"
 #include "node/shard/dir_list.h"
 #include "schema/error.h"
 
