@@ -346,6 +346,26 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         fprintf(out, "  end           %s\n", job->end_text);
 }
 
+/* Of a job without tasks there is nothing to say; of many queues `muster tasks` tells. */
+static void print_task_queues(FILE *out, const muster_rows_t *rows)
+{
+    const struct muster_task_queue_row *queue = muster_rows_task_queues(rows);
+
+    for (size_t i = 0; i < muster_rows_count(rows) && i < 4; i++) {
+        fprintf(out,
+                "  tasks         queue %s: %" PRId64 " of %" PRId64 " have ended, %" PRId64
+                " at workers (%" PRId64 " there)",
+                queue[i].queue_name, queue[i].ended, queue[i].taken, queue[i].leased,
+                queue[i].workers);
+        if (queue[i].error_pending)
+            fprintf(out, "; stopped, for task %" PRId64 " failed", queue[i].error_number);
+        fputc('\n', out);
+    }
+    if (muster_rows_count(rows) > 4)
+        fprintf(out, "  tasks         and %zu more queues: `muster tasks`\n",
+                muster_rows_count(rows) - 4);
+}
+
 static int print_job_json(struct tool *tool, const muster_rows_t *job, const muster_rows_t *members,
                           const muster_rows_t *notices)
 {
@@ -364,6 +384,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_t *members = NULL;
     muster_rows_t *notices = NULL;
     muster_rows_t *nodes = NULL;
+    muster_rows_t *queues = NULL;
     const struct muster_job_row *job;
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status;
@@ -377,6 +398,8 @@ static int one_job(struct tool *tool, const char *name)
         status = muster_client_participants(tool->client, name, job->open_round, &members, &err);
     if (status == MUSTER_OK)
         status = muster_client_nodes(tool->client, name, job->generation, &nodes, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_task_queues(tool->client, name, &queues, &err);
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
@@ -384,11 +407,13 @@ static int one_job(struct tool *tool, const char *name)
     else {
         print_as_of(tool);
         print_job(tool, job, members, notices, nodes);
+        print_task_queues(tool->out, queues);
     }
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);
     muster_rows_destroy(&nodes);
+    muster_rows_destroy(&queues);
     return code;
 }
 

@@ -14,6 +14,7 @@ static int find_queues(struct tool *tool, muster_rows_t **ret_rows)
     const char *named = tool->values[OPTION_JOB];
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status = muster_client_task_queues(tool->client, named, ret_rows, &err);
+    char has[sizeof tool->job + 8] = "";
     const struct muster_task_queue_row *queues;
     size_t count;
 
@@ -26,10 +27,12 @@ static int find_queues(struct tool *tool, muster_rows_t **ret_rows)
             return tool_fail(TOOL_USAGE,
                              "several jobs have tasks, %s and %s among them: say which with --job",
                              queues[0].job, queues[i].job);
+    if (named != NULL)
+        snprintf(has, sizeof has, "%.*s has", (int)sizeof tool->job, named);
     if (count == 0)
         return tool_fail(
             TOOL_NO, "%s%s no queue of tasks: a coordinator makes one (muster_coordinator_open)",
-            named != NULL ? "job " : "there is", named != NULL ? named : "");
+            named != NULL ? "job " : "there is", has);
     snprintf(tool->job, sizeof tool->job, "%s", queues[0].job);
     return TOOL_DONE;
 }
@@ -46,15 +49,24 @@ static int print_json(struct tool *tool, const char *key, const muster_rows_t *r
 
 /* --- lists --------------------------------------------------------------------------------------- */
 
+/* They have ended, and nobody holds their values any more. */
+static int64_t forgotten(const struct muster_task_queue_row *queue)
+{
+    int64_t count = queue->taken - queue->queued - queue->leased - queue->done - queue->failed -
+                    queue->cancelled;
+
+    return count > 0 ? count : 0;
+}
+
 static void print_queues(struct tool *tool, const muster_rows_t *rows)
 {
-    static const char *const titles[] = {"QUEUE",       ">TASKS",   ">QUEUED",
-                                         ">AT WORKERS", ">DONE",    ">FAILED",
-                                         ">CANCELLED",  ">WORKERS", "ERROR"};
+    static const char *const titles[] = {"QUEUE",    ">TASKS",  ">QUEUED",    ">AT WORKERS",
+                                         ">DONE",    ">FAILED", ">CANCELLED", ">FORGOTTEN",
+                                         ">WORKERS", "ERROR"};
     const struct muster_task_queue_row *queues = muster_rows_task_queues(rows);
     struct table table;
 
-    table_init(&table, titles, 9);
+    table_init(&table, titles, 10);
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         char error[256] = "";
 
@@ -68,6 +80,7 @@ static void print_queues(struct tool *tool, const muster_rows_t *rows)
         table_add(&table, render_number(queues[i].done).text);
         table_add(&table, render_number(queues[i].failed).text);
         table_add(&table, render_number(queues[i].cancelled).text);
+        table_add(&table, render_number(forgotten(&queues[i])).text);
         table_add(&table, render_number(queues[i].workers).text);
         table_add(&table, error);
     }
@@ -175,30 +188,49 @@ static int show_tasks(struct tool *tool, const char *state, int64_t number)
     return code;
 }
 
+/* They may be there before the first coordinator: of a job that is named no queue is needed. */
+static int workers_alone(struct tool *tool)
+{
+    const char *named = tool->values[OPTION_JOB];
+
+    if (strlen(named) >= sizeof tool->job)
+        return tool_fail(TOOL_USAGE, "--job has more than %zu bytes", sizeof tool->job - 1);
+    snprintf(tool->job, sizeof tool->job, "%s", named);
+    return show_workers(tool);
+}
+
+static int show_queues(struct tool *tool, const muster_rows_t *queues)
+{
+    if (tool_json(tool))
+        return print_json(tool, "queues", queues);
+    print_queues(tool, queues);
+    return TOOL_DONE;
+}
+
 int cmd_tasks(struct tool *tool)
 {
     const char *what = tool->args_count > 0 ? tool->args[0] : "";
+    const bool workers = strcmp(what, "workers") == 0, all = strcmp(what, "all") == 0;
     muster_rows_t *queues = NULL;
     int64_t number = 0;
-    int code = find_queues(tool, &queues);
+    int code = TOOL_DONE;
 
-    if (code == TOOL_DONE && what[0] == '\0') {
-        if (tool_json(tool))
-            code = print_json(tool, "queues", queues);
-        else
-            print_queues(tool, queues);
-    } else if (code == TOOL_DONE && strcmp(what, "workers") == 0) {
-        code = show_workers(tool);
-    } else if (code == TOOL_DONE && (is_state(what) || strcmp(what, "all") == 0)) {
-        code = show_tasks(tool, is_state(what) ? what : NULL, 0);
-    } else if (code == TOOL_DONE) {
+    if (workers && tool->values[OPTION_JOB] != NULL)
+        return workers_alone(tool);
+    if (what[0] != '\0' && !workers && !all &&
+        !is_state(what)) /* a wrong word is one of no queue too */
         code = tool_number(what,
                            "a task, a state (queued, leased, done, failed, cancelled), `all` or "
                            "`workers`",
                            1, TASK_NUMBER_MAX, &number);
-        if (code == TOOL_DONE)
-            code = show_tasks(tool, NULL, number);
-    }
+    if (code == TOOL_DONE)
+        code = find_queues(tool, &queues);
+    if (code == TOOL_DONE && what[0] == '\0')
+        code = show_queues(tool, queues);
+    else if (code == TOOL_DONE && workers)
+        code = show_workers(tool);
+    else if (code == TOOL_DONE)
+        code = show_tasks(tool, is_state(what) ? what : NULL, number);
     muster_rows_destroy(&queues);
     return code;
 }
@@ -283,7 +315,12 @@ static void say_end(struct tool *tool, const struct muster_task_row *task)
             muster_status_name(kind));
     if (task->code != 0)
         fprintf(tool->out, ", code %" PRId64, task->code);
-    fprintf(tool->out, "). %s\nNext: %s.\n", task->text, muster_status_advice(kind));
+    fprintf(tool->out, "). %s\nNext: %s.\n", task->text,
+            kind == MUSTER_E_TIMEOUT
+                ? "if it only needs longer, give its call a longer timeout_ms or let the function "
+                  "call muster_task_renew; if it hangs, end that worker's process (`muster tasks "
+                  "workers` names it), for it keeps the attempt and its slot"
+                : muster_status_advice(kind));
 }
 
 static void say_task(struct tool *tool, const struct muster_task_queue_row *queue,
@@ -293,8 +330,10 @@ static void say_task(struct tool *tool, const struct muster_task_queue_row *queu
             task->number, task->function, task->queue_name, tool->job, task->state,
             render_age(task->scheduled_unix_ms, tool->now_unix_ms).text);
     if (task->attempt > 0)
-        fprintf(tool->out, "It was given to a worker %" PRId64 " times, the last time %s.\n",
-                task->attempt, render_age(task->leased_unix_ms, tool->now_unix_ms).text);
+        fprintf(tool->out, "It was given to a worker %s%s%s.\n",
+                task->attempt == 1 ? "once" : render_number(task->attempt).text,
+                task->attempt == 1 ? ", " : " times, the last time ",
+                render_age(task->leased_unix_ms, tool->now_unix_ms).text);
     if (task->losses > 0)
         fprintf(tool->out,
                 "%" PRId64 " times its worker was lost with it, or it took too long; at %" PRId64

@@ -55,6 +55,9 @@ member_start ps
 coordinator_ends
 attempts_right 100 3
 same "tasks" "$(ended)" "100 taken, 100 ended"
+forgotten=$((100 - $(query "SELECT count(*) FROM task"))) # what nobody held when a beat came
+says "$(ask tasks --broker "$broker")" "^main +100 +0 +0 +[0-9]+ +0 +0 +$forgotten +[0-9]+"
+says "$(ask status "$job" --broker "$broker")" "^  tasks +queue main: 100 of 100 have ended, 0 at workers"
 member_ends ps
 member_ends chief
 

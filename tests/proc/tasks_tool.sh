@@ -17,13 +17,21 @@ broker_start
 code=0
 ask tasks --broker "$broker" >/dev/null 2>"$dir/none.log" || code=$?
 same "exit code without a queue" "$code" 1
-says "$(cat "$dir/none.log")" 'no queue of tasks'
+says "$(cat "$dir/none.log")" 'job job has no queue of tasks'
+for word in foo 0; do
+    code=0
+    ask tasks "$word" --broker "$broker" >/dev/null 2>"$dir/none.log" || code=$?
+    same "exit code of the word $word" "$code" 2
+done
 
 worker_start 0
+await "the worker" workers_are_there
+told tasks workers
+says "$answer" "^ +0 +.* ${workers[0]} +live"
 coordinate_behind stay
 await "one task done, one at the worker, one queued" in_states "done leased queued"
 told tasks
-says "$answer" '^main +3 +1 +1 +1 +0 +0 +1'
+says "$answer" '^main +3 +1 +1 +1 +0 +0 +0 +1'
 told tasks all
 says "$answer" '^ +1 +main +done +echo' '^ +2 +main +leased +slow' '^ +3 +main +queued +echo'
 told tasks leased --json
