@@ -293,8 +293,8 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
     if (chosen->path[0] != '\0')
         registry_announce_resume(core, job);
-    else if (job->trainers[0] != NULL)
-        hello_snapshot(core, job->trainers[0]); /* it is asked to repair */
+    else if (job->trainers[0] != NULL && job->trainers[0]->mapped)
+        hello_snapshot(core, job->trainers[0]); /* it is asked to repair; else when it is back */
     return ok;
 }
 

@@ -95,8 +95,13 @@ static void send_down(struct sim *sim, struct sim_proc *proc, uint64_t route, ui
 
 void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
 {
-    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
+    struct sim_proc *proc;
 
+    if (route == 0) {
+        sim_broken(sim, "route", "the broker answers somebody that its start has not heard");
+        return;
+    }
+    proc = route <= sim->last_route ? sim->routes[route] : NULL;
     if (proc == NULL || !proc->alive || proc->route != route)
         return; /* nobody any more */
     if (proc->stall_down)

@@ -177,38 +177,51 @@ static void add_in_keeps(struct sim *sim, int64_t work)
     }
 }
 
-/* A copy is made, much happens that it does not hold, it is put back, and the broker dies once more or twice. */
+static void add_some(struct sim *sim, const enum sim_fault *kinds, size_t count, int64_t from,
+                     int64_t to)
+{
+    struct sim_fault_plan plan = {.kind = kinds[side_range(sim, 0, (int64_t)count - 1)],
+                                  .at_us = side_range(sim, from, to),
+                                  .target = (unsigned)side_range(sim, 0, 0xffff),
+                                  .for_us = side_range(sim, 100000, 6000000),
+                                  .slot = -1};
+
+    plan.at_us = plan.at_us > 0 ? plan.at_us : 0;
+    plan.left_ms = plan.kind == FAULT_NOTICE_TOOL ? side_range(sim, 1000, 40000) : 0;
+    add(sim, &plan);
+}
+
+#define SOME(kinds, from, to) add_some(sim, kinds, sizeof kinds / sizeof kinds[0], from, to)
+
+/* A copy is made, something happens that it does not hold, it is put back, something else happens under the same numbers
+ * while ranks are not heard, and the broker dies once more. */
 static void add_put_back(struct sim *sim, int64_t work)
 {
-    static const enum sim_fault kinds[] = {
-        FAULT_OPERATOR_SAVE, FAULT_NOTICE,        FAULT_TWIN,         FAULT_NODE_CRASH,
-        FAULT_CUT_NODE,      FAULT_STEP_FAILS,    FAULT_NODE_FREEZE,  FAULT_NOTICE_TOOL,
-        FAULT_SAVE_FAILS,    FAULT_OPERATOR_SAVE, FAULT_RESTORE_FAILS};
-    int64_t at = side_range(sim, 0, side_chance(sim, 50) ? 2000000 : work);
-    int64_t away = side_range(sim, 200000, 9000000);
+    static const enum sim_fault events[] = {
+        FAULT_OPERATOR_SAVE, FAULT_NOTICE,        FAULT_TWIN,
+        FAULT_NODE_CRASH,    FAULT_STEP_FAILS,    FAULT_NOTICE_TOOL,
+        FAULT_SAVE_FAILS,    FAULT_RESTORE_FAILS, FAULT_OPERATOR_SAVE};
+    static const enum sim_fault unheard[] = {FAULT_CUT_NODE, FAULT_CUT_NODE, FAULT_NODE_FREEZE,
+                                             FAULT_STALL_UP};
+    static const enum sim_fault again[] = {FAULT_OPERATOR_SAVE, FAULT_NOTICE, FAULT_NOTICE_TOOL,
+                                           FAULT_OPERATOR_SAVE};
+    static const enum sim_fault crashes[] = {FAULT_BROKER_IDLE, FAULT_BROKER_AFTER_COMMIT,
+                                             FAULT_BROKER_BETWEEN_SENDS, FAULT_BROKER_REBOOT};
+    int64_t at = side_range(sim, 0, side_chance(sim, 50) ? 3000000 : work);
+    int64_t away = side_range(sim, 50000, side_chance(sim, 60) ? 1500000 : 6000000);
+    int64_t back = at + away;
     struct sim_fault_plan plan = {
         .kind = FAULT_DATABASE_OLD, .at_us = at, .for_us = away, .slot = -1};
 
     add(sim, &plan);
-    for (int64_t count = side_range(sim, 1, 4); count > 0; count--) {
-        plan = (struct sim_fault_plan){
-            .kind = kinds[side_range(sim, 0, sizeof kinds / sizeof kinds[0] - 1)],
-            .at_us = at + side_range(sim, -500000, away + 3000000),
-            .target = (unsigned)side_range(sim, 0, 0xffff),
-            .for_us = side_range(sim, 10000, 8000000),
-            .slot = -1};
-        plan.at_us = plan.at_us > 0 ? plan.at_us : 0;
-        plan.left_ms = plan.kind == FAULT_NOTICE_TOOL ? side_range(sim, 1000, 40000) : 0;
-        add(sim, &plan);
-    }
-    for (int64_t count = side_range(sim, 0, 2); count > 0; count--) {
-        plan = (struct sim_fault_plan){
-            .kind = (enum sim_fault)side_range(sim, FAULT_BROKER_IDLE, FAULT_BROKER_REBOOT),
-            .at_us = at + away + side_range(sim, 1000000, 5000000),
-            .for_us = side_range(sim, 10000, 6000000),
-            .slot = -1};
-        add(sim, &plan);
-    }
+    for (int64_t count = side_range(sim, 1, 3); count > 0; count--)
+        SOME(events, at - 300000, back);
+    for (int64_t count = side_range(sim, 1, 3); count > 0; count--)
+        SOME(unheard, back - 300000, back + 1500000);
+    for (int64_t count = side_range(sim, 0, 2); count > 0; count--)
+        SOME(again, back + 1000000, back + 3000000);
+    for (int64_t count = side_range(sim, 0, 2); count > 0; count--)
+        SOME(crashes, back + 1200000, back + 5000000);
 }
 
 void plan_faults(struct sim *sim)

@@ -352,6 +352,28 @@ static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_re
     assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
 }
 
+/* A broker that starts has not heard it: nobody's connection would get the order. */
+static void the_order_to_repair_waits_for_a_rank_0_that_is_not_back(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->fallback = true;
+    core_commit_at(f, 10); /* no manifest */
+    core_commit_at(f, 20);
+    manifest_done(f, 0, 2, "/ckpt/step-20");
+    all_finish(f);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    core_restart(f, false);
+    core_hello(f, 1);
+    restore_failed(f, 1, 2);
+    assert_events(f, "restore failed c2 rank 1 MUSTER_E_RESTORE retry");
+    assert_null(core_sent(f, 0, WIRE_SNAPSHOT));
+    f->nodes[0].applied_seq = core_job(f)->seq;
+    core_hello(f, 0);
+    assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
+}
+
 static void when_nothing_older_is_left_the_fallback_is_an_error_too(void **state)
 {
     struct core_fixture *f = *state;
@@ -544,6 +566,7 @@ int main(void)
         T(with_fallback_all_go_back_to_the_next_older_one, two_running),
         T(what_does_not_fit_the_program_gives_up_nothing, two_running),
         T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, two_running),
+        T(the_order_to_repair_waits_for_a_rank_0_that_is_not_back, two_running),
         T(when_nothing_older_is_left_the_fallback_is_an_error_too, two_running),
         T(a_fallback_that_finds_none_whole_changes_nothing, two_running),
         T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, two_running),
