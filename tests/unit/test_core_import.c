@@ -110,7 +110,7 @@ static unsigned import(struct core_fixture *f, uint64_t generation, uint64_t rou
 
 /* --- one of many files --- */
 
-enum { MANY = 2500, SLICE_MAX = 1024 + 8 };
+enum { MANY = 1100, SLICE_MAX = 1024 + 8 };
 
 /* Rank 0 wrote MANY files, and rank 1 none. */
 static char *large_manifest(uint64_t round, size_t *ret_size)
