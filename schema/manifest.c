@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum muster_status manifest_bad(struct muster_error *err, enum muster_status status,
-                                const char *what)
+enum muster_status(manifest_bad)(struct muster_error *err, enum muster_status status,
+                                 const char *what)
 {
     return error_set(err, status, "a manifest %s; it is not used", what);
 }

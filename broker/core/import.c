@@ -327,8 +327,11 @@ static bool add(struct core *core, struct manifest **manifest, struct answer *re
 
     if (job == NULL && wire_job_name_ok(m->job))
         job = job_create(core, m->job);
-    *ret_answer = job != NULL ? judge(core, job, m)
-                              : refuse(MUSTER_E_NOMEM, "the broker holds as many jobs as it can");
+    if (job == NULL) {
+        *ret_answer = refuse(MUSTER_E_NOMEM, "the broker holds as many jobs as it can");
+        return true;
+    }
+    *ret_answer = judge(core, job, m);
     if (ret_answer->code != MUSTER_OK || ret_answer->value == 0)
         return true;
     if (files_of(m) > IMPORT_SLICE) {
@@ -363,8 +366,11 @@ void import_load_round(struct job *job, const struct record_round *row)
 static struct answer complete(struct core *core, const struct manifest *m)
 {
     struct job *job = job_find(core, m->job);
-    struct answer answer = job != NULL ? judge(core, job, m) : running;
+    struct answer answer;
 
+    if (job == NULL)
+        return running;
+    answer = judge(core, job, m);
     if (answer.code != MUSTER_OK || answer.value == 0)
         return answer;
     add_frame(core, job, m, core->import.path, true);
