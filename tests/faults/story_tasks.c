@@ -228,6 +228,8 @@ static enum muster_status turn(struct story *story)
     case MORE:
         return add_tasks(story, STORY_TASKS);
     case RAISING:
+        if (!story->tasks.welcomed) /* an error waits for what each worker has to say */
+            return worker_hello(story);
         return say(story, WIRE_RAISE);
     case PAGES:
         return say(story, WIRE_TASKS_GET);
