@@ -240,7 +240,24 @@ static void end(struct muster_worker *worker)
 
 /* --- begin and end ------------------------------------------------------------------------------ */
 
-/* Nobody is left who would take work that nobody runs; the next serve or start begins anew. */
+/* Its link and its threads are gone: the next serve or start begins anew. */
+static void forget_all(struct muster_worker *worker, bool was_us)
+{
+    pthread_mutex_lock(&worker->mutex);
+    if (was_us)
+        worker->stopping = false;
+    worker->started = worker->link_closing = worker->serving = worker->displaced = false;
+    worker->welcomed = worker->ever_welcomed = worker->left = worker->said_leaving = false;
+    worker->refused = MUSTER_OK;
+    worker->refused_for_good = false;
+    task_again_reset(&worker->hello);
+    task_again_reset(&worker->leave);
+    free(worker->threads);
+    worker->threads = NULL;
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+/* Nobody is left who would take work that nobody runs. */
 static void begin_failed(struct muster_worker *worker)
 {
     bool was_welcomed;
@@ -252,18 +269,7 @@ static void begin_failed(struct muster_worker *worker)
         end(worker);
     else
         close_link(worker);
-    pthread_mutex_lock(&worker->mutex);
-    if (was_welcomed)
-        worker->stopping = false; /* it was us */
-    worker->started = worker->link_closing = false;
-    worker->welcomed = worker->ever_welcomed = worker->left = worker->said_leaving = false;
-    worker->refused = MUSTER_OK;
-    worker->refused_for_good = false;
-    task_again_reset(&worker->hello);
-    task_again_reset(&worker->leave);
-    free(worker->threads);
-    worker->threads = NULL;
-    pthread_mutex_unlock(&worker->mutex);
+    forget_all(worker, was_welcomed);
 }
 
 static enum muster_status begin(struct muster_worker *worker, size_t threads,
@@ -311,9 +317,18 @@ enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_er
 
     if (status != MUSTER_OK)
         return status;
+    pthread_mutex_lock(&worker->mutex);
+    worker->serving = true;
+    pthread_mutex_unlock(&worker->mutex);
     worker_thread(worker);
     end(worker);
-    return MUSTER_OK;
+    if (!worker->displaced)
+        return MUSTER_OK;
+    status = error_set(ret_error, MUSTER_E_RANK_TAKEN,
+                       "while this one was not heard its tasks went to others: %s",
+                       worker->refused_text);
+    forget_all(worker, true);
+    return status;
 }
 
 static void free_all(struct muster_worker *worker)
@@ -326,10 +341,7 @@ static void free_all(struct muster_worker *worker)
     while (worker->values != NULL) {
         struct worker_value *value = worker->values;
         worker->values = value->next;
-        if (value->value_free != NULL)
-            value->value_free(value->value);
-        free(value->text);
-        free(value);
+        worker_value_free(value);
     }
     while (worker->functions != NULL) {
         struct worker_function *function = worker->functions;

@@ -54,6 +54,7 @@ struct worker_value { /* a resource that was made, or could not be */
     void *value;
     void (*value_free)(void *value);
     bool failed;
+    bool gone; /* its queue is */
     char *text;
     struct worker_value *next;
 };
@@ -71,6 +72,7 @@ struct muster_worker {
     pthread_t *threads;
     size_t threads_count;
     bool started;
+    bool serving;      /* `serve` runs, which can tell what happened */
     bool link_closing; /* under the mutex */
 
     pthread_mutex_t mutex;
@@ -82,6 +84,7 @@ struct muster_worker {
     int wake_fd;            /* ... which this calls for */
     bool welcomed;          /* by this connection of this broker start */
     bool ever_welcomed;
+    bool displaced; /* another process has its index: `serve` says so */
     bool said_leaving;
     bool left;
     unsigned refused; /* a status; MUSTER_OK: not */
@@ -92,7 +95,8 @@ struct muster_worker {
     struct muster_task *first, *last; /* in the order in which they came */
     struct worker_value *values;
     struct task_again hello, leave;
-    int64_t beat_ms; /* when the next is due */
+    int64_t beat_ms;  /* when the next is due ... */
+    int64_t renew_ms; /* ... also if something was renewed */
 };
 
 /* worker_run.c */
@@ -106,6 +110,7 @@ void worker_attempt_end(struct muster_worker *worker, struct muster_task *task);
 void worker_take(void *worker, const struct wire_msg *message, int64_t now_ms);
 int64_t worker_turn(void *worker, int64_t now_ms);
 void worker_task_free(struct muster_task *task);
+void worker_value_free(struct worker_value *value); /* runs the user's free_fn: without the mutex */
 bool worker_is_forked(const struct muster_worker *worker);
 
 #endif

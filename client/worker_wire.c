@@ -9,6 +9,7 @@
 
 /* A WORK is acknowledged so soon that the broker does not repeat it (RESEND_MIN_MS). */
 #define BEAT_SOON_MS 50
+#define RENEW_EVERY_MS 100 /* at most */
 
 /* --- hearing ------------------------------------------------------------------------------------ */
 
@@ -64,6 +65,14 @@ static void take_work(struct muster_worker *worker, const struct wire_work *m, i
     if (worker->beat_ms > now_ms + BEAT_SOON_MS)
         worker->beat_ms = now_ms + BEAT_SOON_MS;
     pthread_cond_broadcast(&worker->changed);
+}
+
+void worker_value_free(struct worker_value *value)
+{
+    if (value->value_free != NULL)
+        value->value_free(value->value);
+    free(value->text);
+    free(value);
 }
 
 void worker_task_free(struct muster_task *task)
@@ -128,6 +137,14 @@ static void take_part_taken(struct muster_worker *worker, const struct wire_part
     task_again_later(&task->again);
 }
 
+/* It was never begun. */
+static void give_back(struct muster_worker *worker, struct muster_task *task)
+{
+    task->given_back = true;
+    task->state = ATTEMPT_ENDED;
+    worker->unsent++;
+}
+
 static void take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
 {
     if (m->code == MUSTER_E_HELLO) {
@@ -136,6 +153,17 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
         worker->welcomed = false;
         return;
     }
+    for (size_t i = 0; i < m->back.count; i++) {
+        const struct wire_lease_entry *entry = &m->back.items[i];
+        struct muster_task *task =
+            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+
+        if (task != NULL && task->state == ATTEMPT_WAITING)
+            give_back(worker, task);
+    }
+    for (size_t i = 0; i < m->gone.count; i++)
+        for (struct worker_value *value = worker->values; value != NULL; value = value->next)
+            value->gone = value->gone || value->queue == m->gone.items[i].queue;
     for (size_t i = 0; i < m->cancelled.count; i++) {
         const struct wire_lease_entry *entry = &m->cancelled.items[i];
         struct muster_task *task =
@@ -146,6 +174,14 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
     }
 }
 
+/* All that it has was given to others: who waits for its index for ever is of no use to anybody. */
+static void be_displaced(struct muster_worker *worker)
+{
+    worker->displaced = worker->stopping = worker->left = true;
+    for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+        atomic_store(&task->cancelled, true);
+}
+
 static void take_welcome(struct muster_worker *worker, const struct wire_work_welcome *m,
                          int64_t now_ms)
 {
@@ -154,6 +190,8 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
     worker->refused = (unsigned)m->code;
     worker->refused_for_good = m->code != MUSTER_OK && !m->retry;
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
+    if (m->code == MUSTER_E_RANK_TAKEN && worker->ever_welcomed && worker->serving)
+        be_displaced(worker);
     if (m->code == MUSTER_OK) {
         worker->welcomed = worker->ever_welcomed = true;
         worker->said_leaving = false;
@@ -174,9 +212,32 @@ static void take_trouble(struct muster_worker *worker, const struct wire_ack *m)
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
 }
 
+/* Those of queues that are gone, but for what an attempt may still look at. */
+static struct worker_value *take_gone_values(struct muster_worker *worker)
+{
+    struct worker_value *gone = NULL;
+
+    for (struct worker_value **slot = &worker->values; *slot != NULL;) {
+        struct worker_value *value = *slot;
+        const struct muster_task *task = worker->first;
+
+        while (value->gone && task != NULL && task->queue != value->queue)
+            task = task->next;
+        if (!value->gone || task != NULL) {
+            slot = &value->next;
+            continue;
+        }
+        *slot = value->next;
+        value->next = gone;
+        gone = value;
+    }
+    return gone;
+}
+
 void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
 {
     struct muster_worker *worker = arg;
+    struct worker_value *gone = NULL;
 
     pthread_mutex_lock(&worker->mutex);
     if (m->down.start_id != worker->start_id) {
@@ -199,7 +260,14 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
         take_alive(worker, &m->u.work_alive);
     else if (m->type == WIRE_WORK_LEFT && m->u.work_left.nonce == worker->nonce)
         worker->left = true, pthread_cond_broadcast(&worker->changed);
+    if (m->type == WIRE_WORK_ALIVE || m->type == WIRE_WORK_TAKEN)
+        gone = take_gone_values(worker);
     pthread_mutex_unlock(&worker->mutex);
+    while (gone != NULL) {
+        struct worker_value *next = gone->next;
+        worker_value_free(gone);
+        gone = next;
+    }
 }
 
 /* --- saying ------------------------------------------------------------------------------------- */
@@ -374,7 +442,7 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
 
 /* What was not begun when it stops. The broker hears first that nothing more is wanted, lest it gives the
  * same again. */
-static void give_back(struct muster_worker *worker)
+static void give_all_back(struct muster_worker *worker)
 {
     if (!worker->stopping)
         return;
@@ -383,11 +451,8 @@ static void give_back(struct muster_worker *worker)
         say_beat(worker, true);
     }
     for (struct muster_task *task = worker->first; task != NULL; task = task->next)
-        if (task->state == ATTEMPT_WAITING) {
-            task->given_back = true;
-            task->state = ATTEMPT_ENDED;
-            worker->unsent++;
-        }
+        if (task->state == ATTEMPT_WAITING)
+            give_back(worker, task);
 }
 
 static bool may_leave(const struct muster_worker *worker)
@@ -403,6 +468,20 @@ static void heed_stop(struct muster_worker *worker)
     pthread_cond_broadcast(&worker->changed);
 }
 
+/* A function that renews in each turn of a loop is heard so often as anybody can need. */
+static void say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
+{
+    bool renewed = any_renewed(worker);
+
+    if (now_ms >= worker->beat_ms || (renewed && now_ms >= worker->renew_ms)) {
+        worker->beat_ms = now_ms + TASK_BEAT_MS;
+        worker->renew_ms = now_ms + RENEW_EVERY_MS;
+        say_beat(worker, true);
+    } else if (renewed && worker->renew_ms - now_ms < *wait_ms) {
+        *wait_ms = worker->renew_ms - now_ms;
+    }
+}
+
 int64_t worker_turn(void *arg, int64_t now_ms)
 {
     struct muster_worker *worker = arg;
@@ -414,12 +493,9 @@ int64_t worker_turn(void *arg, int64_t now_ms)
         if (task_again_due(&worker->hello, now_ms, &wait_ms))
             say_hello(worker);
     } else if (worker->welcomed && !worker->left) {
-        give_back(worker);
+        give_all_back(worker);
         say_ends(worker, now_ms, &wait_ms);
-        if (now_ms >= worker->beat_ms || any_renewed(worker)) {
-            worker->beat_ms = now_ms + TASK_BEAT_MS;
-            say_beat(worker, true);
-        }
+        say_beats(worker, now_ms, &wait_ms);
         if (worker->beat_ms - now_ms < wait_ms)
             wait_ms = worker->beat_ms - now_ms;
         if (may_leave(worker) && task_again_due(&worker->leave, now_ms, &wait_ms)) {

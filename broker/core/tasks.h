@@ -21,6 +21,7 @@
 #include "broker/core/state.h"
 
 #define TASK_HASH 65536
+#define TASK_GONE_MAX 64
 #define TASKS_CANCEL_BYTES \
     (512u << 10) /* of one pass: nobody else is served while they are written */
 
@@ -143,6 +144,8 @@ struct task_worker {
     bool reserved;  /* it gets nothing more until a suspect can be given to it */
     struct task_made *made;
     size_t made_count, made_capacity;
+    uint64_t gone[TASK_GONE_MAX]; /* queues that it is to be told of; more of them stay with it */
+    size_t gone_count;
     struct task_worker *next;
 };
 
@@ -221,6 +224,10 @@ void tasks_raise(struct core *core, struct task_queue *queue); /* if it is wante
 /* tasks_worker.c */
 void tasks_worker_message(struct core *core, const struct input *in);
 void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned code);
+/* All that it can run at a time was taken away from it and runs on: it gets nothing, and what waits goes back. */
+bool tasks_is_stuck(const struct task_worker *worker);
+/* A queue is not there any more of which it has values: the next WORK_ALIVE tells. */
+void tasks_gone(struct task_worker *worker, uint64_t queue);
 /* What the worker's attempt is no longer wanted for. */
 bool tasks_is_to_end(const struct task_lease *lease);
 /* Those who have leases of a queue with an error hear at once that these are to end. */

@@ -209,6 +209,7 @@ void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_
 
     lease->serial = ++worker->serial;
     lease->since_boot_ms = core->now;
+    lease->begun_boot_ms = worker->held <= worker->slots ? core->now : 0; /* else see tasks_watch */
 }
 
 static struct task *suspect_of(struct core *core, const struct task_queue *queue)
@@ -240,7 +241,7 @@ static bool give_one(struct core *core, struct task_worker *worker, struct task_
                      uint64_t limit)
 {
     if (!serves(worker, queue) || queue->error_pending || queue->first == NULL ||
-        worker->held >= limit || worker->alone || worker->reserved ||
+        worker->held >= limit || worker->alone || worker->reserved || tasks_is_stuck(worker) ||
         !tasks_values_give(core, worker, queue))
         return false;
     if (!tasks_value_fails(core, queue->first))
@@ -309,14 +310,15 @@ void tasks_give(struct core *core)
 
 /* --- time --------------------------------------------------------------------------------------- */
 
+/* Time runs from the turn at the worker: what waits behind others there does nothing wrong. */
 static void check_leases(struct core *core, struct task_worker *worker)
 {
     for (struct task_lease *lease = worker->first, *next; lease != NULL; lease = next) {
         int64_t until = 0;
 
         next = lease->next;
-        if (lease->task != NULL && lease->task->timeout_ms > 0)
-            until = lease->since_boot_ms + (int64_t)lease->task->timeout_ms;
+        if (lease->task != NULL && lease->task->timeout_ms > 0 && lease->begun_boot_ms > 0)
+            until = tasks_word_boot_ms(lease) + (int64_t)lease->task->timeout_ms;
         if (until > 0 && core->now >= until)
             take_away(core, lease);
         else if (until > 0)

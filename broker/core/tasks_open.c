@@ -35,9 +35,13 @@ static void drop(struct core *core, struct task_queue *queue)
 
     row->u.task_range = (struct record_task_range){
         .queue = queue->queue, .to = TASK_NUMBER_MAX, .unix_ms = core->now_unix};
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        for (size_t i = 0; i < w->made_count; i++)
+            if (w->made[i].queue == queue->queue)
+                tasks_gone(w, queue->queue);
     tasks_queue_drop(core, queue);
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
-        if (w->mapped && w->held > 0)
+        if (w->mapped && (w->held > 0 || w->gone_count > 0))
             tasks_worker_alive(core, w, MUSTER_OK); /* what it has of that queue is to end */
 }
 

@@ -12,7 +12,7 @@
 /* Alone: the worker gets nothing else until it holds nothing. */
 static bool may_make(struct task_worker *worker, const struct task_resource *resource)
 {
-    if (worker->held >= worker->takes || worker->alone)
+    if (worker->held >= worker->takes || worker->alone || tasks_is_stuck(worker))
         return false;
     if (resource->losses > 0 && worker->held > 0) {
         worker->reserved = true;

@@ -22,30 +22,65 @@ bool tasks_is_to_end(const struct task_lease *lease)
     return lease->task == NULL || lease->task->cancel || lease->queue->error_pending;
 }
 
+bool tasks_is_stuck(const struct task_worker *worker)
+{
+    const struct task_lease *lease = worker->first;
+    uint64_t place = 0;
+
+    while (lease != NULL && place < worker->slots && lease->task == NULL &&
+           lease->kind == TASK_KIND_TASK)
+        lease = lease->next, place++;
+    return worker->slots > 0 && place == worker->slots;
+}
+
+void tasks_gone(struct task_worker *worker, uint64_t queue)
+{
+    for (size_t i = 0; i < worker->gone_count; i++)
+        if (worker->gone[i] == queue)
+            return;
+    if (worker->gone_count < TASK_GONE_MAX)
+        worker->gone[worker->gone_count++] = queue;
+}
+
+/* As many as there is room for: the rest when these have ended. */
+static struct wire_lease_entry *entries(struct core *core, const struct task_worker *worker,
+                                        bool to_end, size_t room, size_t *ret_count)
+{
+    struct wire_lease_entry *items =
+        arena_alloc(&core->out->arena, (worker->held + 1) * sizeof *items);
+
+    MUST(items != NULL);
+    *ret_count = 0;
+    for (const struct task_lease *lease = worker->first; lease != NULL && *ret_count < room;
+         lease = lease->next)
+        if (tasks_is_to_end(lease) == to_end)
+            items[(*ret_count)++] = (struct wire_lease_entry){
+                lease->queue_id, lease->number, lease->attempt, (uint64_t)lease->kind, MUSTER_OK};
+    return items;
+}
+
 void tasks_worker_alive(struct core *core, struct task_worker *worker, unsigned code)
 {
     struct wire_msg *message = send_to(core, worker->route, worker->job, WIRE_WORK_ALIVE);
-    struct wire_lease_entry *items = NULL;
-    size_t count = 0;
+    struct wire_work_alive *m = &message->u.work_alive;
+    size_t cancelled = 0, back = 0;
+    struct wire_lease_entry *gone;
 
-    for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
-        count += tasks_is_to_end(lease);
-    if (count > TASKS_FRAME_MAX)
-        count = TASKS_FRAME_MAX; /* the rest when these have ended */
-    if (count > 0) {
-        items = arena_alloc(&core->out->arena, count * sizeof *items);
-        MUST(items != NULL);
-    }
-    message->u.work_alive.code = code;
-    message->u.work_alive.cancelled.items = items;
-    message->u.work_alive.cancelled.count = count;
-    for (const struct task_lease *lease = worker->first; lease != NULL && count > 0;
-         lease = lease->next)
-        if (tasks_is_to_end(lease)) {
-            *items++ = (struct wire_lease_entry){lease->queue_id, lease->number, lease->attempt,
-                                                 (uint64_t)lease->kind, MUSTER_OK};
-            count--;
-        }
+    m->code = code;
+    m->cancelled.items = entries(core, worker, true, TASKS_FRAME_MAX, &cancelled);
+    m->cancelled.count = cancelled;
+    if (tasks_is_stuck(worker))
+        m->back.items = entries(core, worker, false, TASKS_FRAME_MAX - cancelled, &back);
+    m->back.count = back;
+    if (worker->gone_count == 0)
+        return;
+    gone = arena_alloc(&core->out->arena, worker->gone_count * sizeof *gone);
+    MUST(gone != NULL);
+    for (size_t i = 0; i < worker->gone_count; i++)
+        gone[i] = (struct wire_lease_entry){.queue = worker->gone[i]};
+    m->gone.items = gone;
+    m->gone.count = worker->gone_count;
+    worker->gone_count = 0;
 }
 
 void tasks_error_told(struct core *core, struct task_queue *queue)
@@ -160,8 +195,10 @@ static void take_held(struct core *core, struct task_worker *worker,
         if (!may_be_held(worker, queue, entry))
             continue;
         if (entry->kind == TASK_KIND_RESOURCE) {
+            if (queue == NULL)
+                tasks_gone(worker, entry->queue);
             if (!is_resource(core, entry->queue, entry->number))
-                continue; /* of a queue that is gone */
+                continue;
             tasks_made(worker, entry->queue, entry->number, ended);
         }
         if (ended || tasks_lease_find(worker, entry->queue, entry->number, entry->attempt,
@@ -232,7 +269,7 @@ static void take_hello(struct core *core, const struct input *in)
     take_back_unheard(core, worker, m);
     take_held(core, worker, m);
     welcome(core, in, MUSTER_OK, "", false);
-    if (worker->held > 0)
+    if (worker->held > 0 || worker->gone_count > 0)
         tasks_worker_alive(core, worker, MUSTER_OK);
 }
 

@@ -139,6 +139,9 @@ static void put_for_worker(struct tasks_fixture *f, const struct wire_msg *m, ui
         put(f, "alive");
         put_code(f, m->u.work_alive.code);
         put_leases(f, "-", m->u.work_alive.cancelled.items, m->u.work_alive.cancelled.count);
+        put_leases(f, "<", m->u.work_alive.back.items, m->u.work_alive.back.count);
+        for (size_t i = 0; i < m->u.work_alive.gone.count; i++)
+            put(f, " gone q%llu", NUMBER(m->u.work_alive.gone.items[i].queue));
         break;
     case WIRE_WORK_LEFT:
         put(f, "left");

@@ -596,7 +596,7 @@ static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
     tasks_say(f, WIRE_RESOURCE_ADD, 1);
     f->queue = lost;
     tasks_hello(f, 0, "r1!");
-    assert_sent(f, "w0:welcome; w0:work r1");
+    assert_sent(f, "w0:welcome; w0:alive gone q1; w0:work r1");
 }
 
 static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
@@ -758,7 +758,7 @@ static void a_queue_that_is_begun_anew_forgets_all(void **state)
     assert_sent(f, "c:taken 2; w0:work 1.1");
     f->coordinator = 1001;
     tasks_open_queue(f, true, 0);
-    assert_sent(f, "w0:alive -1.1; c:opened q2 0/0");
+    assert_sent(f, "w0:alive -1.1 gone q1; c:opened q2 0/0");
     tasks_open_queue(f, true, 0); /* its answer was lost */
     assert_sent(f, "c:opened q2 0/0");
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM task"), 0);

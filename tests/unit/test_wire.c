@@ -448,6 +448,7 @@ static bool set_to_limit(const struct sample_field *field, size_t over)
         span.at = field->max == WORLD_SIZE_MAX    ? (void *)members
                   : field->max == FILES_FRAME_MAX ? (void *)files
                   : field->max == TASKS_FRAME_MAX ? (void *)tasks
+                  : field->max == TASK_QUEUES_MAX ? (void *)tasks
                                                   : (void *)notices;
         memcpy((unsigned char *)field->value - offsetof(struct wire_event, members.count) +
                    offsetof(struct wire_event, members.items),

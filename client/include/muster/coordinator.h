@@ -87,7 +87,7 @@ struct muster_call {
      * above all, is refused. */
     muster_per_worker_t *const *per_worker;
     size_t per_worker_count; /* at most 16 */
-    /* So long without a word of it (its lease, or muster_task_renew) and the task goes to another worker. 0 = none:
+    /* So long without a word of it (its turn at the worker, or muster_task_renew) and the task goes to another worker. 0 = none:
      * as long as its worker lives. */
     int64_t timeout_ms;
 };

@@ -56,11 +56,13 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
                                                      struct muster_error *ret_error);
 /* Joins and runs tasks, on this thread and slots - 1 others, until stopped. While the broker is away it goes on with
  * what it has and waits for it. MUSTER_OK it was stopped, what it had begun has ended and was told ·
- * MUSTER_E_BROKER nobody answered at the start · MUSTER_E_RANK_TAKEN another process has its index and lives; then
- * nothing of it is left and it may be called again. */
+ * MUSTER_E_BROKER nobody answered at the start · MUSTER_E_RANK_TAKEN another process has its index and lives (at
+ * the start, or later: what it had was given to others, and its functions were cancelled and have ended); then nothing
+ * of it is left and it may be called again. */
 MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
-/* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. */
+/* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. When
+ * another process has taken its index it waits until that one is lost. */
 MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* No new tasks; what was not begun is given back, which counts as no loss; what runs is run to its end, which counts.
@@ -86,7 +88,7 @@ MUSTER_API const void *muster_task_args(const muster_task_t *task, size_t *ret_s
 MUSTER_API void *muster_task_value(const muster_task_t *task, size_t n);
 /* Is the attempt no longer wanted? An error elsewhere, a cancel, or another worker has the task. */
 MUSTER_API bool muster_task_cancelled(const muster_task_t *task);
-/* It goes on: call.timeout_ms begins anew. It is no progress for ever: an attempt that does nothing but renew is
+/* It goes on: call.timeout_ms begins anew; the broker hears it ten times a second at most. It is no progress for ever: an attempt that does nothing but renew is
  * named in the job's journal, though ten times later than a silent one (60 s; see `muster tasks`). */
 MUSTER_API void muster_task_renew(muster_task_t *task);
 /* The result, at most 16 MiB; copied. The last one counts. MUSTER_E_ARGUMENT · MUSTER_E_NOMEM: the task fails with that,
@@ -95,7 +97,9 @@ MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const 
                                                      size_t size);
 /* Text of the failure; returns code, so that a function can end with `return muster_task_fail(task, 3, "...")`. */
 MUSTER_API int muster_task_fail(muster_task_t *task, int code, const char *text);
-/* In a function of create_per_worker: the value it made. free_fn (may be NULL) runs when the worker closes. */
+/* In a function of create_per_worker: the value it made. free_fn (may be NULL) runs when its queue is gone (begun anew,
+ * above all) and no attempt of that queue is left here, on a thread that speaks with the broker: it is not to wait long;
+ * or when the worker closes. */
 MUSTER_API void muster_task_set_value(muster_task_t *task, void *value,
                                       void (*free_fn)(void *value));
 

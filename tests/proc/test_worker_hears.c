@@ -1,0 +1,260 @@
+/* What a worker does with what it hears, against a broker of this program. */
+#include "tests/proc/router_stage.h"
+
+#include <muster/muster.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_S 60
+#define QUEUE 7
+
+static struct {
+    atomic_bool hang_ends, made, freed;
+    atomic_bool loses;      /* its index, once it has its task */
+    atomic_bool taken_over; /* another process has its index */
+    atomic_uint given_back; /* the number of an attempt */
+    atomic_uint beats;
+    struct wire_task_entry work[2]; /* what a beat is answered with, until that was heard */
+    size_t work_count;
+    struct wire_lease_entry back, gone;
+} world;
+
+static struct router_stage broker;
+static muster_worker_t *worker;
+static struct muster_error err;
+
+/* --- the broker ------------------------------------------------------------------------------------ */
+
+static void answer_beat(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    atomic_fetch_add(&world.beats, 1);
+    if (asked->u.work_beat.received < world.work_count) {
+        answer->type = WIRE_WORK;
+        answer->u.work.tasks.items = world.work;
+        answer->u.work.tasks.count = world.work_count;
+        return;
+    }
+    answer->type = WIRE_WORK_ALIVE;
+    answer->u.work_alive.back.items = &world.back;
+    answer->u.work_alive.back.count = world.back.queue > 0;
+    answer->u.work_alive.gone.items = &world.gone;
+    answer->u.work_alive.gone.count = world.gone.queue > 0 && atomic_load(&world.made);
+    if (atomic_load(&world.loses)) { /* it has its task */
+        atomic_store(&world.taken_over, true);
+        answer->down.start_id = 2;
+    }
+}
+
+static void answer_done(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    static struct wire_lease_entry taken[2];
+    size_t count = asked->u.work_done.tasks.count;
+
+    for (size_t i = 0; i < count && i < 2; i++) {
+        const struct wire_ended_entry *entry = &asked->u.work_done.tasks.items[i];
+        taken[i] = (struct wire_lease_entry){entry->queue, entry->number, entry->attempt,
+                                             entry->kind, MUSTER_OK};
+        if (entry->state == TASK_QUEUED)
+            atomic_store(&world.given_back, (unsigned)entry->number);
+        if (entry->kind == TASK_KIND_RESOURCE)
+            atomic_store(&world.made, true);
+    }
+    answer->type = WIRE_WORK_TAKEN;
+    answer->u.work_taken.tasks.items = taken;
+    answer->u.work_taken.tasks.count = count;
+}
+
+static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->down.job = "train";
+    answer->down.start_id = atomic_load(&world.taken_over) ? 2 : 1;
+    if (asked->type == WIRE_WORK_HELLO) {
+        bool taken = atomic_load(&world.taken_over);
+
+        answer->type = WIRE_WORK_WELCOME;
+        answer->u.work_welcome = (struct wire_work_welcome){
+            .nonce = asked->u.work_hello.nonce,
+            .code = taken ? MUSTER_E_RANK_TAKEN : MUSTER_OK,
+            .text = taken ? "worker 0 of job train is process 5 on h, which lives" : "",
+            .retry = taken};
+    } else if (asked->type == WIRE_WORK_BEAT) {
+        answer_beat(asked, answer);
+    } else if (asked->type == WIRE_WORK_DONE) {
+        answer_done(asked, answer);
+    } else if (asked->type == WIRE_WORK_LEAVE) {
+        answer->type = WIRE_WORK_LEFT;
+        answer->u.work_left.nonce = asked->u.work_leave.nonce;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* --- the worker ------------------------------------------------------------------------------------ */
+
+static int hang(muster_task_t *task, void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&world.hang_ends) && !muster_task_cancelled(task))
+        usleep(1000);
+    return 0;
+}
+
+static int renew(muster_task_t *task, void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&world.hang_ends))
+        muster_task_renew(task);
+    return 0;
+}
+
+static void free_it(void *value)
+{
+    (void)value;
+    atomic_store(&world.freed, true);
+}
+
+static int make(muster_task_t *task, void *arg)
+{
+    muster_task_set_value(task, arg, free_it);
+    return 0;
+}
+
+static void give(const char *fn, enum wire_task_kind kind)
+{
+    uint64_t number = ++world.work_count;
+
+    world.work[number - 1] = (struct wire_task_entry){.queue = QUEUE,
+                                                      .number = number,
+                                                      .attempt = kind == TASK_KIND_TASK,
+                                                      .kind = (uint64_t)kind,
+                                                      .serial = number,
+                                                      .fn = fn};
+}
+
+static int setup(void **state)
+{
+    struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
+
+    (void)state;
+    alarm(PATIENCE_S); /* a hang ends so */
+    memset(&world, 0, sizeof world);
+    router_stage_begin(&broker, "tcp://127.0.0.1:*", answer_it);
+    options.broker = broker.endpoint;
+    options.job = "train";
+    options.index = 0;
+    options.prefetch = 1;
+    assert_int_equal(muster_worker_open(&options, &worker, NULL), MUSTER_OK);
+    muster_worker_register(worker, "hang", hang, NULL, NULL);
+    muster_worker_register(worker, "renew", renew, NULL, NULL);
+    muster_worker_register(worker, "make", make, &world, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    atomic_store(&world.hang_ends, true);
+    muster_worker_close(&worker);
+    router_stage_end(&broker);
+    alarm(0);
+    return 0;
+}
+
+static void await(const atomic_bool *flag)
+{
+    while (!atomic_load(flag))
+        usleep(1000);
+}
+
+/* --- tests --------------------------------------------------------------------------------------------- */
+
+static void what_was_not_begun_is_given_back_when_it_is_asked_for(void **state)
+{
+    (void)state;
+    give("hang", TASK_KIND_TASK);
+    give("make", TASK_KIND_TASK);
+    world.back = (struct wire_lease_entry){.queue = QUEUE, .number = 2, .attempt = 1};
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    while (atomic_load(&world.given_back) == 0)
+        usleep(1000);
+    assert_int_equal(atomic_load(&world.given_back), 2);
+}
+
+static void values_of_a_queue_that_is_gone_are_freed(void **state)
+{
+    (void)state;
+    give("make", TASK_KIND_RESOURCE);
+    world.gone = (struct wire_lease_entry){.queue = QUEUE};
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    await(&world.freed);
+}
+
+static void but_not_while_an_attempt_of_it_may_look_at_them(void **state)
+{
+    unsigned beats;
+
+    (void)state;
+    give("make", TASK_KIND_RESOURCE);
+    give("hang", TASK_KIND_TASK);
+    world.gone = (struct wire_lease_entry){.queue = QUEUE};
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    await(&world.made);
+    beats = atomic_load(&world.beats);
+    while (atomic_load(&world.beats) < beats + 2) /* it has heard of it */
+        usleep(1000);
+    assert_false(atomic_load(&world.freed));
+    atomic_store(&world.hang_ends, true);
+    await(&world.freed);
+}
+
+/* It is welcomed by one start of the broker, and refused by the next. */
+static void who_has_lost_its_index_to_another_process_says_so(void **state)
+{
+    (void)state;
+    give("hang", TASK_KIND_TASK); /* ends when it is cancelled */
+    atomic_store(&world.loses, true);
+    assert_int_equal(muster_worker_serve(worker, &err), MUSTER_E_RANK_TAKEN);
+    assert_non_null(strstr(err.text, "process 5 on h, which lives"));
+    atomic_store(&world.taken_over, false); /* that one has ended */
+    atomic_store(&world.loses, false);
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+}
+
+static void a_loop_that_renews_is_heard_ten_times_a_second(void **state)
+{
+    struct timespec begin, end;
+    int64_t took_ms;
+
+    (void)state;
+    give("renew", TASK_KIND_TASK);
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    usleep(500000); /* of a rate: nothing to wait for */
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    took_ms = (end.tv_sec - begin.tv_sec + 1) * 1000; /* or less */
+    assert_in_range(atomic_load(&world.beats), 0, took_ms / 100 + 10);
+    assert_in_range(atomic_load(&world.beats), 3, UINT32_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_not_begun_is_given_back_when_it_is_asked_for),
+        TEST(values_of_a_queue_that_is_gone_are_freed),
+        TEST(but_not_while_an_attempt_of_it_may_look_at_them),
+        TEST(who_has_lost_its_index_to_another_process_says_so),
+        TEST(a_loop_that_renews_is_heard_ten_times_a_second),
+    };
+
+    return cmocka_run_group_tests_name("worker_hears", tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* The broker's core: how long a task may be without a word, when it waits behind others at its worker. */
+#include "tests/support/tasks_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void add_timed(struct tasks_fixture *f, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tasks_add_one(
+            f, (struct wire_task_entry){.number = ++f->number, .fn = "work", .timeout_ms = 1000});
+}
+
+static void what_waits_behind_others_does_not_time_out(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 4);
+    add_timed(f, 4);
+    assert_sent(f, "c:taken 4; w0:work 4.1");
+    for (uint64_t number = 1; number <= 4; number++) {
+        tasks_pass(f, 900);
+        assert_sent(f, "");
+        tasks_done(f, 0, number, 1);
+    }
+    assert_int_equal(tasks_queue(f)->ended, 4);
+    assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 0);
+}
+
+static void what_waits_behind_one_that_hangs_goes_back(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 4);
+    add_timed(f, 3);
+    f->now += 999;
+    tasks_tick_at(f);
+    assert_int_equal(tasks_queue(f)->leases, 3);
+    f->now += 1;
+    tasks_tick_at(f);
+    assert_sent(f, "w0:alive -1.1 <2.1 <3.1");
+    assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 1);
+    tasks_ended_as(f, 0,
+                   (struct wire_ended_entry){.number = 2, .attempt = 1, .state = TASK_QUEUED});
+    tasks_ended_as(f, 0,
+                   (struct wire_ended_entry){.number = 3, .attempt = 1, .state = TASK_QUEUED});
+    assert_sent(f, "w0:taken 3.1"); /* and it gets nothing as long as it hangs */
+    tasks_worker_begin(f, 1, 1, 4);
+    assert_sent(f, "w1:welcome; w1:work 1.2");
+    tasks_done(f, 1, 1, 2);
+    assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.1 3.1");
+    tasks_ended_as(
+        f, 0,
+        (struct wire_ended_entry){
+            .number = 1, .attempt = 1, .state = TASK_FAILED, .status = MUSTER_E_CANCELLED});
+    assert_sent(f, "w0:taken 1.1/MUSTER_E_STALE");
+    assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 1);
+}
+
+static void with_a_slot_that_goes_on_nothing_goes_back(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 2, 4);
+    add_timed(f, 1);
+    tasks_add(f, 2);
+    f->now += 1000;
+    tasks_tick_at(f);
+    assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 1);
+    assert_null(strchr(f->text, '<'));
+}
+
+static void a_worker_hears_of_queues_that_are_gone(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    tasks_ended_as(f, 0, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    f->coordinator++;
+    tasks_open_queue(f, true, 0);
+    assert_sent(f, "w0:alive gone q1; c:opened q2 0/0");
+    tasks_restart(f);
+    f->queue = 1;
+    tasks_hello(f, 0, "r1!"); /* it did not hear that */
+    assert_sent(f, "w0:welcome; w0:alive gone q1");
+    tasks_beat(f, 0, 0);
+    assert_sent(f, "w0:alive");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_waits_behind_others_does_not_time_out),
+        TEST(what_waits_behind_one_that_hangs_goes_back),
+        TEST(with_a_slot_that_goes_on_nothing_goes_back),
+        TEST(a_worker_hears_of_queues_that_are_gone),
+    };
+
+    return cmocka_run_group_tests_name("core_tasks_time", tests, tasks_open_file, tasks_close_file);
+}
