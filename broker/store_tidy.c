@@ -42,7 +42,7 @@ static enum muster_status run(struct store *store, enum store_tidy which, const 
     enum muster_status status = MUSTER_OK;
     int result;
 
-    for (int i = 0; i < sqlite3_bind_parameter_count(s); i++)
+    for (int i = 0; i < 3 && i < sqlite3_bind_parameter_count(s); i++)
         sqlite3_bind_int64(s, i + 1, values[i]);
     result = sqlite3_step(s);
     if (result != SQLITE_DONE)
