@@ -2,13 +2,16 @@
 #include "node/shard/dir_left.h"
 
 #include "node/shard/fs.h"
+#include "schema/manifest.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* "<generation>-<round>" as dir_round_path writes it, and nothing else. */
 static bool read_name(const char *name, struct dir_left *ret_left)
@@ -21,6 +24,15 @@ static bool read_name(const char *name, struct dir_left *ret_left)
     ret_left->round = strtoull(end + 1, NULL, 10);
     snprintf(same, sizeof same, "%" PRIu64 "-%" PRIu64, ret_left->generation, ret_left->round);
     return strcmp(same, name) == 0;
+}
+
+/* Whose commit was told: it lacks its final name only. What cannot be looked at may be such a one. */
+static bool is_committed(const char *muster, const char *name)
+{
+    char manifest[FS_PATH_MAX];
+
+    return fs_path(manifest, NULL, "%s/%s/" MANIFEST_FILE_NAME, muster, name) != MUSTER_OK ||
+           access(manifest, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max)
@@ -36,7 +48,8 @@ size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret
     if (dir == NULL)
         return 0;
     while (count < max && (entry = readdir(dir)) != NULL)
-        if (read_name(entry->d_name, &ret_left[count]) && ret_left[count].generation < generation)
+        if (read_name(entry->d_name, &ret_left[count]) && ret_left[count].generation < generation &&
+            !is_committed(muster, entry->d_name))
             count++;
     closedir(dir);
     return count;

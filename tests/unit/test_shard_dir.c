@@ -1,5 +1,6 @@
 /* The checkpoint directory, on a real file system: who may write, and whose a round's directory and
  * its shards are. */
+#include "node/shard/dir_left.h"
 #include "tests/unit/shard_job.h"
 
 #include <setjmp.h>
@@ -373,6 +374,22 @@ static void what_no_manifest_can_hold_is_refused_and_removed(void **state)
     assert_true(scratch_exists("/etc/hostname"));
 }
 
+/* It is committed, and was not renamed yet: maybe the only copy. */
+static void what_a_dead_launch_left_is_found_but_not_with_a_manifest(void **state)
+{
+    struct shard_job *f = *state;
+    struct dir_left left[4];
+
+    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-1"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-2"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(f->root, ".muster/2-3"), 0700), 0);
+    assert_int_equal(dir_left_find(f->root, 2, left, 4), 2);
+    scratch_write(scratch_path(f->root, ".muster/1-1/manifest.json"), "{}", 2);
+    assert_int_equal(dir_left_find(f->root, 2, left, 4), 1);
+    assert_int_equal(left[0].round, 2);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
@@ -391,6 +408,7 @@ int main(void)
         T(files_of_a_save_fn_are_walked_in_order_and_summed),
         T(sealing_is_watched),
         T(what_no_manifest_can_hold_is_refused_and_removed),
+        T(what_a_dead_launch_left_is_found_but_not_with_a_manifest),
     };
 
     return cmocka_run_group_tests_name("shard_dir", tests, NULL, NULL);
