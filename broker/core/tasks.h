@@ -121,7 +121,8 @@ struct task_lease {
 
 struct task_made { /* a resource at a worker */
     uint64_t queue, number;
-    bool made; /* answered; else it was given */
+    bool made;       /* answered; else it was given ... */
+    uint64_t losses; /* ... when it had so many */
 };
 
 struct task_worker {
@@ -239,7 +240,8 @@ const struct task_made *tasks_made_find(const struct task_worker *worker, uint64
 /* tasks_values.c */
 /* The worker gets what it is to make. True: all that the queue's tasks may use is there. */
 bool tasks_values_give(struct core *core, struct task_worker *worker, struct task_queue *queue);
-void tasks_values_lost(struct task_worker *worker, const char *why); /* with its leases still */
+void tasks_values_lost(struct core *core, struct task_worker *worker,
+                       const char *why); /* with its leases still */
 void tasks_values_again(struct task_queue *queue);
 void tasks_value_made(struct task_resource *resource);
 bool tasks_value_fails(struct core *core,

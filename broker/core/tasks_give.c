@@ -82,7 +82,7 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
         out_printf(core, "worker %" PRIu64 " (process %" PRIu64 " on %s) was lost: %s",
                    worker->index, worker->pid, worker->host, why);
 
-    tasks_values_lost(worker, text);
+    tasks_values_lost(core, worker, text);
     while (worker->last != NULL) /* from behind, so that the first is the first again */
         tasks_give_back(core, worker->last, !worker->node_left, status, text);
     tasks_persist_worker(core, worker, RECORD_WORKER_LOST);

@@ -21,7 +21,7 @@ static void opened(struct core *core, const struct input *in, const struct task_
     m->released = queue->released;
     m->raised = queue->raised;
     m->error_number = queue->error_pending ? queue->error_number : 0;
-    if (queue->raises_told < queue->raised &&
+    if (!queue->error_pending && queue->raises_told < queue->raised &&
         queue->error_number > 0) { /* it is to be raised again */
         m->raised = queue->raised - 1;
         m->error_number = queue->error_number;
@@ -96,6 +96,16 @@ static bool make_room(struct core *core)
     return first != NULL;
 }
 
+/* The next numbers are the new one's: neither what the former one's raise cancelled beyond `taken`, nor what a raise
+ * of it would that still waits for an attempt. The new one is told of the error, and raises it itself. */
+static void another_holds_it(struct task_queue *queue)
+{
+    if (queue->cancelled_to > queue->taken)
+        queue->cancelled_to = queue->taken;
+    queue->raise_wanted = queue->raise_to = 0;
+    tasks_values_again(queue);
+}
+
 void tasks_queue_open(struct core *core, const struct input *in)
 {
     const struct wire_queue_open *m = &in->message->u.queue_open;
@@ -122,10 +132,8 @@ void tasks_queue_open(struct core *core, const struct input *in)
         queue = tasks_queue_create(core, new_id(core), up->job, m->name);
         queue->created_unix_ms = core->now_unix;
     }
-    if (queue->coordinator != up->incarnation && queue->cancelled_to > queue->taken)
-        queue->cancelled_to = queue->taken; /* the next numbers are this one's */
     if (queue->coordinator != up->incarnation)
-        tasks_values_again(queue);
+        another_holds_it(queue);
     queue->coordinator = up->incarnation;
     queue->mapped = true;
     queue->heard_boot_ms = core->now;

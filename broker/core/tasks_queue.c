@@ -291,7 +291,9 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
     const uint64_t raise = m->raise;
 
     if (raise <= queue->raised) { /* its answer was lost */
-        answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
+        answer_raise(core, queue, raise,
+                     raise == queue->raised && queue->error_number != 0 &&
+                         !queue->error_pending /* which is another one */);
         return;
     }
     told(queue, queue->raised);

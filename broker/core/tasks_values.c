@@ -1,9 +1,10 @@
 /* tasks_values - per-worker values: which worker is to make which, and those that end their workers.
  *
  * A worker that is lost while it makes a value may have been ended by it: from then on that one is made alone, by a
- * worker that holds nothing else. One that ended max_attempts workers in a row, and was made by none between, is not
- * made again before another coordinator holds the queue: tasks that use it fail, all others go on. Workers that left
- * in good order do not count. Kept in memory: a broker that starts counts anew. */
+ * worker that holds nothing else. One that ended max_attempts workers in a row, and that no worker has, is not made
+ * again before another coordinator holds the queue: tasks that use it fail, all others go on. Workers that are lost
+ * together are one loss (of those that began before the loss before only that one counts), and workers that left in
+ * good order are none. Kept in memory: a broker that starts counts anew. */
 #include "broker/core/tasks.h"
 
 #include <inttypes.h>
@@ -35,18 +36,37 @@ bool tasks_values_give(struct core *core, struct task_worker *worker, struct tas
         if (made != NULL || !may_make(worker, resource))
             continue;
         tasks_made(worker, queue->queue, resource->number, false);
+        worker->made[worker->made_count - 1].losses = resource->losses;
         tasks_lease_new(core, worker, queue, NULL, resource->number, 0, TASK_KIND_RESOURCE);
         worker->alone = resource->losses > 0;
     }
     return all;
 }
 
-static void count_loss(struct task_queue *queue, struct task_resource *resource,
+/* At a worker that lives, as far as is known. */
+static bool somebody_has_it(const struct core *core, const struct task_queue *queue,
+                            const struct task_resource *resource)
+{
+    for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
+        const struct task_made *made = tasks_made_find(w, queue->queue, resource->number);
+
+        if (w->mapped && made != NULL && made->made)
+            return true;
+    }
+    return false;
+}
+
+static void count_loss(struct core *core, struct task_queue *queue, struct task_resource *resource,
                        const struct task_worker *worker, const char *why)
 {
+    const struct task_made *made = tasks_made_find(worker, queue->queue, resource->number);
+
+    if (made == NULL || made->losses < resource->losses)
+        return;
     resource->losses++;
     resource->worker = worker->incarnation;
-    resource->given_up = resource->losses >= queue->max_attempts;
+    resource->given_up =
+        resource->losses >= queue->max_attempts && !somebody_has_it(core, queue, resource);
     snprintf(resource->why, sizeof resource->why,
              "per-worker value %" PRIu64 " (%s) of queue %s was being made each time that one of "
              "%" PRIu64 " workers was lost, the last of them: %s; it is not made again by this "
@@ -54,7 +74,7 @@ static void count_loss(struct task_queue *queue, struct task_resource *resource,
              resource->number, resource->fn, queue->name, resource->losses, why);
 }
 
-void tasks_values_lost(struct task_worker *worker, const char *why)
+void tasks_values_lost(struct core *core, struct task_worker *worker, const char *why)
 {
     uint64_t place = 0;
 
@@ -63,7 +83,8 @@ void tasks_values_lost(struct task_worker *worker, const char *why)
     for (struct task_lease *lease = worker->first; lease != NULL && place < worker->slots;
          lease = lease->next, place++)
         if (lease->kind == TASK_KIND_RESOURCE && lease->queue != NULL)
-            count_loss(lease->queue, &lease->queue->resources[lease->number - 1], worker, why);
+            count_loss(core, lease->queue, &lease->queue->resources[lease->number - 1], worker,
+                       why);
 }
 
 void tasks_values_again(struct task_queue *queue)

@@ -158,7 +158,7 @@ void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, boo
     }
     if (entry == NULL)
         entry = &worker->made[worker->made_count++];
-    *entry = (struct task_made){queue, number, made};
+    *entry = (struct task_made){queue, number, made, 0};
 }
 
 const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
@@ -200,6 +200,8 @@ static void take_held(struct core *core, struct task_worker *worker,
             if (!is_resource(core, entry->queue, entry->number))
                 continue;
             tasks_made(worker, entry->queue, entry->number, ended);
+            made_of(worker, entry->queue, entry->number)->losses =
+                queue->resources[entry->number - 1].losses;
         }
         if (ended || tasks_lease_find(worker, entry->queue, entry->number, entry->attempt,
                                       entry->kind) != NULL)

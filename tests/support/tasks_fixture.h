@@ -14,7 +14,7 @@
 #include "tests/support/scratch.h"
 
 #define TASKS_START_MS 1000000
-#define TASKS_WORKERS 6
+#define TASKS_WORKERS 10
 
 struct tasks_worker {
     uint64_t incarnation, route, serial;

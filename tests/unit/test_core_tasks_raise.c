@@ -129,6 +129,53 @@ static void a_suspect_runs_alone_after_a_start_too(void **state)
     assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.1");
 }
 
+/* Its RAISE waits for an attempt, and would cancel what it had scheduled and never added. */
+static void what_a_dead_coordinator_wanted_cancelled_is_not_the_next_ones(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_worker_begin(f, 1, 1, 1);
+    tasks_add(f, 2);
+    assert_sent(f, "c:taken 2; w1:work 1.1; w0:work 2.1");
+    tasks_fail(f, 0, 2, 1, MUSTER_E_TASK);
+    f->scheduled = 50;
+    tasks_say(f, WIRE_RAISE, 1);
+    f->coordinator++;
+    tasks_open_queue(f, false, 0);
+    assert_sent(f, "c:opened q1 1/2 error 2");
+    tasks_done(f, 1, 1, 1);
+    assert_sent(f, "w1:taken 1.1; c:ended @1 1.1=done");
+    f->scheduled = 2;
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "c:raised 1 #2 MUSTER_E_TASK to 2 2");
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 3; w1:work 3.1");
+}
+
+/* The first one's word never came back; the second is another error. */
+static void a_second_error_is_not_taken_for_the_first(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    raise_first(f);
+    f->number = 3;
+    tasks_worker_begin(f, 1, 1, 1);
+    tasks_add(f, 2);
+    assert_sent(f, "c:taken 5; w1:work 4.1; w0:work 5.1");
+    tasks_fail(f, 1, 4, 1, MUSTER_E_TASK);
+    assert_true(tasks_queue(f)->error_pending);
+    f->coordinator++;
+    tasks_open_queue(f, false, 0);
+    f->scheduled = 5;
+    tasks_say(f, WIRE_RAISE, 1);
+    assert_sent(f, "c:raised 1 #0 4"); /* of the first one nothing is known any more */
+    tasks_say(f, WIRE_RAISE, 2);
+    assert_sent(f, ""); /* task 5 runs */
+    tasks_done(f, 0, 5, 1);
+    assert_sent(f, "w0:taken 5.1; c:ended @4 5.1=done; c:raised 2 #4 MUSTER_E_TASK to 5 5");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
 
 int main(void)
@@ -140,6 +187,8 @@ int main(void)
         TEST(after_a_start_it_is_raised_when_all_have_said_what_they_have),
         TEST(nobody_is_waited_for_for_ever),
         TEST(a_suspect_runs_alone_after_a_start_too),
+        TEST(what_a_dead_coordinator_wanted_cancelled_is_not_the_next_ones),
+        TEST(a_second_error_is_not_taken_for_the_first),
     };
 
     return cmocka_run_group_tests_name("core_tasks_raise", tests, tasks_open_file,

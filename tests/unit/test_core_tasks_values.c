@@ -124,6 +124,50 @@ static void another_coordinator_has_it_tried_again(void **state)
     assert_sent(f, "c:opened q1 0/0; w3:work r1");
 }
 
+/* Workers come and are lost as machines do: nothing says that the value ended them. */
+static void workers_that_are_lost_together_are_one_loss(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    add_user(f, 1);
+    for (int w = 0; w < 4; w++) {
+        tasks_worker_begin(f, w, 1, 4);
+        f->workers[w].silent = true;
+    }
+    tasks_pass(f, 5000);
+    assert_int_equal(tasks_queue(f)->resources[0].losses, 1);
+    for (int w = 4; w < 8; w++) { /* each alone, all at a time */
+        tasks_worker_begin(f, w, 1, 4);
+        f->workers[w].silent = true;
+    }
+    tasks_pass(f, 5000);
+    assert_int_equal(tasks_queue(f)->resources[0].losses, 2);
+    assert_false(tasks_queue(f)->resources[0].given_up);
+    begin_and_end(f, 8);
+    assert_true(tasks_queue(f)->resources[0].given_up);
+}
+
+static void what_a_living_worker_has_is_not_given_up(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    tasks_worker_begin(f, 0, 1, 4);
+    made(f, 0, 1);
+    for (int w = 1; w < 5; w++)
+        begin_and_end(f, w);
+    assert_int_equal(tasks_queue(f)->resources[0].losses, 4);
+    assert_sent(f, "");
+    add_user(f, 1);
+    assert_sent(f, "c:taken 1; w0:work 1.1");
+    tasks_done(f, 0, 1, 1);
+    f->workers[0].silent = true;
+    tasks_pass(f, 5000);
+    begin_and_end(f, 5); /* nobody has it now */
+    assert_true(tasks_queue(f)->resources[0].given_up);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
 
 int main(void)
@@ -134,6 +178,8 @@ int main(void)
         TEST(a_suspect_is_made_alone),
         TEST(one_that_was_made_is_no_suspect),
         TEST(another_coordinator_has_it_tried_again),
+        TEST(workers_that_are_lost_together_are_one_loss),
+        TEST(what_a_living_worker_has_is_not_given_up),
     };
 
     return cmocka_run_group_tests_name("core_tasks_values", tests, tasks_open_file,
