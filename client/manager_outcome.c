@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define LOOK_MS 100 /* how often who waits at the end looks whether there is a broker */
-
 void manager_outcome_add(struct muster_manager *m, uint64_t round, int64_t step)
 {
     if (m->pending_count == MEMBER_OUTCOMES_MAX) { /* the node forgets the oldest as well */
@@ -43,33 +41,39 @@ static enum muster_status failed_save(const struct member_outcome *outcome,
 }
 
 static enum muster_status await_one(struct muster_manager *m, const struct manager_pending *save,
-                                    int64_t until_ms, struct member_outcome *ret_outcome,
-                                    struct muster_error *err)
+                                    struct agent_outcome_wait *wait,
+                                    struct member_outcome *ret_outcome, struct muster_error *err)
 {
-    int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
-    enum muster_status status = agent_wait_outcome(m->node->agent, save->round,
-                                                   left_ms > 0 ? left_ms : 0, ret_outcome, err);
+    struct agent *agent = m->node->agent;
+    enum muster_status status = agent_wait_outcome(agent, save->round, wait, ret_outcome, err);
 
     if (ret_outcome->step < 0) /* the node has forgotten it */
         ret_outcome->step = save->step + 1;
     if (status != MUSTER_E_TIMEOUT)
         return status;
+    if (wait->silence_ms > 0 && !agent_hears_broker(agent))
+        return error_set(err, status,
+                         "no broker is heard to commit the save of step %lld (round %llu): unless "
+                         "that was done before, it is given up, and the next launch begins from "
+                         "the checkpoint before it; start musterd with its database again",
+                         (long long)save->step, (unsigned long long)save->round);
     return error_set(err, status,
                      "the save of step %lld (round %llu) is still being written or agreed, and was "
                      "waited for as long as it may be; %s",
                      (long long)save->step, (unsigned long long)save->round,
-                     agent_why_waits(m->node->agent));
+                     agent_why_waits(agent));
 }
 
-enum muster_status manager_outcome_await(struct muster_manager *m, size_t first, size_t count,
-                                         int64_t until_ms, struct muster_error *err)
+static enum muster_status await_all(struct muster_manager *m, size_t first, size_t count,
+                                    struct agent_outcome_wait *wait, bool *ret_failed,
+                                    struct muster_error *err)
 {
     enum muster_status told = MUSTER_OK, late = MUSTER_OK;
     struct muster_error late_why = {.status = MUSTER_OK}, why;
 
     for (; count > 0 && m->node->agent != NULL; count--) {
         struct member_outcome outcome;
-        enum muster_status status = await_one(m, &m->pending[first], until_ms, &outcome, &why);
+        enum muster_status status = await_one(m, &m->pending[first], wait, &outcome, &why);
 
         if (status == MUSTER_OK && outcome.state == OUTCOME_COMMITTED) {
             if (outcome.step - 1 > m->latest)
@@ -88,7 +92,17 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
             first++;
         }
     }
-    return told != MUSTER_OK ? told : error_pass(err, late, &late_why);
+    *ret_failed = told != MUSTER_OK;
+    return *ret_failed ? told : error_pass(err, late, &late_why);
+}
+
+enum muster_status manager_outcome_await(struct muster_manager *m, size_t first, size_t count,
+                                         int64_t until_ms, struct muster_error *err)
+{
+    struct agent_outcome_wait wait = {.until_ms = until_ms};
+    bool failed;
+
+    return await_all(m, first, count, &wait, &failed, err);
 }
 
 /* The first one is returned, the others are in the log. */
@@ -104,25 +118,19 @@ static void tell(struct muster_manager *m, const struct muster_error *why, enum 
         *err = *why;
 }
 
-/* A program that is done stays for a broker that is slow, and not for one that is gone. */
+/* A program that is done stays for a broker that is slow, or starts again, and not for one that is gone. */
 enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_error *err)
 {
-    const int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
-    enum muster_status told = MUSTER_OK, status = MUSTER_E_TIMEOUT;
-    bool last = false;
+    struct agent_outcome_wait wait = {.until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms,
+                                      .silence_ms = m->silence_ms};
+    enum muster_status told = MUSTER_OK;
+    bool failed = true;
 
-    while (status != MUSTER_OK && !(last && status == MUSTER_E_TIMEOUT)) {
-        const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+    while (failed) { /* then another one may have, too */
         struct muster_error why;
+        enum muster_status status = await_all(m, 0, m->pending_count, &wait, &failed, &why);
 
-        last =
-            now_ms >= until_ms || (m->node->agent != NULL && !agent_hears_broker(m->node->agent));
-        status = manager_outcome_await(m, 0, m->pending_count,
-                                       last                          ? now_ms
-                                       : until_ms - now_ms < LOOK_MS ? until_ms
-                                                                     : now_ms + LOOK_MS,
-                                       &why);
-        if (status != MUSTER_OK && (last || status != MUSTER_E_TIMEOUT))
+        if (status != MUSTER_OK)
             tell(m, &why, &told, err);
     }
     return told;

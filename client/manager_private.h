@@ -19,7 +19,8 @@ struct muster_manager {
     struct dir_names names;
     struct step_rules rules;
     int64_t save_timeout_ms;
-    bool behind; /* saves go on behind the training */
+    int64_t silence_ms; /* close stays so long for a broker that is not heard */
+    bool behind;        /* saves go on behind the training */
 
     /* read-only */
     muster_state_t *state;
@@ -93,7 +94,7 @@ void manager_outcome_add(struct muster_manager *manager, uint64_t round, int64_t
  * first is told now, each further one by a call of its own. E_TIMEOUT: one has not ended. */
 enum muster_status manager_outcome_await(struct muster_manager *manager, size_t first, size_t count,
                                          int64_t until_ms, struct muster_error *err);
-/* Waits for all, save_timeout_ms at most. Nobody asks again: of those that failed the first is returned, and each
+/* Waits for all, save_timeout_ms at most, and silence_ms while no broker is heard. Nobody asks again: of those that failed the first is returned, and each
  * further one, or one that has not ended, is in the log. */
 enum muster_status manager_outcome_end(struct muster_manager *manager, struct muster_error *err);
 /* Is this step captured, and neither committed nor failed yet? */

@@ -125,8 +125,22 @@ void agent_wait_round(struct agent *agent, uint64_t round, int64_t timeout_ms);
 void agent_wait_in_place(struct agent *agent, int64_t timeout_ms);
 /* What became of a round in which this node captured. False: it is not one of the newest. */
 bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *ret_outcome);
-/* ... waited for. E_TIMEOUT: it is still open. */
-enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
+struct agent_patience { /* of one wait; the caller's, zero at first */
+    uint64_t passes;
+    int64_t idle_ms;
+};
+/* One wait for several outcomes; the caller's. Its bounds are over all of them. */
+struct agent_outcome_wait {
+    int64_t until_ms; /* CLOCK_MONOTONIC */
+    int64_t
+        silence_ms; /* it leaves: no longer without a broker, nor once the job is over; 0 = it does not */
+    bool silent; /* the rest is the agent's; zero at first */
+    int64_t silent_from_ms;
+    struct agent_patience patience;
+};
+/* ... waited for. E_TIMEOUT: it is still open. E_FAULT: the node's thread hangs. */
+enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round,
+                                      struct agent_outcome_wait *wait,
                                       struct member_outcome *ret_outcome, struct muster_error *err);
 
 /* --- saves written behind (agent_capture.c) ------------------------------------------------------- */

@@ -147,26 +147,43 @@ bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *r
     return found;
 }
 
-enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round, int64_t timeout_ms,
+/* Mutex held. How long it may wait on; 0 = no longer. */
+static int64_t outcome_left_ms(const struct agent *agent, struct agent_outcome_wait *wait)
+{
+    const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+    int64_t until_ms = wait->until_ms;
+
+    if (agent_hears_broker(agent)) {
+        wait->silent = false;
+    } else if (wait->silence_ms > 0) {
+        if (!wait->silent)
+            wait->silent_from_ms = now_ms;
+        wait->silent = true;
+        if (agent->view.mode == VIEW_END)
+            return 0; /* its own deadline, or nobody is left to agree with */
+        if (wait->silent_from_ms + wait->silence_ms < until_ms)
+            until_ms = wait->silent_from_ms + wait->silence_ms;
+    }
+    return now_ms < until_ms ? until_ms - now_ms : 0;
+}
+
+enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round,
+                                      struct agent_outcome_wait *wait,
                                       struct member_outcome *ret_outcome, struct muster_error *err)
 {
-    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + timeout_ms, left_ms = timeout_ms;
-    struct agent_patience patience = {0};
     enum muster_status status = MUSTER_OK;
+    int64_t left_ms;
 
     *ret_outcome = (struct member_outcome){.round = round, .step = -1, .state = OUTCOME_UNKNOWN};
     pthread_mutex_lock(&agent->mutex);
     while (look_up(agent, round, ret_outcome) && ret_outcome->state == OUTCOME_OPEN &&
-           left_ms > 0 && status == MUSTER_OK) {
-        status = agent_wait(agent, &patience, left_ms, err);
-        left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
-    }
+           status == MUSTER_OK && (left_ms = outcome_left_ms(agent, wait)) > 0)
+        status = agent_wait(agent, &wait->patience, left_ms, err);
     pthread_mutex_unlock(&agent->mutex);
     if (status != MUSTER_OK || ret_outcome->state != OUTCOME_OPEN)
         return status;
     return error_set(err, MUSTER_E_TIMEOUT,
-                     "the save of step %lld (round %llu) is still being written or agreed after "
-                     "%lld ms; %s",
-                     (long long)ret_outcome->step, (unsigned long long)round, (long long)timeout_ms,
+                     "the save of step %lld (round %llu) is still being written or agreed; %s",
+                     (long long)ret_outcome->step, (unsigned long long)round,
                      agent_why_waits(agent));
 }

@@ -113,10 +113,6 @@ void agent_log(struct agent *agent, int level, const char *format, ...)
 void agent_discard(struct agent *agent, uint64_t generation, uint64_t round);
 
 /* --- agent_boundary.c: training thread ----------------------------------------------------------- */
-struct agent_patience { /* of one wait; the caller's, zero at first */
-    uint64_t passes;
-    int64_t idle_ms;
-};
 /* What one boundary call did so far. */
 struct visit {
     bool begin;

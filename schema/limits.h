@@ -92,6 +92,7 @@
 #define GONE_PING_MS 100      /* after that: an answer proves that it lives */
 #define START_GRACE_MS 30000  /* after a broker start nobody is declared lost by silence alone */
 #define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
+#define BROKER_BACK_MS 30000  /* a manager's close, with a save that no broker has heard of yet */
 #define LOOP_GAP_MS 1000      /* a longer gap between two loop passes is added to silence limits */
 #define FREEZE_MS 2000        /* broker: for all reports */
 #define THAW_MS 4000          /* node: closing without a decision */

@@ -74,7 +74,8 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
                                                   muster_manager_t **ret_manager,
                                                   struct muster_error *ret_error);
 
-/* Waits for saves that are under way (save_timeout_ms), leaves the job as muster_node_close does, and
+/* Waits for saves that are under way (save_timeout_ms; of that 30 s at most while no broker is heard, as over its
+ * restart: a save that is not on record by then is given up), leaves the job as muster_node_close does, and
  * frees the manager in every case; nulls the handle; NULL-safe. code: as muster_node_close. A save that
  * failed and was told to nobody yet is returned here, if leaving the job has nothing to tell; of several the first. Each
  * of them is in the log. */
