@@ -77,11 +77,25 @@ static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int fra
     return SQLITE_OK;
 }
 
+/* An old log that a power cut brings back is written over the file again, up to its hole. SQLite syncs the new length
+ * with its next header only. */
+static int sync_log(struct store *store)
+{
+    sqlite3_file *wal = NULL;
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
+        wal == NULL || wal->pMethods == NULL)
+        return SQLITE_OK;
+    return wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
+}
+
 /* A reader that does not end keeps the log from beginning anew. */
 static enum muster_status copy_whole_log(struct store *store, struct muster_error *err)
 {
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
+    if (result == SQLITE_OK)
+        result = sync_log(store);
     return result == SQLITE_OK || (result & 0xff) == SQLITE_BUSY
                ? MUSTER_OK
                : store_failed(store, result, "copy the log into the file", err);

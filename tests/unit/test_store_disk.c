@@ -170,11 +170,37 @@ static void a_checkpoint_whose_sync_fails_ends_the_broker(void **state)
     }
 }
 
+/* A batch whose commit did not return, which the next start told of: before that start wrote anything itself. */
+static void what_a_start_has_read_survives(void **state)
+{
+    struct machine m;
+    uint64_t seq;
+
+    (void)state;
+    machine_begin(&m);
+    assert_int_equal(start(&m), MUSTER_OK);
+    write_samples(&m);
+    for (int round = 0; round < 8; round++) {
+        fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
+        assert_int_equal(write_event(&m, store_job_seq(m.store, SAMPLE_JOB) + 1), MUSTER_E_IO);
+        mem_vfs_kill(m.disk);
+        store_close(&m.store);
+        mem_vfs_up(m.disk);
+        assert_int_equal(start(&m), MUSTER_OK);
+        seq = store_job_seq(m.store, SAMPLE_JOB);
+        power_goes_and_comes(&m);
+        assert_int_equal(start(&m), MUSTER_OK);
+        assert_int_equal(store_job_seq(m.store, SAMPLE_JOB), seq);
+    }
+    machine_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_sync_of_a_first_start_may_fail_unnoticed),
         cmocka_unit_test(a_checkpoint_whose_sync_fails_ends_the_broker),
+        cmocka_unit_test(what_a_start_has_read_survives),
         cmocka_unit_test(what_a_failed_sync_gave_up_takes_nothing_later_along),
     };
 
