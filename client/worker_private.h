@@ -29,6 +29,7 @@ struct muster_task {
     size_t result_size;
     unsigned status; /* MUSTER_OK: done */
     bool given_back; /* it was never begun */
+    bool gone;       /* its queue is: a value that it makes is for nobody */
     unsigned
         result_refused; /* why the last result could not be taken: a function that goes on is not done */
     int64_t code;

@@ -102,6 +102,7 @@ static void keep_value(struct muster_worker *worker, struct muster_task *task)
     value->number = task->number;
     value->value = task->value;
     value->value_free = task->value_free;
+    value->gone = task->gone;
     value->failed = task->status != MUSTER_OK;
     value->text = task->text != NULL ? strdup(task->text) : NULL;
     value->next = worker->values;

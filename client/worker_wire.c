@@ -145,6 +145,15 @@ static void give_back(struct muster_worker *worker, struct muster_task *task)
     worker->unsent++;
 }
 
+/* With its values, also those that are being made. */
+static void queue_is_gone(struct muster_worker *worker, uint64_t queue)
+{
+    for (struct worker_value *value = worker->values; value != NULL; value = value->next)
+        value->gone = value->gone || value->queue == queue;
+    for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+        task->gone = task->gone || task->queue == queue;
+}
+
 static void take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
 {
     if (m->code == MUSTER_E_HELLO) {
@@ -162,8 +171,7 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
             give_back(worker, task);
     }
     for (size_t i = 0; i < m->gone.count; i++)
-        for (struct worker_value *value = worker->values; value != NULL; value = value->next)
-            value->gone = value->gone || value->queue == m->gone.items[i].queue;
+        queue_is_gone(worker, m->gone.items[i].queue);
     for (size_t i = 0; i < m->cancelled.count; i++) {
         const struct wire_lease_entry *entry = &m->cancelled.items[i];
         struct muster_task *task =

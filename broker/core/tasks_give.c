@@ -249,6 +249,15 @@ static bool give_one(struct core *core, struct task_worker *worker, struct task_
     return true;
 }
 
+/* It has an attempt that was taken away, and may have it for ever. */
+static bool hangs(const struct task_worker *worker)
+{
+    for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
+        if (lease->kind == TASK_KIND_TASK && lease->task == NULL)
+            return true;
+    return false;
+}
+
 /* A suspect waits for a worker that holds nothing; the one that comes nearest to that gets nothing more
  * until then. */
 static void give_suspects(struct core *core, struct task_queue *queue)
@@ -261,7 +270,7 @@ static void give_suspects(struct core *core, struct task_queue *queue)
         if (tasks_value_fails(core, task))
             continue;
         for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
-            if (serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved &&
+            if (serves(w, queue) && w->takes > 0 && !w->alone && !w->reserved && !hangs(w) &&
                 (best == NULL || w->held < best->held))
                 best = w;
         if (best == NULL)

@@ -290,13 +290,13 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
 {
     const uint64_t raise = m->raise;
 
-    if (raise <= queue->raised) { /* its answer was lost */
-        answer_raise(core, queue, raise,
-                     raise == queue->raised && queue->error_number != 0 &&
-                         !queue->error_pending /* which is another one */);
+    /* its answer was lost; but if an error pends it is that one's wish, lest it be repeated for ever */
+    if (raise < queue->raised || (raise == queue->raised && !queue->error_pending)) {
+        answer_raise(core, queue, raise, raise == queue->raised && queue->error_number != 0);
         return;
     }
-    told(queue, queue->raised);
+    if (raise > queue->raised)
+        told(queue, queue->raised);
     if (!queue->error_pending) {
         answer_raise(core, queue, raise, false);
         return;

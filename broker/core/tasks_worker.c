@@ -22,13 +22,18 @@ bool tasks_is_to_end(const struct task_lease *lease)
     return lease->task == NULL || lease->task->cancel || lease->queue->error_pending;
 }
 
+/* Taken away for its time, or named by the watch: one without a limit, or cancelled, hangs as well. */
+static bool may_hang(const struct task_lease *lease)
+{
+    return lease->stuck_said || (lease->task == NULL && lease->kind == TASK_KIND_TASK);
+}
+
 bool tasks_is_stuck(const struct task_worker *worker)
 {
     const struct task_lease *lease = worker->first;
     uint64_t place = 0;
 
-    while (lease != NULL && place < worker->slots && lease->task == NULL &&
-           lease->kind == TASK_KIND_TASK)
+    while (lease != NULL && place < worker->slots && may_hang(lease))
         lease = lease->next, place++;
     return worker->slots > 0 && place == worker->slots;
 }
@@ -286,12 +291,23 @@ static bool was_taken(const struct task_queue *queue, const struct wire_ended_en
            recent->attempt == entry->attempt;
 }
 
+static void forget_made(struct task_worker *worker, const struct wire_ended_entry *entry)
+{
+    struct task_made *made = made_of(worker, entry->queue, entry->number);
+
+    if (made != NULL)
+        *made = worker->made[--worker->made_count];
+}
+
+/* Also one that was given back: it was never begun, and is given again. */
 static unsigned end_of_resource(struct core *core, struct task_worker *worker,
                                 const struct wire_ended_entry *entry, struct task_lease *lease)
 {
     if (lease != NULL)
         tasks_lease_free(lease);
-    if (is_resource(core, entry->queue, entry->number)) {
+    if (entry->state == TASK_QUEUED) {
+        forget_made(worker, entry);
+    } else if (is_resource(core, entry->queue, entry->number)) {
         tasks_made(worker, entry->queue, entry->number, true);
         tasks_value_made(&tasks_queue_find(core, entry->queue)->resources[entry->number - 1]);
     }

@@ -20,8 +20,8 @@
 
 #define WORKERS 4
 #define TASKS 80
-#define PER_WORKER 2  /* values: one that every worker can make, and ... */
-#define CANNOT_MAKE 3 /* ... one that this worker cannot */
+#define PER_WORKER 4  /* values: those that every worker can make, and ... */
+#define CANNOT_MAKE 3 /* ... the last, which this worker cannot */
 #define STEP_MS 10
 #define FAULTS_MS 40000 /* how long things break */
 #define QUIET_MS 200000 /* by then all has ended */
@@ -76,6 +76,7 @@ struct sim_tasks_world {
     muster_remote_value_t *values[NUMBERS_MAX];
     bool freed[NUMBERS_MAX]; /* the user asked for the value no more */
     muster_per_worker_t *per_worker[PER_WORKER];
+    size_t per_worker_count; /* there are */
     struct process processes[WORKERS];
     struct task_link *links[WORKERS + 1]; /* the last is the coordinator's */
     uint64_t began[NUMBERS_MAX];

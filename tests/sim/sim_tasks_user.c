@@ -38,18 +38,19 @@ static void find_values(void)
     }
 }
 
-/* The same calls in the same order find them again. */
-static void make_per_worker(void)
+/* Up to so many. After an attach the same calls in the same order find them again. */
+static void make_per_worker(size_t from, size_t count)
 {
     struct muster_error err;
 
-    for (size_t i = 0; i < PER_WORKER; i++) {
+    for (size_t i = from; i < count; i++) {
         w.waiting = true;
         if (muster_coordinator_create_per_worker(w.coordinator, "make", "x", 1, &w.per_worker[i],
                                                  &err) != MUSTER_OK)
             fail_msg("%s", err.text);
         w.waiting = false;
     }
+    w.per_worker_count = count;
 }
 
 void sim_tasks_coordinator_begins(bool fresh)
@@ -72,7 +73,7 @@ void sim_tasks_coordinator_begins(bool fresh)
     }
     find_values();
     if (w.broken == SIM_TASKS_SOUND)
-        make_per_worker();
+        make_per_worker(0, fresh || w.per_worker_count == 0 ? 1 : w.per_worker_count);
 }
 
 void sim_tasks_coordinator_dies(void)
@@ -126,7 +127,8 @@ static void schedule_one(void)
     call.args_size = 1;
     if (w.broken == SIM_TASKS_SOUND) {
         call.per_worker = w.per_worker;
-        call.per_worker_count = sim_tasks_below(3) > 0 ? 0 : sim_tasks_below(8) > 0 ? 1 : 2;
+        call.per_worker_count =
+            sim_tasks_below(3) > 0 ? 0 : 1 + sim_tasks_below(w.per_worker_count);
         call.timeout_ms = sim_tasks_below(6) == 0 ? SIM_TASKS_LIMIT_MS : 0;
         if (call.timeout_ms > 0 && sim_tasks_below(10) == 0)
             call.args = "s";
@@ -227,6 +229,8 @@ bool sim_tasks_user_passes(void)
 {
     if (sim_tasks_one_in(1500))
         another_coordinator();
+    if (w.broken == SIM_TASKS_SOUND && w.per_worker_count < PER_WORKER && sim_tasks_one_in(200))
+        make_per_worker(w.per_worker_count, w.per_worker_count + 1); /* while workers have tasks */
     if (w.to_schedule > 0 && sim_tasks_below(20) == 0)
         schedule_one();
     if (w.broken == SIM_TASKS_SOUND && sim_tasks_below(60) == 0)

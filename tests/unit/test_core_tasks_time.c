@@ -73,6 +73,70 @@ static void with_a_slot_that_goes_on_nothing_goes_back(void **state)
     assert_null(strchr(f->text, '<'));
 }
 
+/* It was never begun: it is no value, and is given again. */
+static void a_value_that_waits_behind_one_that_hangs_is_made_later(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 2);
+    add_timed(f, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    assert_sent(f, "c:resource 1; w0:work r1");
+    tasks_beat(f, 0, 2);
+    f->now += 1000;
+    tasks_tick_at(f);
+    assert_sent(f, "w0:alive -1.1 <r1");
+    tasks_ended_as(
+        f, 0,
+        (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE, .state = TASK_QUEUED});
+    assert_sent(f, "w0:taken r1");
+    tasks_add_one(f, (struct wire_task_entry){.number = ++f->number,
+                                              .fn = "work",
+                                              .uses = {(uint8_t[]){0, 0, 0, 1}, 4}});
+    assert_sent(f, "c:taken 2");
+    tasks_ended_as(
+        f, 0,
+        (struct wire_ended_entry){
+            .number = 1, .attempt = 1, .state = TASK_FAILED, .status = MUSTER_E_CANCELLED});
+    assert_sent(f, "w0:taken 1.1/MUSTER_E_STALE; w0:work r1");
+}
+
+/* Nothing takes that one away; it is named, and costs its slot. */
+static void what_waits_behind_one_without_a_limit_that_hangs_goes_back(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 2);
+    tasks_add(f, 1);
+    add_timed(f, 1);
+    tasks_worker_begin(f, 1, 1, 1);
+    tasks_pass(f, TASK_STUCK_MS + 1000);
+    tasks_beat(f, 0, 2);
+    assert_sent(f, "w0:alive <1.1 <2.1"); /* what runs does not come back by that */
+    tasks_ended_as(f, 0,
+                   (struct wire_ended_entry){.number = 2, .attempt = 1, .state = TASK_QUEUED});
+    assert_sent(f, "w0:taken 2.1; w1:work 2.1");
+    assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 0);
+}
+
+/* Others take all other tasks meanwhile, and never hold none. */
+static void a_suspect_does_not_wait_for_a_worker_that_hangs(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    add_timed(f, 1);
+    tasks_worker_begin(f, 1, 2, 4);
+    tasks_add(f, 6);
+    tasks_pass(f, 1000);
+    for (uint64_t number = 2; number <= 7 && tasks_look(f, "SELECT max(attempt) FROM task") < 2;
+         number++) {
+        tasks_done(f, 1, number, 1);
+        tasks_add(f, 1);
+    }
+    assert_int_equal(tasks_look(f, "SELECT attempt FROM task WHERE id % 256 = 1"), 2);
+}
+
 static void a_worker_hears_of_queues_that_are_gone(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -99,6 +163,9 @@ int main(void)
         TEST(what_waits_behind_others_does_not_time_out),
         TEST(what_waits_behind_one_that_hangs_goes_back),
         TEST(with_a_slot_that_goes_on_nothing_goes_back),
+        TEST(a_value_that_waits_behind_one_that_hangs_is_made_later),
+        TEST(what_waits_behind_one_without_a_limit_that_hangs_goes_back),
+        TEST(a_suspect_does_not_wait_for_a_worker_that_hangs),
         TEST(a_worker_hears_of_queues_that_are_gone),
     };
 

@@ -24,7 +24,9 @@ static void begin_and_end(struct tasks_fixture *f, int w)
 
 static void made(struct tasks_fixture *f, int w, uint64_t number)
 {
-    tasks_ended_as(f, w, (struct wire_ended_entry){.number = number, .kind = TASK_KIND_RESOURCE});
+    tasks_ended_as(f, w,
+                   (struct wire_ended_entry){
+                       .number = number, .kind = TASK_KIND_RESOURCE, .state = TASK_DONE});
 }
 
 static void a_value_that_ends_its_workers_fails_the_tasks_that_use_it(void **state)
