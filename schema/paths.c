@@ -2,6 +2,7 @@
 #include "schema/paths.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static bool is_absolute(const char *directory)
 {
@@ -46,4 +47,16 @@ bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home
     for (int i = 0; i <= size; i++)
         ret_path[i] = path[i];
     return true;
+}
+
+const char *paths_under_way(const char *path)
+{
+    static const char folder[] = "/.muster";
+    const size_t length = sizeof folder - 1;
+    const char *name = strrchr(path, '/');
+
+    if (name == NULL || (size_t)(name - path) < length ||
+        strncmp(name - length, folder, length) != 0)
+        return NULL;
+    return name - length;
 }

@@ -4,6 +4,7 @@
 
 #include "schema/error.h"
 #include "schema/limits.h"
+#include "schema/paths.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -294,7 +295,7 @@ static void print_newest(struct tool *tool, const struct muster_job_row *job)
 {
     fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n", job->newest_step,
             render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
-            strstr(job->newest_path, "/.muster/") != NULL ? " (its final name follows)" : "");
+            paths_under_way(job->newest_path) != NULL ? " (its final name follows)" : "");
 }
 
 static void print_job(struct tool *tool, const struct muster_job_row *job,

@@ -4,6 +4,7 @@
 
 #include "client/hold.h"
 #include "node/shard/shard.h"
+#include "schema/paths.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -157,16 +158,14 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
 static void find_place(const struct verify *v, const struct muster_checkpoint_row *checkpoint,
                        char *ret_place)
 {
+    const char *under_way = paths_under_way(checkpoint->path);
     char root[FS_PATH_MAX];
-    char *end;
     enum dir_place place;
 
     snprintf(ret_place, FS_PATH_MAX, "%s", checkpoint->path);
-    snprintf(root, sizeof root, "%s", checkpoint->path);
-    end = strstr(root, "/.muster/");
-    if (checkpoint->in_place || end == NULL)
+    if (checkpoint->in_place || under_way == NULL)
         return;
-    *end = '\0';
+    snprintf(root, sizeof root, "%.*s", (int)(under_way - checkpoint->path), checkpoint->path);
     (void)dir_find(root, v->tool->job, (uint64_t)checkpoint->generation,
                    (uint64_t)checkpoint->checkpoint, checkpoint->step, &place, ret_place, NULL);
 }

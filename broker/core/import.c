@@ -11,6 +11,7 @@
 
 #include "schema/manifest_read.h"
 #include "schema/metrics.h"
+#include "schema/paths.h"
 
 #include <stdio.h>
 
@@ -29,6 +30,14 @@ void import_free(struct core *core)
 static struct answer refuse(unsigned code, const char *text)
 {
     return (struct answer){code, text, 0};
+}
+
+/* For who says its last part again. */
+static void keep_answer(struct import *import, const struct answer *answer)
+{
+    import->code = answer->code;
+    import->done = answer->value;
+    snprintf(import->text, sizeof import->text, "%s", answer->text);
 }
 
 /* True: *m is the next part, and is taken. */
@@ -68,16 +77,22 @@ static struct record *persist(struct core *core, enum record_kind kind)
     return &action->record;
 }
 
-/* Where it was written: its writer died before it could give it its name. The launch that resumes from it does. */
-static const char *unnamed(const char *path)
+/* Where it was written: its writer died before it could give it its name. The launch that resumes from it does. NULL:
+ * it has one, in a directory of whatever name. */
+static const char *unnamed(const struct manifest *m, const char *path)
 {
-    return strstr(path, "/.muster/");
+    const char *under_way = paths_under_way(path);
+    char name[48];
+
+    snprintf(name, sizeof name, "/%llu-%llu", (unsigned long long)m->generation,
+             (unsigned long long)m->round);
+    return under_way != NULL && strcmp(strrchr(path, '/'), name) == 0 ? under_way : NULL;
 }
 
 /* The directory that the checkpoint's is in. */
-static void parent_of(const char *path, char *ret_dir, size_t size)
+static void parent_of(const struct manifest *m, const char *path, char *ret_dir, size_t size)
 {
-    const char *slash = unnamed(path) != NULL ? unnamed(path) : strrchr(path, '/');
+    const char *slash = unnamed(m, path) != NULL ? unnamed(m, path) : strrchr(path, '/');
 
     snprintf(ret_dir, size, "%.*s", slash != NULL ? (int)(slash - path) : 0, path);
 }
@@ -96,7 +111,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
                                     .error_text = ""};
     char dir[PATH_BYTES_MAX + 1];
 
-    parent_of(path, dir, sizeof dir);
+    parent_of(m, path, dir, sizeof dir);
     row.checkpoint_dir = out_text(core, dir);
     if (m->generation == job->gen.generation)
         return;                                /* its row is here, and knows more */
@@ -247,7 +262,7 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
                                     .layout = m->layout,
                                     .world_size = m->world_size,
                                     .shards_required = m->shard_count,
-                                    .path = unnamed(path) != NULL ? "" : path,
+                                    .path = unnamed(m, path) != NULL ? "" : path,
                                     .epoch = m->epoch,
                                     .step_in_epoch = m->step_in_epoch,
                                     .data_position = m->data_position,
@@ -392,10 +407,8 @@ void import_tick(struct core *core)
     }
     struct answer answer = complete(core, m);
     send_ack(core, import->route, m->job, import->request, answer.code, answer.text, answer.value);
-    import->done = answer.value;
+    keep_answer(import, &answer);
     import->shard = import->file = 0;
-    if (answer.code != MUSTER_OK)
-        import->have = 0; /* no repeat of it is taken for one that was done */
     manifest_destroy(&import->manifest);
 }
 
@@ -418,13 +431,14 @@ static bool take_whole(struct core *core, const struct input *in, struct answer 
     if (manifest_reader_end(&import->reader, &manifest, &err) != MUSTER_OK) {
         *ret_answer = refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
                              out_text(core, err.text));
+        keep_answer(import, ret_answer);
         return true;
     }
     import->route = in->route;
     import->request = in->message->up.request;
     answered = add(core, &manifest, ret_answer);
     if (answered)
-        import->done = ret_answer->value; /* path and counts stay: the last part may be repeated */
+        keep_answer(import, ret_answer); /* path and counts stay: the last part may be repeated */
     manifest_destroy(&manifest);
     return answered;
 }
@@ -438,7 +452,7 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
     if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0) {
         *ret_answer = refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
     } else if (is_repeat(import, m)) {
-        ret_answer->value = import->done;
+        *ret_answer = (struct answer){import->code, out_text(core, import->text), import->done};
         if (import->manifest == NULL || m->offset + m->bytes.size < m->total)
             return true;
         import->route = in->route;

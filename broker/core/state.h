@@ -275,7 +275,9 @@ struct import { /* of a manifest, under way; see import.c */
     char path[PATH_BYTES_MAX + 1];
     struct manifest_reader *reader; /* of its parts; NULL: none is under way */
     size_t total, have;
-    uint64_t done; /* what the last one was answered */
+    unsigned code; /* what the last one was answered */
+    char text[TEXT_MAX + 1];
+    uint64_t done;
     /* a large one that is whole, and whose files become rows pass by pass: NULL = none */
     struct manifest *manifest;
     size_t shard, file;      /* the next */

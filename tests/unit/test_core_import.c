@@ -355,17 +355,68 @@ static void one_without_its_name_gets_it_by_the_next_launch(void **state)
     uint64_t value = 0;
 
     assert_int_equal(import(f, 2, 4, 9, &value), MUSTER_OK);
-    folder = ".muster/2-";
-    assert_int_equal(import(f, 2, 5, 12, &value), MUSTER_OK);
+    folder = ".muster/2-"; /* and its step, which is the round as well */
+    assert_int_equal(import(f, 2, 12, 12, &value), MUSTER_OK);
     folder = "";
     assert_int_equal(value, 1);
-    assert_string_equal(core_checkpoint(f, 5)->path, "");
+    assert_string_equal(core_checkpoint(f, 12)->path, "");
     assert_string_equal(core_job(f)->gen.checkpoint_dir, "/ckpt");
     core_restart(f, false);
     for (int n = 0; n < 2; n++)
         core_hello(f, n);
-    assert_int_equal(core_job(f)->gen.resume_checkpoint, 5);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 12);
     assert_false(core_job(f)->gen.resume_ready); /* the lowest rank repairs it first */
+}
+
+/* It was taken for one that is still being written: the next launch did not find it. */
+static void a_directory_below_one_of_that_name_is_a_place_like_any_other(void **state)
+{
+    static const struct {
+        const char *folder, *path, *root;
+    } table[] = {
+        {"x/.muster/ck/", "/ckpt/x/.muster/ck/9", "/ckpt/x/.muster/ck"},
+        {"x/.muster/", "/ckpt/x/.muster/9", "/ckpt/x/.muster"},
+        {"x/.muster/1-", "/ckpt/x/.muster/1-9", "/ckpt/x/.muster"},   /* of another launch */
+        {"x/.muster/3-1", "/ckpt/x/.muster/3-19", "/ckpt/x/.muster"}, /* of another round */
+        {"x/.muster/y.muster/3-", "/ckpt/x/.muster/y.muster/3-9", "/ckpt/x/.muster/y.muster"},
+        {"x/.muster/.muster/3-", "", "/ckpt/x/.muster"},
+    };
+    struct core_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        uint64_t value = 0;
+
+        folder = table[i].folder;
+        assert_int_equal(import(f, 3, 9, 9, &value), MUSTER_OK);
+        folder = "";
+        assert_int_equal(value, 1);
+        assert_string_equal(core_checkpoint(f, 9)->path, table[i].path);
+        assert_string_equal(core_job(f)->gen.checkpoint_dir, table[i].root);
+        core_fixture_close(f);
+        core_fixture_open(f, 2, LAYOUT_SHARDED);
+    }
+}
+
+/* Its last part was answered with "it is there" when it was said again. */
+static void one_that_was_refused_is_refused_again(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    size_t total;
+    char *text = manifest_of(1, 2, 7, &total);
+
+    for (int damaged = 0; damaged < 2; damaged++) {
+        say_part(f, "/c/7", text, 0, 100, total);
+        for (int again = 0; again < 2; again++) {
+            const struct wire_ack *ack = say_part(f, "/c/7", text, 100, total - 100, total);
+
+            assert_int_equal(ack->code, damaged ? MUSTER_E_CORRUPT : MUSTER_E_BUSY);
+            assert_int_equal(ack->value, 0);
+            assert_true(damaged || strstr(ack->text, "running") != NULL);
+        }
+        text[total / 2] = '\0';
+    }
+    free(text);
+    assert_null(registry_find(core_job(f), 2));
 }
 
 /* Its row is that launch's: where it began and how is not that of the launch before it. */
@@ -482,6 +533,8 @@ int main(void)
         TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
         TEST(the_row_of_a_launch_that_is_here_stays, two_running),
         TEST(one_without_its_name_gets_it_by_the_next_launch, no_job),
+        TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, no_job),
+        TEST(one_that_was_refused_is_refused_again, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
     };
 

@@ -43,11 +43,37 @@ static void a_path_that_does_not_fit_is_refused(void **state)
     assert_string_equal(endpoint, "untouched");
 }
 
+static void a_checkpoint_without_its_name_lies_right_below_the_directory_s_own_folder(void **state)
+{
+    static const struct {
+        const char *path, *under_way;
+    } cases[] = {
+        {"/ckpt/.muster/2-5", "/.muster/2-5"},
+        {"/home/u/.muster/ck/.muster/2-5", "/.muster/2-5"},
+        {"/home/u/.muster/ck/9", NULL},
+        {"/home/u.muster/2-5", NULL},
+        {"/muster/2-5", NULL},
+        {"2-5", NULL},
+        {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *found = paths_under_way(cases[i].path);
+
+        assert_int_equal(found != NULL, cases[i].under_way != NULL);
+        if (found != NULL)
+            assert_ptr_equal(found,
+                             cases[i].path + strlen(cases[i].path) - strlen(cases[i].under_way));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_broker_is_where_musterd_listens),
         cmocka_unit_test(a_path_that_does_not_fit_is_refused),
+        cmocka_unit_test(a_checkpoint_without_its_name_lies_right_below_the_directory_s_own_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
