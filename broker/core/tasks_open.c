@@ -39,6 +39,7 @@ static void drop(struct core *core, struct task_queue *queue)
         for (size_t i = 0; i < w->made_count; i++)
             if (w->made[i].queue == queue->queue)
                 tasks_gone(w, queue->queue);
+    tasks_queue_left(core, queue->queue); /* its rows may be there for a while */
     tasks_queue_drop(core, queue);
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
         if (w->mapped && (w->held > 0 || w->gone_count > 0))

@@ -24,6 +24,19 @@ static void a_page_ends_where_it_was_asked_to(void **state)
     assert_sent(f, "c:page 2-5 2.1=done 3.1=done");
 }
 
+/* Its rows may be there, and would be found under the new one's numbers. */
+static void the_number_of_a_dropped_queue_is_not_the_next_ones(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    f->start_high = TASK_QUEUE_ID_MAX - 1; /* the next number is 1, but for main, which has it */
+    tasks_restart(f);
+    f->start_high = 0;
+    f->coordinator++;
+    tasks_open_queue(f, true, 0);
+    assert_int_equal(f->queue, 2);
+}
+
 /* --- room ----------------------------------------------------------------------------------------- */
 
 /* As coordinator 1000 + n, of a queue of its own. */
@@ -132,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_page_ends_where_it_was_asked_to),
+        TEST(the_number_of_a_dropped_queue_is_not_the_next_ones),
         ROOM(a_queue_that_is_over_makes_room),
         ROOM(one_whose_results_nobody_wants_goes_first),
         ROOM(after_a_start_they_have_time_to_come_back),
