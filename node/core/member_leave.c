@@ -84,7 +84,8 @@ static bool something_keeps_it(const struct member *m)
         return manifest; /* a step that it will not come to: the others wait for it until it says so */
     case PART_CAPTURED: /* its commit may be this node's to write down; bounded by give_up_at */
         return m->cause == CAUSE_TERMINATION ||
-               (m->link == LINK_JOINED && m->behind_round != m->round);
+               (m->link == LINK_JOINED && m->behind_round != m->round &&
+                m->now - m->heard_at < LOST_MS);
     default:
         break;
     }

@@ -230,6 +230,24 @@ static void a_broker_that_is_silent_keeps_nobody(void **state)
     assert_true(member_seen(f)->left);
 }
 
+/* It stood for its whole patience at S, 122 s, once it had told that all is written. */
+static void a_broker_that_is_silent_after_it_was_told_keeps_nobody(void **state)
+{
+    struct member_fixture *f = *state;
+
+    write_behind(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    member_stand(f, 6);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, 3000, true);
+    member_saved(f, 1, 1);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, LOST_MS + 100, false);
+    assert_true(f->m->leave_request > 0);
+    member_pass(f, LEAVE_MS, false);
+    assert_true(member_seen(f)->left);
+}
+
 /* The host stood still, or the process: what the broker said meanwhile is still to be read. */
 static void who_did_not_run_does_not_call_the_broker_silent(void **state)
 {
@@ -359,6 +377,7 @@ int main(void)
         T(a_snapshot_of_a_round_that_is_over_is_nothing),
         T(leave_is_said_after_what_is_written_behind_was_told),
         T(a_broker_that_is_silent_keeps_nobody),
+        T(a_broker_that_is_silent_after_it_was_told_keeps_nobody),
         T(who_did_not_run_does_not_call_the_broker_silent),
         T(leave_is_said_after_the_outcome_of_what_was_written_behind),
         T(an_outcome_that_does_not_come_is_not_waited_for_for_ever),

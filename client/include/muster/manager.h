@@ -74,7 +74,7 @@ MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_op
                                                   muster_manager_t **ret_manager,
                                                   struct muster_error *ret_error);
 
-/* Waits for saves that are under way (save_timeout_ms; of that 30 s at most while no broker is heard, as over its
+/* Waits for saves that are under way (save_timeout_ms; of that 30 s at most without a broker, once it was silent for 5 s, as over its
  * restart: a save that is not on record by then is given up), leaves the job as muster_node_close does, and
  * frees the manager in every case; nulls the handle; NULL-safe. code: as muster_node_close. A save that
  * failed and was told to nobody yet is returned here, if leaving the job has nothing to tell; of several the first. Each
