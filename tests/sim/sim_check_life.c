@@ -384,6 +384,16 @@ static void check_notice(struct sim *sim, const struct sim_notice *notice)
                    notice->id, U(gen->generation), wire_generation_state_name(gen->state));
 }
 
+/* Its writer's LEAVE was said before it, after the bounded wait that others put it under: the next launch writes
+ * the manifest. */
+static bool crossed_leave(const struct sim *sim, const struct record_event *commit)
+{
+    for (size_t i = 0; i < sim->procs_count; i++)
+        if (sim->procs[i]->incarnation == commit->body.incarnation)
+            return sim->procs[i]->left_seq > 0 && commit->seq > sim->procs[i]->left_seq;
+    return false;
+}
+
 /* Committed, and its writer lived: the manifest is in place. */
 static void check_manifests(struct sim *sim)
 {
@@ -397,7 +407,8 @@ static void check_manifests(struct sim *sim)
             checkpoint != NULL ? disk_node(sim, row->body.incarnation) : NULL;
         if (writer == NULL || writer->state != NODE_LEFT || checkpoint->path[0] != '\0' ||
             checkpoint->state > CHECKPOINT_COMMITTED || !sim->calm_was ||
-            row->seq <= sim_job_named(sim, row->job)->calm_seq || sim->lost_history)
+            row->seq <= sim_job_named(sim, row->job)->calm_seq || sim->lost_history ||
+            crossed_leave(sim, row))
             continue;
         sim_broken(sim, "manifest",
                    "checkpoint %llu of %s was committed, rank %llu lived to write "

@@ -108,6 +108,20 @@ static void check_report(struct sim *sim, struct sim_proc *proc, const struct wi
     proc->reported_begun = report->begun;
 }
 
+/* The outcome of an own save is not waited for beyond a bound while a decided round, of a step that this rank will not
+ * come to, waits for its LEAVE. Only then may a commit cross that LEAVE. */
+static void note_leave(const struct sim *sim, struct sim_proc *proc)
+{
+    const char *name = sim->jobs[proc->job].name;
+    const struct record_round *round = disk_round(sim, name, proc->view.round);
+    const struct record_job *row = disk_job(sim, name);
+    bool others_wait = round != NULL && round->step > proc->done;
+    int64_t waited_ms = sim->now_us / 1000 - proc->saved_us / 1000;
+
+    if (others_wait && row != NULL && waited_ms >= MANIFEST_WAIT_MS)
+        proc->left_seq = row->seq;
+}
+
 /* I8: what is acknowledged was heard without a gap. I2: nobody says SAVED who trained on. */
 void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
 {
@@ -135,6 +149,8 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
     }
     if (message->type == WIRE_PAST)
         check_past(sim, proc, message->u.past.round);
+    if (message->type == WIRE_LEAVE)
+        note_leave(sim, proc);
 }
 
 /* --- what is heard ---------------------------------------------------------------------------------------- */

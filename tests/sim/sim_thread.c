@@ -236,6 +236,7 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
         input.text = "no room for the shard";
     } else {
         shard->complete = true;
+        proc->saved_us = sim->now_us;
         input.files = job_files(sim, job);
         input.files_count = (size_t)(round % 9 == 0 && !sim->keeps ? FILES : 1 + round % 3);
         input.bytes = 1000 * input.files_count;

@@ -159,6 +159,8 @@ struct sim_proc {
     int64_t
         deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent ends it */
     bool lost_history; /* began before the database was put back to an older copy */
+    int64_t saved_us;  /* its last save was whole */
+    uint64_t left_seq; /* the newest event when it said LEAVE, if others waited for that; else 0 */
 };
 
 struct sim_job {

@@ -203,6 +203,42 @@ static void a_round_of_an_ending_launch_ends_with_who_writes_it(void **state)
     assert_null(core_event(f, EVENT_ABORT));
 }
 
+/* --- a commit that crosses its writer's LEAVE --- */
+
+/* Rank 0 has finished. Round 2 waits for its LEAVE, so it awaited the outcome of its save for a moment only, and said
+ * LEAVE before it heard of the commit that names it: the next launch writes the manifest. */
+static void a_writer_that_left_before_it_heard_of_its_commit_leaves_the_manifest_to_the_next_launch(
+    void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    for (int n = 0; n < 2; n++)
+        core_report(f, n, 1, 4, 4);
+    for (int n = 0; n < 2; n++)
+        core_at_step(f, n, 1, 4, true);
+    core_files(f, 0, 1, 4, 1);
+    core_saved(f, 0, 1, 4, 1);
+    core_save_at(f, 1, 7);
+    assert_int_equal(core_event(f, EVENT_DECISION)->round, 2);
+    core_files(f, 1, 1, 4, 1);
+    core_saved(f, 1, 1, 4, 1);
+    assert_int_equal(core_event(f, EVENT_COMMIT)->rank, 0);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    assert_int_equal(core_event(f, EVENT_ABORT)->round, 2);
+    assert_string_equal(core_event(f, EVENT_ABORT)->text, "rank 0 finished before the save");
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].incarnation += 10;
+        f->nodes[n].generation = f->nodes[n].request = f->nodes[n].applied_seq = 0;
+    }
+    core_hello(f, 0);
+    assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
+    assert_int_equal(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, 1);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, close_core)
 
 int main(void)
@@ -215,6 +251,7 @@ int main(void)
         T(a_lost_writer_of_it_is_replaced_with_steps_broken_off),
         T(a_loss_or_failure_of_who_captured_leaves_it_as_it_is),
         T(a_round_of_an_ending_launch_ends_with_who_writes_it),
+        T(a_writer_that_left_before_it_heard_of_its_commit_leaves_the_manifest_to_the_next_launch),
     };
 
     return cmocka_run_group_tests_name("core_behind", tests, NULL, NULL);
