@@ -119,10 +119,10 @@ struct sweep {
     uint64_t stride, points_min;
 };
 
-static const struct sweep few[] = {{"preempt", &story_preempt, 1, 163},
-                                   {"keep", &story_keep, 13, 25},
-                                   {"tasks", &story_tasks, 1, 27}};
-static const struct sweep all[] = {{"keep", &story_keep, 1, 360}, {"tasks", &story_tasks, 1, 27}};
+static const struct sweep few[] = {{"preempt", &story_preempt, 1, 105},
+                                   {"keep", &story_keep, 13, 23},
+                                   {"tasks", &story_tasks, 1, 29}};
+static const struct sweep all[] = {{"keep", &story_keep, 1, 296}, {"tasks", &story_tasks, 1, 29}};
 
 /* How many points. */
 static uint64_t run_sweep(const struct sweep *sweep, bool *good)
