@@ -119,11 +119,13 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
     struct sim_dir *dir = fs_dir(sim, proc->job, generation, round);
 
     proc->manifests--;
+    if (!proc->view.started && import_is_gone(sim, proc, round))
+        import_missing(sim, proc, round); /* the launch resumes from it: it was to be repaired */
     if (sim->fail_manifests > 0 || dir->out) {
         sim->fail_manifests -= sim->fail_manifests > 0;
         input.kind = MEMBER_MANIFEST_FAILED;
         input.code = MUSTER_E_IO;
-        input.text = "the disk said no";
+        input.text = dir->out ? "the shard file is not there" : "the disk said no";
     } else {
         if (dir->path[0] == '\0')
             dir->path = final_name(sim, job, generation, round, dir->step);

@@ -240,6 +240,25 @@ static void stop(struct sim *sim, struct sim_job *job)
         sim_after(sim, LOOK_US, operator_looks, NULL);
 }
 
+/* An older copy of the database lists what was deleted since. */
+bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
+{
+    const struct record_checkpoint *row =
+        disk_checkpoint(sim, sim->jobs[proc->job].name, checkpoint);
+
+    return sim->keeps && sim->lost_history && row != NULL &&
+           fs_dir(sim, proc->job, row->generation, checkpoint)->out;
+}
+
+/* Told by a rank that restores it, or by the one that repairs it first: their launch ends for it. */
+void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
+{
+    struct sim_keeps *keeps = &sim->jobs[proc->job].keeps;
+
+    keeps->missing_times += keeps->missing == 0;
+    keeps->missing = checkpoint;
+}
+
 bool import_first(struct sim *sim, struct sim_job *job)
 {
     if (job->keeps.missing > 0)

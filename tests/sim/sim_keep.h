@@ -129,6 +129,8 @@ void import_lose_database(
 void import_hear(struct sim *sim, const struct wire_msg *message);
 /* A launch found its checkpoint gone. True: the operator has stopped the job, and launches it later. */
 bool import_first(struct sim *sim, struct sim_job *job);
+bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);
+void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);
 
 /* sim_check_keep.c */
 /* An import found a later launch that had begun before it. */

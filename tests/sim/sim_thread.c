@@ -529,24 +529,6 @@ static void serve_leaving(struct sim *sim, struct sim_proc *proc)
 
 /* --- joining -------------------------------------------------------------------------------------------- */
 
-/* An older copy of the database lists what was deleted since. */
-static bool is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
-{
-    const struct record_checkpoint *row =
-        disk_checkpoint(sim, sim->jobs[proc->job].name, checkpoint);
-
-    return sim->keeps && sim->lost_history && row != NULL &&
-           fs_dir(sim, proc->job, row->generation, checkpoint)->out;
-}
-
-static void miss(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint)
-{
-    struct sim_keeps *keeps = &sim->jobs[proc->job].keeps;
-
-    keeps->missing_times += keeps->missing == 0;
-    keeps->missing = checkpoint;
-}
-
 static void restored(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->proc;
@@ -561,8 +543,8 @@ static void restored(struct sim *sim, struct sim_event *event)
         shard = fs_restore(sim, job, (const char *)event->data, checkpoint,
                            is_trainer(proc) ? (int)proc->rank : -1);
     if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
-        if (shard == NULL && is_gone(sim, proc, checkpoint))
-            miss(sim, proc, checkpoint);
+        if (shard == NULL && import_is_gone(sim, proc, checkpoint))
+            import_missing(sim, proc, checkpoint);
         else if (shard == NULL)
             sim_broken(sim, "I9",
                        "rank %u is told to restore %llu at '%s', which is not there whole",

@@ -352,6 +352,28 @@ static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_re
     assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
 }
 
+/* A database put back to an older copy: what it commits without a manifest was deleted since. */
+static void what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 10);
+    manifest_done(f, 0, 1, "/ckpt/step-10");
+    core_commit_at(f, 20); /* no manifest */
+    all_finish(f);
+    core_hello(f, 0);
+    assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
+    restore_failed(f, 0, 2);
+    assert_events(f, "restore failed c2 rank 0 MUSTER_E_RESTORE");
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_RESTORE);
+    all_finish(f);
+    f->fallback = true;
+    core_hello(f, 0);
+    assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
+    restore_failed(f, 0, 2);
+    assert_events(f, "restore failed c2 rank 0 MUSTER_E_RESTORE retry; resume S10 c1");
+}
+
 /* A broker that starts has not heard it: nobody's connection would get the order. */
 static void the_order_to_repair_waits_for_a_rank_0_that_is_not_back(void **state)
 {
@@ -566,6 +588,7 @@ int main(void)
         T(with_fallback_all_go_back_to_the_next_older_one, two_running),
         T(what_does_not_fit_the_program_gives_up_nothing, two_running),
         T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, two_running),
+        T(what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one, two_running),
         T(the_order_to_repair_waits_for_a_rank_0_that_is_not_back, two_running),
         T(when_nothing_older_is_left_the_fallback_is_an_error_too, two_running),
         T(a_fallback_that_finds_none_whole_changes_nothing, two_running),
