@@ -49,6 +49,7 @@ static void begin_anew(struct sim *sim)
     sim->broker.in_doubt = false;
     sim->put_back = sim->copied = false;
     sim->lost_history = true;
+    sim->lost_us = sim->now_us;
     sim->stats->histories_lost++;
     for (size_t i = 0; i < sim->jobs_count; i++)
         sim->jobs[i].told_seq = 0;

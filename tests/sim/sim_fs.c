@@ -211,9 +211,10 @@ static bool is_decided(const struct sim *sim, const struct sim_job *job,
 }
 
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
-                                   uint64_t checkpoint, int rank)
+                                   uint64_t checkpoint, int rank, int64_t told_us)
 {
     const struct record_checkpoint *row = disk_checkpoint(sim, job->name, checkpoint);
+    bool before = row == NULL && sim->lost_history && told_us < sim->lost_us;
     enum wire_layout layout = row != NULL ? row->layout : job->layout;
 
     for (size_t i = 0; i < sim->dirs_count && (row != NULL || sim->lost_history); i++) {
@@ -225,7 +226,7 @@ const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, c
             bool own = layout == LAYOUT_REPLICATED || rank < 0 || (int)shard->rank == rank;
             if (shard->job == job->index && shard->round == dir->round &&
                 shard->generation == dir->generation && own && shard->complete && !shard->deleted &&
-                is_decided(sim, job, shard))
+                (before || is_decided(sim, job, shard)))
                 return shard;
         }
     }

@@ -541,7 +541,7 @@ static void restored(struct sim *sim, struct sim_event *event)
         return;
     if (checkpoint > 0)
         shard = fs_restore(sim, job, (const char *)event->data, checkpoint,
-                           is_trainer(proc) ? (int)proc->rank : -1);
+                           is_trainer(proc) ? (int)proc->rank : -1, proc->since_us);
     if (checkpoint > 0 && (shard == NULL || sim->fail_restores > 0)) {
         if (shard == NULL && import_is_gone(sim, proc, checkpoint))
             import_missing(sim, proc, checkpoint);

@@ -298,6 +298,7 @@ struct sim {
     uint64_t ends_told;    /* what the mark beside the database says */
     bool copied, put_back; /* put back at the next start */
     bool lost_history;     /* it was, once */
+    int64_t lost_us;       /* when it was the last time */
     struct sim_shard *shards;
     size_t shards_count;
     bool unchecked; /* a committed checkpoint may have become another since it was looked at */
@@ -487,10 +488,10 @@ void fs_manifest(struct sim *sim, struct sim_proc *proc, uint64_t generation, ui
 void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uint64_t round);
 size_t fs_manifest_bytes(uint64_t round, uint8_t *buffer, size_t offset, size_t max,
                          size_t *ret_total);
-/* The state that a rank restores; -1: somebody who may read any. NULL: there is no whole checkpoint
- * at `path`. */
+/* The state that a rank restores, told to do so at `told_us`; -1: somebody who may read any. NULL: there
+ * is no whole checkpoint at `path`. */
 const struct sim_shard *fs_restore(struct sim *sim, const struct sim_job *job, const char *path,
-                                   uint64_t checkpoint, int rank);
+                                   uint64_t checkpoint, int rank, int64_t told_us);
 
 /* sim_job.c */
 struct sim_job *sim_job_named(struct sim *sim, const char *name); /* NULL: none of them */

@@ -92,6 +92,7 @@ static void seeds_that_once_broke_something_break_nothing(void **state)
         *what = '\0';
         options.sqlite = strstr(line, "--sqlite") != NULL;
         options.focused = strstr(line, "--focused") != NULL;
+        options.put_back = strstr(line, "--put-back") != NULL;
         if (strstr(line, "--keeps ") != NULL)
             options.keeps = strstr(line, "--keeps 0") != NULL ? SIM_WITHOUT : SIM_WITH;
         assert_true(sim_run_told(&options, &stats));
