@@ -144,6 +144,13 @@ static void run_step(struct sim *sim, struct sim_proc *proc)
     sim_after(sim, takes, step_end, proc)->stamp = proc->thread_stamp;
 }
 
+/* Its own rank is itself: another life of it may be there under that number of a generation that is lost. */
+static struct sim_proc *takes_part(const struct sim_job *job, unsigned rank, struct sim_proc *proc)
+{
+    return is_trainer(proc) && rank == proc->rank ? proc
+                                                  : job_peer(job, rank, proc->view.generation);
+}
+
 /* A step of a synchronous job goes on when all who take part in it have begun it. */
 static void release(struct sim *sim, struct sim_proc *proc)
 {
@@ -151,7 +158,7 @@ static void release(struct sim *sim, struct sim_proc *proc)
     int64_t step = proc->begun;
 
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        const struct sim_proc *peer = job_peer(job, rank, proc->view.generation);
+        const struct sim_proc *peer = takes_part(job, rank, proc);
         if (job->total[rank] < step)
             continue; /* its loop is shorter */
         if (peer == NULL)
@@ -160,7 +167,7 @@ static void release(struct sim *sim, struct sim_proc *proc)
             return;
     }
     for (unsigned rank = 0; rank < job->nodes; rank++) {
-        struct sim_proc *peer = job_peer(job, rank, proc->view.generation);
+        struct sim_proc *peer = takes_part(job, rank, proc);
         if (peer != NULL && peer->alive && peer->state == THREAD_STEP && !peer->released &&
             peer->begun == step)
             run_step(sim, peer);
