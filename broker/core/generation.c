@@ -294,6 +294,19 @@ static void missing_ranks(const struct job *job, char *text, size_t size)
         snprintf(text + used, size - used, " and %zu more", missing - shown);
 }
 
+void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
+                            uint64_t rank, const char *text)
+{
+    struct wire_event event = event_make(job, kind);
+
+    event.rank = (int64_t)rank;
+    event.code = MUSTER_E_PEER;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_set_first_error(core, job, (int64_t)rank, 0, text);
+    generation_ending(core, job, MUSTER_E_PEER, text);
+}
+
 /* Nobody has heard of a rank since the database was put back: its process is gone. */
 static void judge_missing(struct core *core, struct job *job)
 {
@@ -307,7 +320,6 @@ static void judge_missing(struct core *core, struct job *job)
     }
     job->gen.back_until_boot_ms = 0;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
-        struct wire_event event = event_make(job, EVENT_NODE_LOST);
         char text[256];
         if (rank_is_ready(job, rank))
             continue;
@@ -315,12 +327,7 @@ static void judge_missing(struct core *core, struct job *job)
                  "rank %llu did not come back after the broker's database was put back to an older "
                  "copy",
                  (unsigned long long)rank);
-        event.rank = (int64_t)rank;
-        event.code = MUSTER_E_PEER;
-        event.text = text;
-        event_emit(core, job, event, 0);
-        generation_set_first_error(core, job, (int64_t)rank, 0, text);
-        generation_ending(core, job, MUSTER_E_PEER, text);
+        generation_rank_failed(core, job, EVENT_NODE_LOST, rank, text);
         return;
     }
 }

@@ -214,17 +214,11 @@ static bool comes_back(const struct job *job, enum wire_role role)
 
 static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
 {
-    struct wire_event event = event_make(job, EVENT_RANK_RESTARTED);
     char text[256];
 
     snprintf(text, sizeof text, "rank %llu was restarted after steps were taken",
              (unsigned long long)rank);
-    event.rank = (int64_t)rank;
-    event.code = MUSTER_E_PEER;
-    event.text = text;
-    event_emit(core, job, event, 0);
-    generation_set_first_error(core, job, (int64_t)rank, 0, text);
-    generation_ending(core, job, MUSTER_E_PEER, text);
+    generation_rank_failed(core, job, EVENT_RANK_RESTARTED, rank, text);
     generation_check_ended(core, job);
 }
 

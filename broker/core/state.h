@@ -384,6 +384,9 @@ void generation_await_unknown(struct core *core, struct job *job); /* at a start
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
                                 const char *text);
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text);
+/* An error of a peer that nobody is left to tell of: the event, the first error, and the end. */
+void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
+                            uint64_t rank, const char *text);
 void generation_end(struct core *core, struct job *job);         /* nobody is left */
 void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);
