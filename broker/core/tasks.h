@@ -231,9 +231,11 @@ bool tasks_is_stuck(const struct task_worker *worker);
 void tasks_gone(struct task_worker *worker, uint64_t queue);
 /* What the worker's attempt is no longer wanted for. */
 bool tasks_is_to_end(const struct task_lease *lease);
+bool tasks_is_taken_away(const struct task_lease *lease); /* and may run on */
 /* Those who have leases of a queue with an error hear at once that these are to end. */
 void tasks_error_told(struct core *core, struct task_queue *queue);
-void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made);
+struct task_made *tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number,
+                             bool made);
 const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
                                         uint64_t number);
 

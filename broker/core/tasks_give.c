@@ -253,7 +253,7 @@ static bool give_one(struct core *core, struct task_worker *worker, struct task_
 static bool hangs(const struct task_worker *worker)
 {
     for (const struct task_lease *lease = worker->first; lease != NULL; lease = lease->next)
-        if (lease->kind == TASK_KIND_TASK && lease->task == NULL)
+        if (tasks_is_taken_away(lease))
             return true;
     return false;
 }

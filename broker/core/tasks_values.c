@@ -35,8 +35,7 @@ bool tasks_values_give(struct core *core, struct task_worker *worker, struct tas
         all = all && made != NULL && made->made;
         if (made != NULL || !may_make(worker, resource))
             continue;
-        tasks_made(worker, queue->queue, resource->number, false);
-        worker->made[worker->made_count - 1].losses = resource->losses;
+        tasks_made(worker, queue->queue, resource->number, false)->losses = resource->losses;
         tasks_lease_new(core, worker, queue, NULL, resource->number, 0, TASK_KIND_RESOURCE);
         worker->alone = resource->losses > 0;
     }

@@ -22,10 +22,15 @@ bool tasks_is_to_end(const struct task_lease *lease)
     return lease->task == NULL || lease->task->cancel || lease->queue->error_pending;
 }
 
-/* Taken away for its time, or named by the watch: one without a limit, or cancelled, hangs as well. */
+bool tasks_is_taken_away(const struct task_lease *lease)
+{
+    return lease->kind == TASK_KIND_TASK && lease->task == NULL;
+}
+
+/* Or named by the watch: one without a limit, or cancelled, hangs as well. */
 static bool may_hang(const struct task_lease *lease)
 {
-    return lease->stuck_said || (lease->task == NULL && lease->kind == TASK_KIND_TASK);
+    return lease->stuck_said || tasks_is_taken_away(lease);
 }
 
 bool tasks_is_stuck(const struct task_worker *worker)
@@ -150,7 +155,7 @@ static struct task_made *made_of(struct task_worker *worker, uint64_t queue, uin
     return NULL;
 }
 
-void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made)
+struct task_made *tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, bool made)
 {
     struct task_made *entry = made_of(worker, queue, number);
 
@@ -164,6 +169,7 @@ void tasks_made(struct task_worker *worker, uint64_t queue, uint64_t number, boo
     if (entry == NULL)
         entry = &worker->made[worker->made_count++];
     *entry = (struct task_made){queue, number, made, 0};
+    return entry;
 }
 
 const struct task_made *tasks_made_find(const struct task_worker *worker, uint64_t queue,
@@ -204,8 +210,7 @@ static void take_held(struct core *core, struct task_worker *worker,
                 tasks_gone(worker, entry->queue);
             if (!is_resource(core, entry->queue, entry->number))
                 continue;
-            tasks_made(worker, entry->queue, entry->number, ended);
-            made_of(worker, entry->queue, entry->number)->losses =
+            tasks_made(worker, entry->queue, entry->number, ended)->losses =
                 queue->resources[entry->number - 1].losses;
         }
         if (ended || tasks_lease_find(worker, entry->queue, entry->number, entry->attempt,
