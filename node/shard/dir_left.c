@@ -5,13 +5,11 @@
 #include "schema/manifest.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* "<generation>-<round>" as dir_round_path writes it, and nothing else. */
 static bool read_name(const char *name, struct dir_left *ret_left)
@@ -30,9 +28,10 @@ static bool read_name(const char *name, struct dir_left *ret_left)
 static bool is_committed(const char *muster, const char *name)
 {
     char manifest[FS_PATH_MAX];
+    bool there = true;
 
     return fs_path(manifest, NULL, "%s/%s/" MANIFEST_FILE_NAME, muster, name) != MUSTER_OK ||
-           access(manifest, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+           fs_look(manifest, &there, NULL) != MUSTER_OK || there;
 }
 
 size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret_left, size_t max)
