@@ -1,5 +1,6 @@
 /* The fixed set: every seed of it in every build, and everything that can happen has happened often. It
  * is thousands of clusters, so this program is built without sanitizers and with -O2. */
+#include "tests/sim/sim_often.h"
 #include "tests/sim/sim_test.h"
 
 #include <setjmp.h>
@@ -10,18 +11,6 @@
 
 #define FIXED_SEEDS 6900
 #define SQLITE_SEEDS 160
-#define OFTEN 100 /* what the fixed set must have met of everything */
-
-static unsigned rare;
-
-static void expect_often(const char *kind, const char *what, uint64_t count)
-{
-    if (count >= OFTEN)
-        return;
-    printf("too seldom: %s '%s' %llu times, not %d\n", kind, what, (unsigned long long)count,
-           OFTEN);
-    rare++;
-}
 
 static bool move_is_made(unsigned from, unsigned to)
 {
@@ -45,7 +34,7 @@ static void expect_moves(const struct sim_stats *s)
             snprintf(text, sizeof text, "%s to %s", wire_round_state_name(from),
                      wire_round_state_name(to));
             if (move_is_made(from, to))
-                expect_often("move", text, s->moves[from][to]);
+                sim_expect_often("move", text, s->moves[from][to]);
             else if (s->moves[from][to] > 0)
                 fail_msg("a round moved from %s, which is no move", text);
         }
@@ -63,7 +52,7 @@ static void expect_reasons(const struct sim_stats *s)
 {
     for (unsigned i = 0; i < REASON_COUNT; i++) {
         if (!cannot_occur(i))
-            expect_often("reason", sim_reason_words(i), s->reasons[i]);
+            sim_expect_often("reason", sim_reason_words(i), s->reasons[i]);
         else if (s->reasons[i] > 0)
             fail_msg("a round was aborted as '%s', which names nobody", sim_reason_words(i));
     }
@@ -76,26 +65,26 @@ static void expect_everything(const struct sim_stats *s)
         MUSTER_E_SAVE,    MUSTER_E_ABORTED, MUSTER_E_UNREACHABLE, MUSTER_E_NOT_SAVED};
 
     for (unsigned fault = 1; fault < FAULT_STORE_FIRST; fault++)
-        expect_often("fault", sim_fault_name(fault), s->faults[fault]);
+        sim_expect_often("fault", sim_fault_name(fault), s->faults[fault]);
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0 && /* a number in use */
             !wire_is_task(type)) /* of worlds of their own: plain_fixed_tasks.c */
-            expect_often("message", wire_type_name(type), s->messages[type]);
+            sim_expect_often("message", wire_type_name(type), s->messages[type]);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);
+        sim_expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);
     expect_reasons(s);
     for (unsigned i = 0; i < PLANNED_COUNT; i++)
-        expect_often("plan", sim_plan_words(i), s->plans[i]);
-    expect_often("saves on notice", "committed", s->commits_of[CAUSE_NOTICE]);
-    expect_often("saves by time and cost", "committed", s->commits_of[CAUSE_PERIOD]);
-    expect_often("deletion", "by policies", s->deletions - s->deletions_asked);
-    expect_often("deletion", "asked for", s->deletions_asked);
-    expect_often("deletion", "done", s->deleted);
-    expect_often("checkpoint", "imported", s->imports);
-    expect_often("supervisor's word", "of somebody", s->gone_lived);
+        sim_expect_often("plan", sim_plan_words(i), s->plans[i]);
+    sim_expect_often("saves on notice", "committed", s->commits_of[CAUSE_NOTICE]);
+    sim_expect_often("saves by time and cost", "committed", s->commits_of[CAUSE_PERIOD]);
+    sim_expect_often("deletion", "by policies", s->deletions - s->deletions_asked);
+    sim_expect_often("deletion", "asked for", s->deletions_asked);
+    sim_expect_often("deletion", "done", s->deleted);
+    sim_expect_often("checkpoint", "imported", s->imports);
+    sim_expect_often("supervisor's word", "of somebody", s->gone_lived);
     expect_moves(s);
-    expect_often("thaw", "", s->thaws);
-    expect_often("notice after the faults", "saved", s->ample_saved);
+    sim_expect_often("thaw", "", s->thaws);
+    sim_expect_often("notice after the faults", "saved", s->ample_saved);
 }
 
 static void the_fixed_seeds_break_nothing_and_meet_everything(void **state)
@@ -117,7 +106,7 @@ static void the_fixed_seeds_break_nothing_and_meet_everything(void **state)
     printf("median: nodes %llu, faults met %llu\n", (unsigned long long)nodes_median,
            (unsigned long long)faults_median);
     expect_everything(&stats);
-    assert_int_equal(rare, 0);
+    assert_int_equal(sim_rare(), 0);
     assert_true(nodes_median >= 8);
     assert_true(faults_median >= 5);
 }
@@ -134,8 +123,8 @@ static void the_real_store_forgets_nothing_whatever_its_disk_does(void **state)
     }
     sim_stats_print(&stats, stdout);
     for (unsigned fault = FAULT_STORE_FIRST; fault < FAULT_COUNT; fault++)
-        expect_often("fault", sim_fault_name(fault), stats.faults[fault]);
-    assert_int_equal(rare, 0);
+        sim_expect_often("fault", sim_fault_name(fault), stats.faults[fault]);
+    assert_int_equal(sim_rare(), 0);
     assert_true(stats.broker_starts > 5 * SQLITE_SEEDS);
     assert_true(stats.faults[FAULT_BROKER_REBOOT] > 0 && stats.rows > 0);
 }

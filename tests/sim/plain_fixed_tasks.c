@@ -1,5 +1,6 @@
 /* The fixed set of worlds of tasks: every seed of it in every build, and every message of tasks is heard often. It is
  * built without sanitizers and with -O2, as plain_fixed_set.c. */
+#include "tests/sim/sim_often.h"
 #include "tests/sim/sim_tasks.h"
 
 #include <setjmp.h>
@@ -12,37 +13,25 @@
 #include <string.h>
 
 #define SEEDS 130
-#define OFTEN 100 /* what they must have met of everything */
-
-static unsigned rare;
-
-static void expect_often(const char *kind, const char *what, uint64_t count)
-{
-    if (count >= OFTEN)
-        return;
-    printf("too seldom: %s '%s' %llu times, not %d\n", kind, what, (unsigned long long)count,
-           OFTEN);
-    rare++;
-}
 
 static void expect_messages(const struct sim_tasks_stats *s)
 {
     for (unsigned type = WIRE_HELLO; type < WIRE_TYPE_MAX; type++)
         if (wire_is_task(type) &&
             strcmp(wire_type_name(type), wire_type_name(WIRE_NONE)) != 0) /* a number in use */
-            expect_often("message", wire_type_name(type), s->messages[type]);
+            sim_expect_often("message", wire_type_name(type), s->messages[type]);
 }
 
 static void expect_faults(const struct sim_tasks_stats *s)
 {
-    expect_often("fault", "broker killed", s->broker_kills);
-    expect_often("fault", "worker killed", s->worker_kills);
-    expect_often("fault", "worker left", s->leaves);
-    expect_often("fault", "worker stopped", s->pauses);
-    expect_often("fault", "connection cut", s->cuts);
-    expect_often("fault", "frame lost", s->frames_lost);
-    expect_often("coordinator", "attached", s->attaches);
-    expect_often("coordinator", "error raised", s->raised);
+    sim_expect_often("fault", "broker killed", s->broker_kills);
+    sim_expect_often("fault", "worker killed", s->worker_kills);
+    sim_expect_often("fault", "worker left", s->leaves);
+    sim_expect_often("fault", "worker stopped", s->pauses);
+    sim_expect_often("fault", "connection cut", s->cuts);
+    sim_expect_often("fault", "frame lost", s->frames_lost);
+    sim_expect_often("coordinator", "attached", s->attaches);
+    sim_expect_often("coordinator", "error raised", s->raised);
 }
 
 static void the_fixed_worlds_lose_nothing_and_meet_everything(void **state)
@@ -55,7 +44,7 @@ static void the_fixed_worlds_lose_nothing_and_meet_everything(void **state)
     sim_tasks_print(&stats);
     expect_messages(&stats);
     expect_faults(&stats);
-    assert_int_equal(rare, 0);
+    assert_int_equal(sim_rare(), 0);
     assert_true(stats.fresh > 10 && stats.timeouts > 10);
 }
 

@@ -22,11 +22,9 @@ static int close_core(void **state)
     return 0;
 }
 
-/* Both stand at step 4 still, so the termination would save what is being written already. */
-static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **state)
+/* Round 1, of step 4: rank 0 has written its part. */
+static void save_half(struct core_fixture *f)
 {
-    struct core_fixture *f = *state;
-
     core_save_now(f, "a");
     for (int n = 0; n < 2; n++)
         core_report(f, n, 1, 4, 4);
@@ -34,6 +32,14 @@ static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **
         core_at_step(f, n, 1, 4, true);
     core_files(f, 0, 1, 4, 1);
     core_saved(f, 0, 1, 4, 1);
+}
+
+/* Both stand at step 4 still, so the termination would save what is being written already. */
+static void the_margin_names_who_still_writes_the_step_that_all_stand_at(void **state)
+{
+    struct core_fixture *f = *state;
+
+    save_half(f);
     assert_int_equal(core_job(f)->rounds[0].state, ROUND_WRITING);
     core_notice(f, 0, "n1", 60000);
     for (int n = 0; n < 2; n++)
@@ -212,13 +218,7 @@ static void a_writer_that_left_before_it_heard_of_its_commit_leaves_the_manifest
 {
     struct core_fixture *f = *state;
 
-    core_save_now(f, "a");
-    for (int n = 0; n < 2; n++)
-        core_report(f, n, 1, 4, 4);
-    for (int n = 0; n < 2; n++)
-        core_at_step(f, n, 1, 4, true);
-    core_files(f, 0, 1, 4, 1);
-    core_saved(f, 0, 1, 4, 1);
+    save_half(f);
     core_save_at(f, 1, 7);
     assert_int_equal(core_event(f, EVENT_DECISION)->round, 2);
     core_files(f, 1, 1, 4, 1);

@@ -329,10 +329,9 @@ static void what_does_not_fit_the_program_gives_up_nothing(void **state)
     assert_int_equal(registry_newest(core_job(f))->row.round, 2);
 }
 
-static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart(void **state)
+/* It may take the older of two checkpoints, which has no manifest. */
+static void launch_with_an_older_one(struct core_fixture *f)
 {
-    struct core_fixture *f = *state;
-
     f->fallback = true;
     core_commit_at(f, 10); /* no manifest */
     core_commit_at(f, 20);
@@ -340,6 +339,13 @@ static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_re
     all_finish(f);
     core_hello(f, 0);
     core_hello(f, 1);
+}
+
+static void a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart(void **state)
+{
+    struct core_fixture *f = *state;
+
+    launch_with_an_older_one(f);
     restore_failed(f, 1, 2);
     assert_events(f, "restore failed c2 rank 1 MUSTER_E_RESTORE retry");
     assert_true(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.resume_repair);
@@ -379,13 +385,7 @@ static void the_order_to_repair_waits_for_a_rank_0_that_is_not_back(void **state
 {
     struct core_fixture *f = *state;
 
-    f->fallback = true;
-    core_commit_at(f, 10); /* no manifest */
-    core_commit_at(f, 20);
-    manifest_done(f, 0, 2, "/ckpt/step-20");
-    all_finish(f);
-    core_hello(f, 0);
-    core_hello(f, 1);
+    launch_with_an_older_one(f);
     core_restart(f, false);
     core_hello(f, 1);
     restore_failed(f, 1, 2);

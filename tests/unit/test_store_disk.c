@@ -123,6 +123,17 @@ static enum muster_status write_event(struct machine *m, uint64_t seq)
     return store_apply(m->store, &batch, NOW, &m->err);
 }
 
+static void fail_a_sync_and_start(struct machine *m)
+{
+    fault_vfs_plan(m->faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
+    assert_int_equal(write_event(m, store_job_seq(m->store, SAMPLE_JOB) + 1),
+                     MUSTER_E_IO); /* musterd exits */
+    mem_vfs_kill(m->disk);
+    store_close(&m->store);
+    mem_vfs_up(m->disk);
+    assert_int_equal(start(m), MUSTER_OK);
+}
+
 /* The next start reads what the disk did not take, and so does everybody until the power goes. */
 static void what_a_failed_sync_gave_up_takes_nothing_later_along(void **state)
 {
@@ -135,12 +146,7 @@ static void what_a_failed_sync_gave_up_takes_nothing_later_along(void **state)
     write_samples(&m);
     seq = store_job_seq(m.store, SAMPLE_JOB);
     for (int round = 0; round < 8; round++) {
-        fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
-        assert_int_equal(write_event(&m, seq + 1), MUSTER_E_IO); /* musterd exits */
-        mem_vfs_kill(m.disk);
-        store_close(&m.store);
-        mem_vfs_up(m.disk);
-        assert_int_equal(start(&m), MUSTER_OK);
+        fail_a_sync_and_start(&m);
         seq = store_job_seq(m.store, SAMPLE_JOB) + 1;
         assert_int_equal(write_event(&m, seq), MUSTER_OK);
         power_goes_and_comes(&m);
@@ -181,12 +187,7 @@ static void what_a_start_has_read_survives(void **state)
     assert_int_equal(start(&m), MUSTER_OK);
     write_samples(&m);
     for (int round = 0; round < 8; round++) {
-        fault_vfs_plan(m.faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
-        assert_int_equal(write_event(&m, store_job_seq(m.store, SAMPLE_JOB) + 1), MUSTER_E_IO);
-        mem_vfs_kill(m.disk);
-        store_close(&m.store);
-        mem_vfs_up(m.disk);
-        assert_int_equal(start(&m), MUSTER_OK);
+        fail_a_sync_and_start(&m);
         seq = store_job_seq(m.store, SAMPLE_JOB);
         power_goes_and_comes(&m);
         assert_int_equal(start(&m), MUSTER_OK);
