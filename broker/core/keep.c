@@ -324,11 +324,13 @@ struct answer keep_drop(struct core *core, struct job *job, const struct wire_dr
                                           job->name, (unsigned long long)m->checkpoint),
                                0};
     const char *why = held_by(job, checkpoint, m->newest);
+    const char *pinned = pins_told(core, job, m->checkpoint);
     if (why != NULL)
         return (struct answer){MUSTER_E_BUSY,
                                out_printf(core, "checkpoint %llu (step %lld) stays: %s",
                                           (unsigned long long)m->checkpoint,
-                                          (long long)checkpoint->row.step, why),
+                                          (long long)checkpoint->row.step,
+                                          pinned != NULL ? pinned : why),
                                0};
     decide(core, job, checkpoint);
     return ok;

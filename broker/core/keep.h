@@ -16,6 +16,8 @@ const struct job_policies *keep_policies_of(const struct job *job);
 /* How often this job is interrupted. */
 int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms);
 bool pins_hold(const struct job *job, uint64_t checkpoint);
+/* Who holds on to it, in words; one that does for good before a lease. NULL: nobody. */
+const char *pins_told(struct core *core, const struct job *job, uint64_t checkpoint);
 void pins_forget(struct core *core, struct job *job, uint64_t checkpoint); /* it is deleted */
 void pins_tick(struct core *core, struct job *job);
 void pins_start(struct core *core, struct job *job);

@@ -19,6 +19,24 @@ bool pins_hold(const struct job *job, uint64_t checkpoint)
     return false;
 }
 
+const char *pins_told(struct core *core, const struct job *job, uint64_t checkpoint)
+{
+    const struct pin *found = NULL;
+
+    for (size_t i = 0; i < job->keep.pins_count; i++) {
+        const struct pin *pin = &job->keep.pins[i];
+        if (pin->checkpoint == checkpoint && (found == NULL || pin->until_boot_ms == 0))
+            found = pin;
+    }
+    if (found == NULL)
+        return NULL;
+    if (found->until_boot_ms > 0)
+        return out_printf(core, "%s has pinned it, for %lld s more", found->id,
+                          (long long)(found->until_boot_ms - core->now + 999) / 1000);
+    return out_printf(core, "%s has pinned it; `muster unpin %llu --job %s --id %s` lets it go",
+                      found->id, (unsigned long long)checkpoint, job->name, found->id);
+}
+
 static void persist_pin(struct core *core, const struct job *job, const struct pin *pin, bool gone)
 {
     struct action *action = action_add(core, ACTION_PERSIST);

@@ -188,6 +188,26 @@ static void nothing_goes_while_ranks_restore(void **state)
     assert_kept(f, "joining", "2");
 }
 
+/* A database that was put back to a copy may hold pins that nobody remembers. */
+static void a_refused_deletion_names_who_holds_on_to_it(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t first = core_saved_whole(f, 1);
+
+    core_saved_whole(f, 2);
+    core_pin(f, first, "nightly", 60000);
+    core_drop(f, first, false);
+    assert_int_equal(core_ack_code(f, 0), MUSTER_E_BUSY);
+    assert_string_equal(core_sent(f, 100, WIRE_ACK)->u.ack.text,
+                        "checkpoint 1 (step 1) stays: nightly has pinned it, for 60 s more");
+    core_pin(f, first, "anna", 0);
+    core_drop(f, first, false);
+    assert_string_equal(
+        core_sent(f, 100, WIRE_ACK)->u.ack.text,
+        "checkpoint 1 (step 1) stays: anna has pinned it; `muster unpin 1 --job train "
+        "--id anna` lets it go");
+}
+
 static void a_checkpoint_is_dropped_on_demand_but_for_what_must_stay(void **state)
 {
     struct core_fixture *f = *state;
@@ -231,6 +251,7 @@ int main(void)
         ONE(what_is_being_restored_stays_over_a_start),
         ONE(who_is_told_again_reads_the_same),
         THREE(nothing_goes_while_ranks_restore),
+        ONE(a_refused_deletion_names_who_holds_on_to_it),
         ONE(a_checkpoint_is_dropped_on_demand_but_for_what_must_stay),
     };
 
