@@ -131,11 +131,14 @@ static void send_part(struct sim *sim, struct sim_job *job)
     tool_say(sim, &message);
 }
 
-/* One that a launch did not find, and nothing in its place: nobody can restore it. */
+/* One that a launch did not find, and nothing in its place: nobody can restore it. An older copy of the database may
+ * hold pins for good that were taken back since: nobody does it again but who is told that they hold it. */
 static void give_up_missing(struct sim *sim, struct sim_job *job)
 {
-    struct wire_msg message = tool_message(sim, WIRE_DROP, job);
+    struct wire_msg message;
 
+    readers_let_go(sim, job, job->keeps.missing);
+    message = tool_message(sim, WIRE_DROP, job);
     message.u.drop = (struct wire_drop){.checkpoint = job->keeps.missing, .newest = true};
     drop_said(sim, job->index, job->keeps.missing, true);
     tool_say(sim, &message);

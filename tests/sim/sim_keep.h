@@ -117,6 +117,8 @@ void reader_comes(struct sim *sim, struct sim_event *event);
 void readers_calm(struct sim *sim);
 void readers_hear(struct sim *sim, const struct wire_msg *message);
 void readers_forget(struct sim *sim); /* the database is not the one that they were answered from */
+/* The pins for good of who does not believe to hold it. */
+void readers_let_go(struct sim *sim, const struct sim_job *job, uint64_t number);
 void drop_said(struct sim *sim, unsigned job, uint64_t number, bool newest);
 /* A checkpoint of the job that is committed, by chance; 0 = there is none. */
 uint64_t some_checkpoint(struct sim *sim, const struct sim_job *job);

@@ -143,7 +143,8 @@ static int64_t enough_ms(const struct sim_job *job)
     return 30000 + (way + 2 * longest + 3 * 14 * job->save_us / 10) / 1000;
 }
 
-/* A process that died just now is a fault that is not over: nobody knows of it yet. */
+/* A process that died just now is a fault that is not over: nobody knows of it yet. So is one that was stopped just
+ * now, in a deletion, until it goes on: no agent hears a notice there. */
 static bool all_live(const struct sim_job *job)
 {
     for (unsigned rank = 0; rank < job->nodes; rank++)
@@ -159,7 +160,7 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
     if (job->finished || !all_live(job) || !proc->alive)
         return;
     int64_t left = enough_ms(job);
-    bool ample = job->grace_period_ms <= 0 || job->grace_period_ms >= left;
+    bool ample = !proc->frozen && (job->grace_period_ms <= 0 || job->grace_period_ms >= left);
     sim->stats->notices_ample += ample;
     notify(sim, proc, left, true, 0)->ample = ample;
 }

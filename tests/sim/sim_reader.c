@@ -160,6 +160,20 @@ void readers_forget(struct sim *sim)
         sim->readers[i].held_until_us = 0;
 }
 
+void readers_let_go(struct sim *sim, const struct sim_job *job, uint64_t number)
+{
+    for (size_t i = 0; i < sim->readers_count; i++) {
+        const struct sim_reader *reader = &sim->readers[i];
+        struct wire_msg message;
+
+        if (reader->job != job->index || reader->lease_ms > 0 || reader->held_until_us > 0)
+            continue;
+        message = tool_message(sim, WIRE_UNPIN, job);
+        message.u.unpin = (struct wire_unpin){.checkpoint = number, .id = reader->id};
+        tool_say(sim, &message);
+    }
+}
+
 void readers_calm(struct sim *sim)
 {
     for (size_t i = 0; i < sim->readers_count; i++)
