@@ -217,8 +217,12 @@ static enum muster_status send_events(struct loop *loop, const struct action *ac
 
     status = store_send_events(loop->store, action->job, action->number, action->count,
                                loop->now_boot_ms, send_event, &sink, err);
+    if (status == MUSTER_E_STORAGE) { /* the node goes on asking, and its waits have bounds */
+        broker_log(LOG_LEVEL_WARNING, "no events for a node of job %s: %s", action->job, err->text);
+        return MUSTER_OK;
+    }
     if (status != MUSTER_E_NOT_FOUND)
-        return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+        return status;
     if (!loop->blocked && loop->lacking_count < LACKING_MAX) { /* else the node asks again */
         lacking->route = action->route;
         snprintf(lacking->job, sizeof lacking->job, "%s", action->job);
@@ -283,10 +287,14 @@ static void send_tasks(struct loop *loop, const struct action *action)
     struct wire_msg message = action->message;
     struct muster_error err;
 
-    if (store_task_page(loop->store, &message.u.tasks_page, &err) == MUSTER_OK)
-        send_message(loop, action->route, &message);
-    else /* the coordinator asks again */
+    if (store_task_page(loop->store, &message.u.tasks_page, &err) != MUSTER_OK) {
         broker_log(LOG_LEVEL_WARNING, "no page of tasks of job %s: %s", action->job, err.text);
+        message = answer_to(loop, action->job, WIRE_ACK);
+        message.u.ack.request = action->message.u.tasks_page.nonce;
+        message.u.ack.code = MUSTER_E_STORAGE;
+        message.u.ack.text = err.text;
+    }
+    send_message(loop, action->route, &message);
 }
 
 static void send_task_result(struct loop *loop, const struct action *action)

@@ -26,8 +26,13 @@ void coordinator_look(struct muster_coordinator *c, int64_t now_ms)
     if (gap_ms <= LOOK_GAP_MS)
         return;
     c->heard_ms += gap_ms;
-    if (c->cannot_ms > 0)
-        c->cannot_ms += gap_ms;
+    if (c->unwritten.since_ms > 0)
+        c->unwritten.since_ms += gap_ms;
+    if (c->unread.since_ms > 0)
+        c->unread.since_ms += gap_ms;
+    for (struct muster_remote_value *value = c->first; value != NULL; value = value->next)
+        if (value->unread_ms > 0)
+            value->unread_ms += gap_ms;
 }
 
 static enum muster_status is_stale(const struct muster_coordinator *c, struct muster_error *err)
@@ -46,14 +51,25 @@ static enum muster_status is_stale(const struct muster_coordinator *c, struct mu
                      (unsigned long long)c->scheduled);
 }
 
-static enum muster_status cannot_write(const struct muster_coordinator *c, const char *what,
-                                       struct muster_error *err)
+/* Told for for_ms: nothing, or why the wait is of no use. */
+static enum muster_status is_in_trouble(const struct muster_coordinator *c, int64_t now_ms,
+                                        int64_t for_ms, const char *what, struct muster_error *err)
 {
-    return error_set(
-        err, MUSTER_E_STORAGE,
-        "%s, for the broker at %s can write nothing: %s. Nothing is lost: see to that, "
-        "and call again",
-        what, c->broker, c->cannot_text);
+    const struct broker_trouble *trouble = NULL;
+
+    if (c->unwritten.since_ms > 0 && now_ms - c->unwritten.since_ms >= for_ms)
+        trouble = &c->unwritten;
+    else if (c->asking && c->unread.since_ms > 0 && now_ms - c->unread.since_ms >= for_ms)
+        trouble = &c->unread;
+    if (trouble == NULL)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_STORAGE,
+                     "%s, for the broker at %s %s: %s. Nothing is lost: see to that, and call "
+                     "again",
+                     what, c->broker,
+                     trouble == &c->unwritten ? "can write nothing"
+                                              : "cannot read which tasks have ended",
+                     trouble->text);
 }
 
 static enum muster_status is_over(struct muster_coordinator *c, const char *what,
@@ -69,9 +85,7 @@ static enum muster_status is_over(struct muster_coordinator *c, const char *what
                          "no broker was heard at %s for %.1f s; nothing is lost: start it again, "
                          "and call again",
                          c->broker, (double)(now_ms - c->heard_ms) / 1000.0);
-    if (c->cannot_ms > 0 && now_ms - c->cannot_ms >= c->broker_timeout_ms)
-        return cannot_write(c, what, err);
-    return MUSTER_OK;
+    return is_in_trouble(c, now_ms, c->broker_timeout_ms, what, err);
 }
 
 /* The first that waits looks after the link meanwhile, so that what comes wakes it and no other thread before. */
@@ -102,8 +116,8 @@ static enum muster_status timed_out(const struct muster_coordinator *c, int64_t 
     char in_time[160];
 
     snprintf(in_time, sizeof in_time, "%s in time", what);
-    if (c->cannot_ms > 0)
-        return cannot_write(c, in_time, err);
+    if (is_in_trouble(c, now_ms, 0, in_time, err) != MUSTER_OK)
+        return MUSTER_E_STORAGE;
     if (c->alives > 0)
         snprintf(others, sizeof others, "%llu were at %llu workers %.1f s ago",
                  (unsigned long long)c->leased, (unsigned long long)c->workers,
@@ -535,9 +549,9 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
         code = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
     if (!c->ever_opened && c->refused != MUSTER_OK)
         status = error_set(err, (enum muster_status)c->refused, "%s", c->refused_text);
-    else if (!c->ever_opened && c->cannot_ms > 0)
-        status = cannot_write(c, "the queue was not opened", err);
     else if (!c->ever_opened)
+        status = is_in_trouble(c, task_now_ms(), 0, "the queue was not opened", err);
+    if (!c->ever_opened && status == MUSTER_OK)
         status = error_set(err, MUSTER_E_BROKER,
                            "no broker answered at %s within %.1f s: start one with `musterd`, or "
                            "correct the address (option broker, MUSTER_BROKER)",

@@ -45,6 +45,8 @@ struct muster_remote_value {
     uint64_t have, asked; /* bytes that came, and that were asked for */
     bool wanted;          /* a long result is being fetched */
     bool no_memory;       /* for the result, when its first bytes came */
+    int64_t unread_ms; /* since when the broker says that it cannot read the result, 0 = it can */
+    unsigned unread_code; /* and why */
     bool cancel;
     uint64_t cancelled_by;   /* the task whose failure it was cancelled for, 0 = not known */
     struct task_again again; /* of RESULT_GET or TASK_CANCEL */
@@ -58,6 +60,11 @@ struct task_call { /* what is to be sent */
     size_t args_size, uses_size;
     char fn[NAME_MAX_BYTES + 1];
     uint8_t bytes[];
+};
+
+struct broker_trouble {
+    int64_t since_ms; /* 0 = there is none */
+    char text[TEXT_MAX + 1];
 };
 
 struct muster_coordinator {
@@ -85,8 +92,8 @@ struct muster_coordinator {
     char refused_text[TEXT_MAX + 1];
     uint64_t start_id, nonce, queue;
     int64_t heard_ms, looked_ms;
-    int64_t cannot_ms; /* since when the broker says that it can write nothing, 0 = it can */
-    char cannot_text[TEXT_MAX + 1];
+    struct broker_trouble unwritten; /* the broker says that it can write nothing ... */
+    struct broker_trouble unread;    /* ... or read no page, which counts while one is asked for */
 
     uint64_t scheduled; /* highest number given */
     uint64_t sent, taken;

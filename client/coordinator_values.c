@@ -202,6 +202,22 @@ static enum muster_status result_of(struct muster_remote_value *value, const voi
     return MUSTER_OK;
 }
 
+/* The bound of a broker that is not heard, for one that is heard, and cannot give it. */
+static enum muster_status is_unread(const struct muster_coordinator *c,
+                                    const struct muster_remote_value *value, int64_t for_ms,
+                                    struct muster_error *err)
+{
+    if (value->unread_ms == 0 || task_now_ms() - value->unread_ms < for_ms)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_STORAGE,
+                     "the result of task %llu did not come, for the broker at %s cannot read it "
+                     "(%s: %s); musterd's log says more. Nothing was changed: see to that, and "
+                     "fetch it again",
+                     (unsigned long long)value->number, c->broker,
+                     muster_status_name((enum muster_status)value->unread_code),
+                     muster_status_sentence((enum muster_status)value->unread_code));
+}
+
 /* With the mutex. */
 static enum muster_status fetch(struct muster_coordinator *c, struct muster_remote_value *value,
                                 int64_t until_ms, const void **ret_data, size_t *ret_size,
@@ -228,7 +244,11 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
             task_again_reset(&value->again);
             task_link_ask(c->link);
         }
-        status = coordinator_wait(c, until_ms, "the task's result did not come", err);
+        status = is_unread(c, value, c->broker_timeout_ms, err);
+        if (status == MUSTER_OK)
+            status = coordinator_wait(c, until_ms, "the task's result did not come", err);
+        if (status == MUSTER_E_TIMEOUT && is_unread(c, value, 0, err) != MUSTER_OK)
+            status = MUSTER_E_STORAGE;
     }
     return status;
 }

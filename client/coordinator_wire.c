@@ -134,6 +134,7 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
         c->error_number = m->error_number;
     if (m->ended > c->ended && c->ask_to == 0) /* else others may have ended, unheard */
         c->ended = m->ended;
+    c->unread.since_ms = 0;
     c->ask_from = m->next;
     c->ask_nonce = ++c->nonce;
     task_again_reset(&c->get);
@@ -198,8 +199,14 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
             value->status = MUSTER_E_NOT_FOUND;
             value->wanted = false;
         }
+        value->unread_code = (unsigned)m->code;
+        if (m->code == MUSTER_OK)
+            value->unread_ms = 0;
+        else if (value->unread_ms == 0)
+            value->unread_ms = c->heard_ms;
         return; /* else it is asked for again */
     }
+    value->unread_ms = 0;
     if (value->result == NULL)
         value->result = malloc((size_t)value->bytes);
     if (value->result == NULL) {
@@ -247,14 +254,19 @@ static void take_resource(struct muster_coordinator *c, const struct wire_resour
         }
 }
 
-/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else. */
+/* As long as it can write nothing the broker answers a beat or an open with that, and nothing else but what it reads;
+ * a page that it cannot read is answered the same, with the question's nonce. */
 static void take_trouble(struct muster_coordinator *c, const struct wire_msg *m, int64_t now_ms)
 {
-    if (m->type != WIRE_ACK) {
-        c->cannot_ms = 0;
-    } else if (m->u.ack.code == MUSTER_E_STORAGE) {
-        c->cannot_ms = c->cannot_ms > 0 ? c->cannot_ms : now_ms;
-        snprintf(c->cannot_text, sizeof c->cannot_text, "%s", m->u.ack.text);
+    bool page = m->type == WIRE_ACK && c->asking && m->u.ack.request == c->ask_nonce;
+    struct broker_trouble *trouble = page ? &c->unread : &c->unwritten;
+
+    if (m->type != WIRE_ACK && m->type != WIRE_RESULT_CHUNK) {
+        c->unwritten.since_ms = 0;
+    } else if (m->type == WIRE_ACK && m->u.ack.code == MUSTER_E_STORAGE) {
+        if (trouble->since_ms == 0)
+            trouble->since_ms = now_ms;
+        snprintf(trouble->text, sizeof trouble->text, "%s", m->u.ack.text);
     }
 }
 

@@ -269,8 +269,8 @@ static enum muster_status read_page(struct story *story, struct wire_tasks_page 
 {
     enum muster_status status = store_task_page(story->store, &page, &story->err);
 
-    if (status != MUSTER_OK)
-        return MUSTER_OK; /* the coordinator asks again */
+    if (status != MUSTER_OK) /* the coordinator is told that, and asks again */
+        return story_read_again(story, MUSTER_E_STORAGE);
     if (page.tasks.count != STORY_TASKS)
         story_wrong(story, "%zu tasks that ended are in a page", page.tasks.count);
     story->stage = RESULT;
@@ -282,7 +282,7 @@ static enum muster_status read_result(struct story *story, const struct wire_res
     struct wire_result_chunk chunk = {0};
 
     if (store_task_result(story->store, asked, &chunk, &story->err) != MUSTER_OK)
-        return MUSTER_OK;
+        return story_read_again(story, MUSTER_E_STORAGE);
     if (chunk.total != (uint64_t)PART * PARTS || chunk.bytes.size != PART ||
         memcmp(chunk.bytes.data, part, PART) != 0)
         story_wrong(story, "a result of %" PRIu64 " bytes, %zu of them at once", chunk.total,

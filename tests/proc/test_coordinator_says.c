@@ -16,9 +16,12 @@
 
 #define PATIENCE_S 60
 #define QUEUE 7
+#define RESULT_BYTES 5000
 
 static struct {
     atomic_bool full;         /* it can write nothing */
+    atomic_bool unreadable;   /* it can read neither pages nor results */
+    atomic_bool done;         /* task 1 has ended well, with a long result */
     atomic_bool failed;       /* task 1 has ... */
     atomic_bool raised;       /* ... and was raised: the others were cancelled */
     atomic_bool server_lost;  /* beats tell so */
@@ -38,6 +41,7 @@ static void answer_beat(struct wire_msg *answer)
 
     answer->type = WIRE_QUEUE_ALIVE;
     *m = (struct wire_queue_alive){.queue = QUEUE, .leased = 2, .workers = 1, .unavailable = ""};
+    m->ended = atomic_load(&world.done);
     atomic_fetch_add(&world.beats, 1);
     if (atomic_load(&world.failed))
         m->error_number = 1;
@@ -80,11 +84,43 @@ static void answer_page(const struct wire_msg *asked, struct wire_msg *answer)
     answer->type = WIRE_TASKS_PAGE;
     answer->u.tasks_page =
         (struct wire_tasks_page){.queue = QUEUE, .nonce = asked->u.tasks_get.nonce, .next = 4};
+    if (atomic_load(&world.done)) {
+        static struct wire_ended_entry end = {
+            .number = 1, .state = TASK_DONE, .text = "", .bytes = RESULT_BYTES};
+
+        answer->u.tasks_page.ended = 1;
+        answer->u.tasks_page.tasks.items = &end;
+        answer->u.tasks_page.tasks.count = 1;
+        return;
+    }
     if (!atomic_load(&world.raised))
         return;
     answer->u.tasks_page.ended = 3;
     answer->u.tasks_page.tasks.items = ends;
     answer->u.tasks_page.tasks.count = 3;
+}
+
+static void answer_chunk(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    static uint8_t bytes[RESULT_BYTES];
+
+    answer->type = WIRE_RESULT_CHUNK;
+    answer->u.result_chunk =
+        (struct wire_result_chunk){.queue = QUEUE, .number = asked->u.result_get.number};
+    answer->u.result_chunk.code = atomic_load(&world.unreadable) ? MUSTER_E_IO : MUSTER_OK;
+    if (atomic_load(&world.unreadable))
+        return;
+    answer->u.result_chunk.total = RESULT_BYTES;
+    answer->u.result_chunk.bytes.data = bytes;
+    answer->u.result_chunk.bytes.size = sizeof bytes;
+}
+
+static void answer_unread(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->type = WIRE_ACK;
+    answer->u.ack = (struct wire_ack){.request = asked->u.tasks_get.nonce,
+                                      .code = MUSTER_E_STORAGE,
+                                      .text = "cannot read a page"};
 }
 
 static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
@@ -107,8 +143,12 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
             asked->u.tasks_add.tasks.items[asked->u.tasks_add.tasks.count - 1].number;
     } else if (asked->type == WIRE_RAISE) {
         answer_raise(answer);
+    } else if (asked->type == WIRE_TASKS_GET && atomic_load(&world.unreadable)) {
+        answer_unread(asked, answer);
     } else if (asked->type == WIRE_TASKS_GET) {
         answer_page(asked, answer);
+    } else if (asked->type == WIRE_RESULT_GET) {
+        answer_chunk(asked, answer);
     } else {
         return false;
     }
@@ -251,6 +291,55 @@ static void a_queue_is_not_opened_while_nothing_can_be_written(void **state)
     assert_says("the queue was not opened, for the broker at tcp://");
 }
 
+/* Its beats are answered all the while. */
+static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **state)
+{
+    enum muster_status status;
+
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    muster_remote_value_t *value = schedule();
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.unreadable, true);
+    atomic_store(&world.done, true);
+    assert_int_equal(join(-1), MUSTER_E_STORAGE);
+    assert_says("at tcp://");
+    assert_says(" cannot read which tasks have ended: cannot read a page. Nothing is lost");
+    assert_int_equal(join(300), MUSTER_E_STORAGE);
+    atomic_store(&world.unreadable, false);
+    while ((status = join(300)) == MUSTER_E_STORAGE)
+        continue;
+    assert_int_equal(status, MUSTER_OK);
+    muster_remote_value_free(&value);
+}
+
+static void a_result_that_cannot_be_read_is_named_for_it(void **state)
+{
+    enum muster_status status;
+    const void *data;
+    size_t size;
+
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    muster_remote_value_t *value = schedule();
+    atomic_store(&world.done, true);
+    assert_int_equal(join(20000), MUSTER_OK);
+    atomic_store(&world.unreadable, true);
+    assert_int_equal(muster_remote_value_fetch(value, -1, &data, &size, &err), MUSTER_E_STORAGE);
+    assert_says("the result of task 1 did not come, for the broker at tcp://");
+    assert_says("cannot read it (MUSTER_E_IO: a file could not be read or written");
+    assert_int_equal(muster_remote_value_fetch(value, 300, &data, &size, &err), MUSTER_E_STORAGE);
+    atomic_store(&world.unreadable, false);
+    do
+        status = muster_remote_value_fetch(value, 300, &data, &size, &err);
+    while (status == MUSTER_E_STORAGE);
+    assert_int_equal(status, MUSTER_OK);
+    assert_int_equal(size, RESULT_BYTES);
+    muster_remote_value_free(&value);
+}
+
 static void a_lost_database_is_told_from_another_coordinator(void **state)
 {
     muster_remote_value_t *value = schedule();
@@ -320,6 +409,8 @@ int main(void)
         TEST(a_broker_that_cannot_write_is_named_for_it),
         TEST(a_wait_without_end_ends_when_nothing_can_be_written),
         TEST(a_queue_is_not_opened_while_nothing_can_be_written),
+        TEST(a_broker_that_cannot_read_what_has_ended_is_named_for_it),
+        TEST(a_result_that_cannot_be_read_is_named_for_it),
         TEST(a_lost_database_is_told_from_another_coordinator),
         TEST(a_server_is_missing_only_by_fresh_word),
         TEST(who_was_stopped_blames_no_broker),

@@ -1,6 +1,8 @@
 /* The loop's order, on a real database and real sockets, with a stand-in for the core whose answers
  * each test scripts. */
 #include "broker/loop.h"
+
+#include "broker/store_internal.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/store_samples.h"
 
@@ -582,6 +584,55 @@ static void queries_and_manifests_are_answered_from_rows(void **state)
     assert_int_equal(message.u.manifest_chunk.total, message.u.manifest_chunk.bytes.size);
 }
 
+static void send_tasks(const struct input *input, struct actions *out)
+{
+    struct action *action;
+
+    if (input->kind != INPUT_MESSAGE)
+        return;
+    action = add(out, input->message->type == WIRE_TASKS_GET ? ACTION_SEND_TASKS
+                                                             : ACTION_SEND_TASK_RESULT);
+    action->route = input->route;
+    if (action->kind == ACTION_SEND_TASK_RESULT) {
+        assert_true(wire_copy(&action->message, input->message, &out->arena));
+        return;
+    }
+    action->message.type = WIRE_TASKS_PAGE;
+    action->message.u.tasks_page.queue = input->message->u.tasks_get.queue;
+    action->message.u.tasks_page.nonce = input->message->u.tasks_get.nonce;
+    action->message.u.tasks_page.from = input->message->u.tasks_get.from;
+    action->message.u.tasks_page.next = 9;
+}
+
+/* Who asks would wait for nothing otherwise. */
+static void what_cannot_be_read_for_a_coordinator_is_answered_so(void **state)
+{
+    struct fixture *f = *state;
+    struct wire_msg page = {.type = WIRE_TASKS_GET,
+                            .up = {.job = SAMPLE_JOB, .role = ROLE_TOOL},
+                            .u.tasks_get = {.queue = 1, .nonce = 77, .from = 1}};
+    struct wire_msg result = {.type = WIRE_RESULT_GET,
+                              .up = {.job = SAMPLE_JOB, .role = ROLE_TOOL},
+                              .u.result_get = {.queue = 1, .number = 5}};
+    struct wire_msg message;
+
+    fake.script = send_tasks;
+    say(f, &page);
+    expect(f, f->dealer, &message, WIRE_TASKS_PAGE);
+    assert_int_equal(store_exec(f->store, "ALTER TABLE task RENAME TO gone", &f->err), MUSTER_OK);
+    say(f, &page);
+    expect(f, f->dealer, &message, WIRE_ACK);
+    assert_int_equal(message.u.ack.code, MUSTER_E_STORAGE);
+    assert_int_equal(message.u.ack.request, 77);
+    assert_non_null(strstr(message.u.ack.text, "cannot read a page of tasks in database"));
+    assert_string_equal(message.down.job, SAMPLE_JOB);
+    say(f, &result);
+    expect(f, f->dealer, &message, WIRE_RESULT_CHUNK);
+    assert_int_equal(message.u.result_chunk.number, 5);
+    assert_int_not_equal(message.u.result_chunk.code, MUSTER_OK);
+    assert_int_not_equal(message.u.result_chunk.code, MUSTER_E_NOT_FOUND); /* it may be there */
+}
+
 static void tell_a_deadline(const struct input *input, struct actions *out)
 {
     if (input->kind != INPUT_MESSAGE)
@@ -721,6 +772,7 @@ int main(void)
         TEST(a_row_that_cannot_be_written_ends_the_loop_and_nothing_leaves),
         TEST(events_are_sent_from_the_journal_or_the_core_is_asked),
         TEST(queries_and_manifests_are_answered_from_rows),
+        TEST(what_cannot_be_read_for_a_coordinator_is_answered_so),
         TEST(time_left_is_computed_at_the_send),
         TEST(what_is_not_understood_is_counted_and_dropped),
         TEST(another_version_is_answered_with_its_code),

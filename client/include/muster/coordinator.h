@@ -21,8 +21,8 @@
  * Failures are told apart by their status: MUSTER_E_TASK the handler's own (its code in error.code),
  * MUSTER_E_INPUT a per-worker value that could not be made, MUSTER_E_LOST the task ended its workers,
  * MUSTER_E_TIMEOUT it took too long, MUSTER_E_CANCELLED, MUSTER_E_UNAVAILABLE, and of the call itself
- * MUSTER_E_BROKER no broker is heard (nothing is lost: call again), MUSTER_E_STORAGE it can write nothing (the same;
- * told at the call's own time-out, else after broker_timeout_ms), MUSTER_E_STALE another coordinator of this
+ * MUSTER_E_BROKER no broker is heard (nothing is lost: call again), MUSTER_E_STORAGE it can write nothing, or not read
+ * what is asked for (the same; told at the call's own time-out, else after broker_timeout_ms), MUSTER_E_STALE another coordinator of this
  * name took the queue over, or the queue was lost with the broker's database: error.text says which.
  *
  * Threads: all calls but close from any number of threads. Blocking calls take a timeout in milliseconds, -1 = as
