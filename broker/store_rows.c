@@ -644,6 +644,8 @@ static const struct {
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state IN ('writing', 'deleting') ORDER BY round"},
     {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed'"
                         " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'superseded'"
+                        " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
     {RECORD_POLICY, " WHERE job = ?1"},
     {RECORD_PIN, " WHERE job = ?1 ORDER BY checkpoint, id"},
     {RECORD_HISTORY, HISTORY_SQL},

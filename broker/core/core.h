@@ -96,8 +96,8 @@ void core_destroy(struct core **core);
  * job its newest generation, that generation's nodes, progress, notices (the cancelled too: a node may repeat one), the
  * CORE_OUTCOMES_MAX newest ended rounds in ascending order, every round in state freezing, decided
  * or writing (of any generation), the participants (ascending rank) and shard files of these,
- * checkpoints: every one `writing` or `deleting`, and the CORE_CHECKPOINTS_MAX newest committed
- * (ascending or descending), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
+ * checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed
+ * (ascending or descending), as many superseded (the oldest), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
  * resources (ascending number), the workers, the tasks that have not ended (ascending number). Older checkpoints than that are never
  * deleted. */
 #define CORE_CHECKPOINTS_MAX 16384

@@ -236,6 +236,7 @@ static void supersede_older(struct core *core, struct job *job, const struct man
             continue;
         checkpoint->row.state = CHECKPOINT_SUPERSEDED;
         persist_checkpoint(core, &checkpoint->row);
+        given_up_add(job, &checkpoint->row);
         registry_drop(job, checkpoint->row.round);
     }
 }
@@ -289,9 +290,13 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
         persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
     supersede_older(core, job, m);
-    if (counts)
-        registry_add(job, &row);
-    return counts;
+    if (!counts) {
+        given_up_add(job, &row);
+        return false;
+    }
+    given_up_forget(job, row.round);
+    registry_add(job, &row);
+    return true;
 }
 
 /* --- a whole manifest --------------------------------------------------------------------------- */

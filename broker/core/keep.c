@@ -48,6 +48,7 @@ void keep_free(struct job *job)
     while (job->keep.deletions_count > 0)
         deletion_drop(job, job->keep.deletions_count - 1);
     free(job->keep.deletions);
+    given_up_free(job);
     free(job->keep.pins);
     memset(&job->keep, 0, sizeof job->keep);
 }
@@ -124,7 +125,7 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
 /* --- what goes -------------------------------------------------------------------------------- */
 
 /* A process that has not restored yet reads what it was told to, or may be told to. */
-static bool is_being_restored(const struct job *job, uint64_t checkpoint)
+bool keep_is_being_restored(const struct job *job, uint64_t checkpoint)
 {
     if (job->gen.state == GENERATION_JOINING)
         return true; /* with fallback any of them may be next */
@@ -142,7 +143,7 @@ static const char *held_by(const struct job *job, const struct checkpoint *check
 {
     if (pins_hold(job, checkpoint->row.round))
         return "it is pinned";
-    if (is_being_restored(job, checkpoint->row.round))
+    if (keep_is_being_restored(job, checkpoint->row.round))
         return "it is being restored";
     if (!newest_too && checkpoint == registry_newest(job))
         return "it is the newest";
@@ -177,11 +178,10 @@ static struct deletion *deletion_add(struct job *job, const struct record_checkp
     return deletion;
 }
 
-static void decide(struct core *core, struct job *job, const struct checkpoint *checkpoint)
+void keep_delete(struct core *core, struct job *job, const struct record_checkpoint *row)
 {
     const struct job_policies *policies = keep_policies_of(job);
-    struct deletion *deletion =
-        deletion_add(job, &checkpoint->row, policies != NULL ? policies->trash : "");
+    struct deletion *deletion = deletion_add(job, row, policies != NULL ? policies->trash : "");
 
     deletion->row.state = CHECKPOINT_DELETING;
     persist_checkpoint(core, &deletion->row);
@@ -271,8 +271,10 @@ void keep_consider(struct core *core, struct job *job)
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
         /* from the end: a decision moves what is behind it */
         if (!wanted[i] && held_by(job, &job->checkpoints[i], newest_may_go(job)) == NULL)
-            decide(core, job, &job->checkpoints[i]);
+            keep_delete(core, job, &job->checkpoints[i].row);
     free(wanted); /* without memory nothing goes now: the next commit asks again */
+    if (has_started(job))
+        given_up_consider(core, job, newest_may_go(job));
 }
 
 /* Another process may be able to, or the end has come. */
@@ -332,7 +334,7 @@ struct answer keep_drop(struct core *core, struct job *job, const struct wire_dr
                                           (long long)checkpoint->row.step,
                                           pinned != NULL ? pinned : why),
                                0};
-    decide(core, job, checkpoint);
+    keep_delete(core, job, &checkpoint->row);
     return ok;
 }
 

@@ -1,6 +1,7 @@
 /* keep - what a job's policies mean in the broker's core: what goes, who holds on to it, when a save is due.
  *
  *   keep.c         from the policies' wish to the deletion, which the chief carries out
+ *   given_up.c     what a launch left behind that went back
  *   pins.c         leases on checkpoints
  *   save_policy.c  rounds that the broker opens by time, cost and history
  *
@@ -11,6 +12,12 @@
 
 #include "broker/core/state.h"
 
+/* Decides that it is deleted; *row may be the registry's own, which forgets it. */
+void keep_delete(struct core *core, struct job *job, const struct record_checkpoint *row);
+bool keep_is_being_restored(const struct job *job, uint64_t checkpoint);
+/* Those whose time has come are deleted. closing: all ranks are done. */
+void given_up_consider(struct core *core, struct job *job, bool closing);
+void given_up_free(struct job *job);
 /* The policies of this launch; NULL: it has told none. */
 const struct job_policies *keep_policies_of(const struct job *job);
 /* How often this job is interrupted. */

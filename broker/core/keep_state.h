@@ -1,5 +1,5 @@
-/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c, pins.c and
- * save_policy.c alone; see keep.h. */
+/* keep_state - what a job's policies, pins and deletions are, inside struct job. Of keep.c, given_up.c,
+ * pins.c and save_policy.c alone; see keep.h. */
 #ifndef BROKER_CORE_KEEP_STATE_H
 #define BROKER_CORE_KEEP_STATE_H
 
@@ -35,6 +35,12 @@ struct deletion {
     bool failed;          /* the hand that was told last could not */
 };
 
+struct given_up { /* superseded, and still on disk */
+    struct record_checkpoint row;
+    char *path;
+    char *metrics;
+};
+
 struct keep_state {
     struct job_policies *policies; /* NULL: none were ever told */
     bool final; /* of this launch: the newest is not protected once all ranks have finished ... */
@@ -42,6 +48,8 @@ struct keep_state {
     char failure[256];   /* why a deletion could not be carried out, the last one */
     struct deletion *deletions;
     size_t deletions_count, deletions_capacity;
+    struct given_up *given_up;
+    size_t given_up_count, given_up_capacity;
     struct pin *pins;
     size_t pins_count, pins_capacity;
     /* save_policy.c */

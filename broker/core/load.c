@@ -223,6 +223,10 @@ static void load_checkpoint(struct core *core, const struct record_checkpoint *r
         keep_load(core, &(struct record){.kind = RECORD_CHECKPOINT, .u.checkpoint = *row});
         return;
     }
+    if (row->state == CHECKPOINT_SUPERSEDED) {
+        given_up_add(job, row);
+        return;
+    }
     struct round *round = round_find(job, row->round);
     if (round == NULL)
         return;

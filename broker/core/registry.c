@@ -228,6 +228,9 @@ void registry_supersede_given_up(struct core *core, struct job *job)
     action->record.kind = RECORD_SUPERSEDE;
     action->record.u.supersede =
         (struct record_supersede){out_text(core, job->name), job->gen.resume_step};
+    for (size_t i = job->checkpoints_count;
+         i-- > 0 && job->checkpoints[i].row.step > job->gen.resume_step;)
+        given_up_add(job, &job->checkpoints[i].row);
     registry_forget_beyond(job, job->gen.resume_step);
 }
 

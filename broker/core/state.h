@@ -461,6 +461,9 @@ void registry_forget_beyond(struct job *job, int64_t step);
 /* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
 bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);
 void registry_supersede_given_up(struct core *core, struct job *job);
+/* given_up.c: what is superseded is to be deleted some time. */
+void given_up_add(struct job *job, const struct record_checkpoint *row); /* copies it */
+void given_up_forget(struct job *job, uint64_t round);
 void registry_announce_resume(struct core *core, struct job *job);
 struct answer registry_restored(struct core *core, struct peer *peer,
                                 const struct wire_restored *m);

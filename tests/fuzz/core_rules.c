@@ -125,7 +125,9 @@ static bool is_greatest_step(const struct core_fixture *f, const struct record_c
         const struct record_checkpoint *other = &f->rows[i].u.checkpoint;
 
         if (f->rows[i].kind == RECORD_CHECKPOINT && other->state == CHECKPOINT_COMMITTED &&
-            other->step > row->step && strcmp(other->job, row->job) == 0)
+            strcmp(other->job, row->job) == 0 &&
+            (other->step > row->step ||
+             (other->step == row->step && other->generation > row->generation)))
             return false;
     }
     return true;

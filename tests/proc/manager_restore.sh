@@ -6,6 +6,7 @@
 
 reader() { MUSTER_JOB=$job MUSTER_BROKER=$broker "$TESTS_DIR/proc/prog_reader" "$@"; }
 
+listen=$ipc # where it is again after its kill
 broker_start
 job=back options=(--every 1)
 ranks_start 3 --steps 5
@@ -26,6 +27,30 @@ ranks_start 3 --restore 7
 ranks_end 1
 says "$(error_of 1)" MUSTER_E_NOT_FOUND 'no checkpoint of step 7'
 same "generations after a restore of what is not there" "$(query "SELECT max(generation) FROM generation WHERE job = 'back'")" 3
+
+job=branch options=(--every 1 --keep-latest 9) # what was given up goes as the new branch comes as far
+there_is() { [ "$(cd "$dir/checkpoints-$job" && printf '%s\n' * | sort -V | xargs)" = "$*" ]; }
+ranks_start 2 --steps 5
+ranks_end 0
+"$muster" pin 5 --job "$job" --broker "$broker" >"$dir/pin.txt" || fail "$(cat "$dir/pin.txt")"
+ranks_start 2 --steps 6 --restore 1 --insist 1 --gate "$dir/go"
+touch "$dir/go2"
+await "step 2 of the new branch, and not of the old one" there_is 0 1 2.2-6 3 4
+broker_kill
+broker_start
+touch "$dir/go3"
+await "the same of step 3, by a broker that was started anew" there_is 0 1 2.2-6 3.2-7 4
+touch "$dir/go4"
+await "step 4 beside the one that is pinned" there_is 0 1 2.2-6 3.2-7 4 4.2-8
+"$muster" unpin 5 --job "$job" --broker "$broker" >"$dir/pin.txt" || fail "$(cat "$dir/pin.txt")"
+await "the pinned one to go" there_is 0 1 2.2-6 3.2-7 4.2-8
+touch "$dir/go5"
+ranks_end 0
+ranks_start 2 --steps 7
+ranks_end 0
+each_has resumed 5
+listed '0 1 2 3 4 5 6'
+on_disk 0 1 2.2-6 3.2-7 4.2-8 5 6
 
 job=moved options=(--every 1) # the whole directory, since the broker wrote down where its checkpoints are
 ranks_start 2 --steps 4
@@ -98,5 +123,6 @@ holds "saves by time of job $job" "$(wc -w <<<"$said")" -ge 2
 listed "$said"
 
 finish "all ranks go back to an older step, and the newer ones count no more; a step that is not there changes nothing" \
+    "what was left behind is deleted as the new branch comes as far, over a kill of the broker, unless it is pinned" \
     "damage is named; a fallback only where asked, and told; a save that fails is told to all, leaves nothing, and training goes on" \
     "a function is asked on the chief alone and a period by the broker: the answers are the same on every rank"

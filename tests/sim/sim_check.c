@@ -195,6 +195,9 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
         old != NULL && old->state == CHECKPOINT_COMMITTED && row->state == CHECKPOINT_DELETING;
     if (decided)
         check_deletion(sim, old);
+    else if (old != NULL && old->state == CHECKPOINT_SUPERSEDED &&
+             row->state == CHECKPOINT_DELETING)
+        check_left_behind(sim, old);
     else if (row->state == CHECKPOINT_DELETED)
         check_deleted(sim, row);
     else if (old != NULL && old->state == CHECKPOINT_COMMITTED &&

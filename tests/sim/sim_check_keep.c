@@ -249,6 +249,33 @@ void check_deletion(struct sim *sim, const struct record_checkpoint *row)
                    U(row->round), (long long)row->step, job->keeps.keep_text);
 }
 
+static bool is_made_up_for(const struct sim *sim, const struct sim_job *job,
+                           const struct record_checkpoint *row, bool closing)
+{
+    const struct record_checkpoint *whole = newest_whole(sim, job->name);
+
+    return whole != NULL && whole->generation > row->generation &&
+           (closing || whole->step >= row->step);
+}
+
+void check_left_behind(struct sim *sim, const struct record_checkpoint *row)
+{
+    const struct sim_job *job = sim_job_named(sim, row->job);
+    bool closing = job->keeps.final_generation == disk_job(sim, row->job)->generation;
+
+    sim->stats->deletions++;
+    if (!sim->keeps || job->keeps.rules_count == 0)
+        sim_broken(sim, "I11", "checkpoint %llu is to be deleted, and the job keeps all",
+                   U(row->round));
+    check_readers(sim, job, row);
+    check_restorers(sim, row);
+    if (!is_made_up_for(sim, job, row, closing))
+        sim_broken(sim, "I11",
+                   "checkpoint %llu (step %lld) was given up and is to be deleted, and no later "
+                   "launch has saved as far",
+                   U(row->round), (long long)row->step);
+}
+
 void check_deleted(struct sim *sim, const struct record_checkpoint *row)
 {
     const struct sim_job *job = sim_job_named(sim, row->job);
@@ -384,6 +411,10 @@ static bool is_to_go(struct sim *sim, const struct sim_job *job,
 
     if (row->state == CHECKPOINT_DELETING)
         return newest == NULL || newest->path[0] != '\0';
+    if (row->state == CHECKPOINT_SUPERSEDED)
+        return job->keeps.rules_count > 0 && is_made_up_for(sim, job, row, false) &&
+               !is_pinned(sim, job->name, row->round) &&
+               who_restores(sim, job->name, gen->generation) == NULL;
     return row->state == CHECKPOINT_COMMITTED && !is_held(sim, job, row, gen) &&
            !policies_want(sim, job, row->round);
 }

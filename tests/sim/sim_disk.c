@@ -410,7 +410,8 @@ static bool wanted(const struct sim *sim, const struct record *r, const char *jo
     case RECORD_CHECKPOINT:
         return same(r->u.checkpoint.job, job) && (r->u.checkpoint.state == CHECKPOINT_COMMITTED ||
                                                   r->u.checkpoint.state == CHECKPOINT_WRITING ||
-                                                  r->u.checkpoint.state == CHECKPOINT_DELETING);
+                                                  r->u.checkpoint.state == CHECKPOINT_DELETING ||
+                                                  r->u.checkpoint.state == CHECKPOINT_SUPERSEDED);
     case RECORD_POLICY:
         return same(r->u.policy.job, job);
     case RECORD_PIN:

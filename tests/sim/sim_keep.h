@@ -140,6 +140,8 @@ bool check_is_given_up(struct sim *sim, const struct record_checkpoint *row);
 bool check_is_imported(const struct sim *sim, const char *job, uint64_t round);
 /* A row goes from committed to deleting: may it? */
 void check_deletion(struct sim *sim, const struct record_checkpoint *row);
+/* One goes that was superseded: may it? */
+void check_left_behind(struct sim *sim, const struct record_checkpoint *row);
 void check_deleted(struct sim *sim, const struct record_checkpoint *row);
 void check_delete_sent(struct sim *sim, const struct wire_msg *message);
 void check_resume_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to);

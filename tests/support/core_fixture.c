@@ -158,7 +158,8 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
     case RECORD_CHECKPOINT:
         return row->u.checkpoint.state == CHECKPOINT_WRITING ||
                row->u.checkpoint.state == CHECKPOINT_DELETING ||
-               row->u.checkpoint.state == CHECKPOINT_COMMITTED;
+               row->u.checkpoint.state == CHECKPOINT_COMMITTED ||
+               row->u.checkpoint.state == CHECKPOINT_SUPERSEDED;
     default:
         return true;
     }

@@ -97,7 +97,7 @@ struct muster_restored {
 
 /* A manager with a node: joins the job, restores, and waits until all ranks have (join_timeout_ms).
  * Once, before the first step. step: MUSTER_STEP_LATEST, or an older one: then the newer ones count no
- * more (they are superseded), and all ranks have to ask for it.
+ * more (they are superseded; policy.h says when they are deleted), and all ranks have to ask for it.
  * MUSTER_E_NOT_FOUND: nothing is saved yet (ret_restored->step is -1); the job has been joined, training
  * begins with step 0. With a step: there is no such checkpoint, the job is not joined, nothing was changed; if a save of it never came
  * to its end the text says so.

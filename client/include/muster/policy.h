@@ -10,7 +10,11 @@
  * the newest one. (Keep policies that do not want the newest give it up once a newer one is committed, or
  * when the chief's manager closes with code 0, no save has failed since it was made, and all other ranks have finished,
  * for which close waits up to 10 s.) Deletion is decided by the broker, on record, and carried out by the job's
- * chief in the background; a crash in the middle leaves nothing that is listed, and is made up for. */
+ * chief in the background; a crash in the middle leaves nothing that is listed, and is made up for.
+ *
+ * What a job left behind when it went back to an older checkpoint (a fallback, or a restore of a given step) is not
+ * listed, and no policy counts or keeps it. Under keep policies it is deleted, too: once a later launch has saved as far
+ * as it had come, or has saved and closes with code 0. Until then, and while it is pinned (before the job goes back), it stays. */
 #ifndef MUSTER_POLICY_H
 #define MUSTER_POLICY_H
 
