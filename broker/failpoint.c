@@ -23,13 +23,17 @@ static const struct {
 #undef FAILPOINT
 };
 
-static const char *const records[] = {
-    "none",        "broker",       "job",           "generation",  "node",
-    "progress",    "notice",       "event",         "round",       "participant",
-    "checkpoint",  "supersede",    "shard",         "file",        "policy",
-    "pin",         "unpin",        "custom",        "task queue",  "task queue gone",
-    "task",        "task state",   "task end",      "task text",   "task part",
-    "task cancel", "task release", "task resource", "task worker", "history"};
+static const char *const records[] = {"none",         "broker",        "job",
+                                      "generation",   "node",          "progress",
+                                      "notice",       "event",         "round",
+                                      "participant",  "checkpoint",    "supersede",
+                                      "shard",        "file",          "shards gone",
+                                      "policy",       "pin",           "unpin",
+                                      "custom",       "task queue",    "task queue gone",
+                                      "task",         "task state",    "task end",
+                                      "task text",    "task part",     "task cancel",
+                                      "task release", "task resource", "task worker",
+                                      "history"};
 _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word for each record");
 
 /* --- what was asked ------------------------------------------------------------------------------ */

@@ -63,6 +63,7 @@ struct store {
     bool unsynced; /* commits are not synced: only while held progress is written */
     sqlite3_stmt *begin, *commit, *rollback;
     sqlite3_stmt *writes[RECORD_KIND_COUNT];
+    sqlite3_stmt *files_gone; /* with writes[RECORD_SHARDS_GONE] */
     sqlite3_stmt *job_seq, *events, *prune;
     sqlite3_stmt *query; /* the last that was asked: a list asks it again for each page */
     const char *query_sql;

@@ -277,6 +277,8 @@ static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_
 static const char supersede_sql[] = "UPDATE checkpoint SET state = 'superseded' "
                                     "WHERE job = ?1 AND state = 'committed' AND step > ?2";
 static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
+static const char shards_gone_sql[] = "DELETE FROM shard WHERE job = ?1 AND round = ?2";
+static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND round = ?2";
 /* Of launches that took steps and are over; one that did not finish was interrupted. */
 #define HISTORY_SQL                                                              \
     " FROM (SELECT job, sum(max(ended_unix_ms - started_unix_ms, 0)) AS run_ms," \
@@ -343,6 +345,10 @@ enum muster_status store_rows_prepare(struct store *store, struct muster_error *
         status = store_prepare(store, supersede_sql, &store->writes[RECORD_SUPERSEDE], err);
     if (status == MUSTER_OK)
         status = store_prepare(store, unpin_sql, &store->writes[RECORD_UNPIN], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, shards_gone_sql, &store->writes[RECORD_SHARDS_GONE], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, files_gone_sql, &store->files_gone, err);
     for (size_t kind = 0; kind < RECORD_KIND_COUNT && status == MUSTER_OK; kind++) {
         if (tables[kind].name == NULL || tables[kind].key == NULL)
             continue;
@@ -424,6 +430,12 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
         return result != SQLITE_OK ? result
                                    : sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
     }
+    if (row->kind == RECORD_SHARDS_GONE) {
+        result = bind_text(statement, 1, row->u.shards_gone.job);
+        return result != SQLITE_OK
+                   ? result
+                   : sqlite3_bind_int64(statement, 2, (int64_t)row->u.shards_gone.round);
+    }
     if (row->kind == RECORD_UNPIN)
         table = &tables[RECORD_PIN]; /* its key is the first columns */
     for (size_t i = 0; i < table->count && !(row->kind == RECORD_UNPIN && i == 3); i++) {
@@ -436,23 +448,17 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
 
 static const char *row_name(const struct record *row)
 {
-    return tables[row->kind].name != NULL ? tables[row->kind].name : "broker, supersede or unpin";
+    return tables[row->kind].name != NULL ? tables[row->kind].name
+                                          : "broker, supersede, unpin or shards gone";
 }
 
-enum muster_status store_row_write(struct store *store, const struct record *row,
-                                   struct muster_error *err)
+static enum muster_status write_by(struct store *store, sqlite3_stmt *statement,
+                                   const struct record *row, struct muster_error *err)
 {
-    sqlite3_stmt *statement;
     char doing[64];
     int result;
     bool changed;
 
-    if (row->kind <= RECORD_NONE || row->kind >= RECORD_HISTORY)
-        return error_set(err, MUSTER_E_FAULT, "the core wants a row of unknown kind %d written",
-                         (int)row->kind);
-    if (store_task_is(row->kind))
-        return store_task_write(store, row, err);
-    statement = store->writes[row->kind];
     snprintf(doing, sizeof doing, "write a %s row", row_name(row));
     result = bind_row(store, statement, row);
     if (result != SQLITE_OK)
@@ -472,6 +478,22 @@ enum muster_status store_row_write(struct store *store, const struct record *row
                          "muster, report it",
                          row->u.event.seq, row->u.event.job);
     return MUSTER_OK;
+}
+
+enum muster_status store_row_write(struct store *store, const struct record *row,
+                                   struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (row->kind <= RECORD_NONE || row->kind >= RECORD_HISTORY)
+        return error_set(err, MUSTER_E_FAULT, "the core wants a row of unknown kind %d written",
+                         (int)row->kind);
+    if (store_task_is(row->kind))
+        return store_task_write(store, row, err);
+    status = write_by(store, store->writes[row->kind], row, err);
+    if (status == MUSTER_OK && row->kind == RECORD_SHARDS_GONE)
+        status = write_by(store, store->files_gone, row, err);
+    return status;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -633,9 +655,10 @@ static const struct {
                       " WHERE job = ?1 AND generation = ?2)"},
     {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 ORDER BY received_unix_ms, id"},
     {RECORD_ROUND,
-     " WHERE job = ?1 AND round IN (SELECT round FROM round WHERE job = ?1 AND state NOT IN"
+     " WHERE job = ?1 AND (round IN (SELECT round FROM round WHERE job = ?1 AND state NOT IN"
      " ('freezing', 'decided', 'writing') ORDER BY round DESC LIMIT " STRING_OF(
-         CORE_OUTCOMES_MAX) ") ORDER BY round"},
+         CORE_OUTCOMES_MAX) ") OR (state = 'aborted' AND reason = '" ROUND_FOUND_IN_PART "'))"
+                            " ORDER BY round"},
     {RECORD_ROUND, " WHERE job = ?1 AND state IN ('freezing', 'decided', 'writing')"
                    " ORDER BY round"},
     {RECORD_PARTICIPANT, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},

@@ -24,6 +24,7 @@ enum record_kind {
     RECORD_SUPERSEDE, /* write only: all committed checkpoints of the job beyond a step */
     RECORD_SHARD,
     RECORD_FILE,
+    RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come */
     RECORD_POLICY,
     RECORD_PIN,
     RECORD_UNPIN,  /* write only: that pin is gone */
@@ -142,6 +143,7 @@ struct record_event {
     int64_t deadline_boot_ms; /* 0: left_ms is as in the body */
     struct wire_event body;
 };
+#define ROUND_FOUND_IN_PART "found on disk, in part" /* reason of an import that was cut short */
 struct record_round {
     const char *job;
     uint64_t round;
@@ -226,6 +228,10 @@ struct record_history {
     const char *job;
     int64_t run_ms;         /* that its launches took steps */
     uint64_t interruptions; /* how many did not finish */
+};
+struct record_shards_gone {
+    const char *job;
+    uint64_t round;
 };
 struct record_supersede {
     const char *job;
@@ -341,6 +347,7 @@ struct record {
         struct record_supersede supersede;
         struct record_shard shard;
         struct record_file file;
+        struct record_shards_gone shards_gone;
         struct record_policy policy;
         struct record_pin pin;
         struct record_custom custom;

@@ -29,6 +29,7 @@ static void job_free(struct core *core, struct job *job)
     free(job->peers);
     free(job->trainers);
     free(job->gen.error_text);
+    free(job->partly);
     free(job);
 }
 

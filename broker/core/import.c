@@ -12,13 +12,13 @@
 #include "schema/manifest_read.h"
 #include "schema/metrics.h"
 #include "schema/paths.h"
+#include "schema/room.h"
 
 #include <stdio.h>
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-#define IMPORT_SLICE 1024               /* files of one pass: some 10 ms */
-#define PARTLY "found on disk, in part" /* of a round */
+#define IMPORT_SLICE 1024 /* files of one pass: some 10 ms */
 
 void import_free(struct core *core)
 {
@@ -149,7 +149,7 @@ static void add_round(struct core *core, const struct job *job, const struct man
                               .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
                               .step = m->step,
                               .culprit_rank = -1,
-                              .reason = whole ? "found on disk" : PARTLY,
+                              .reason = whole ? "found on disk" : ROUND_FOUND_IN_PART,
                               .opened_boot_ms = core->now,
                               .opened_unix_ms = m->created_unix_ms,
                               .decided_unix_ms = m->created_unix_ms,
@@ -299,6 +299,41 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
     return true;
 }
 
+/* --- what was cut short ------------------------------------------------------------------------- */
+
+static size_t partly_at(const struct job *job, uint64_t round)
+{
+    size_t i = 0;
+
+    while (i < job->partly_count && job->partly[i] != round)
+        i++;
+    return i;
+}
+
+static bool is_partly(const struct job *job, uint64_t round)
+{
+    return partly_at(job, round) < job->partly_count;
+}
+
+static void partly_add(struct job *job, uint64_t round)
+{
+    uint64_t *room;
+
+    if (is_partly(job, round))
+        return;
+    room =
+        room_for_one(job->partly, job->partly_count, &job->partly_capacity, 4, sizeof *job->partly);
+    MUST(room != NULL);
+    job->partly = room;
+    job->partly[job->partly_count++] = round;
+}
+
+static void partly_end(struct job *job, uint64_t round)
+{
+    if (is_partly(job, round))
+        job->partly[partly_at(job, round)] = job->partly[--job->partly_count];
+}
+
 /* --- a whole manifest --------------------------------------------------------------------------- */
 
 static const struct answer running = {
@@ -315,7 +350,7 @@ static struct answer judge(struct core *core, struct job *job, const struct mani
         supersede_older(core, job, m); /* those that were found after it */
         return (struct answer){MUSTER_OK, "", 0};
     }
-    if (known != NULL || (job->seq > 0 && m->round <= job->round && m->round != job->import_round))
+    if (known != NULL || (job->seq > 0 && m->round <= job->round && !is_partly(job, m->round)))
         return refuse(MUSTER_E_EXISTS,
                       out_printf(core,
                                  "job '%s' has a round %llu of its own here: this database is not "
@@ -336,6 +371,13 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
     add_round(core, job, m, whole);
 }
 
+/* Of another manifest of that round, which was cut short or given up: it may have other ranks and other files. */
+static void forget_shards(struct core *core, const struct job *job, const struct manifest *m)
+{
+    persist(core, RECORD_SHARDS_GONE)->u.shards_gone =
+        (struct record_shards_gone){out_text(core, job->name), m->round};
+}
+
 /* Takes *manifest if its files are to come later; then it returns false. */
 static bool add(struct core *core, struct manifest **manifest, struct answer *ret_answer)
 {
@@ -354,16 +396,19 @@ static bool add(struct core *core, struct manifest **manifest, struct answer *re
     *ret_answer = judge(core, job, m);
     if (ret_answer->code != MUSTER_OK || ret_answer->value == 0)
         return true;
+    if (m->round <= job->round)
+        forget_shards(core, job, m);
     if (files_of(m) > IMPORT_SLICE) {
         const struct record_checkpoint row = row_of(job, m, path, CHECKPOINT_FAILED);
         add_frame(core, job, m, path, false);
         persist_checkpoint(core, &row);
-        job->import_round = m->round;
+        partly_add(job, m->round);
         core->import.manifest = *manifest;
         *manifest = NULL;
         return false;
     }
     add_frame(core, job, m, path, true);
+    partly_end(job, m->round);
     ret_answer->value = add_checkpoint(core, job, m, path);
     add_files(core, m, &shard, &file, IMPORT_SLICE + m->shard_count);
     return true;
@@ -378,8 +423,8 @@ bool import_is_due(const struct core *core)
 
 void import_load_round(struct job *job, const struct record_round *row)
 {
-    if (row->state == ROUND_ABORTED && strcmp(row->reason, PARTLY) == 0)
-        job->import_round = row->round;
+    if (row->state == ROUND_ABORTED && strcmp(row->reason, ROUND_FOUND_IN_PART) == 0)
+        partly_add(job, row->round);
 }
 
 /* All its files are rows: now it counts. */
@@ -395,7 +440,7 @@ static struct answer complete(struct core *core, const struct manifest *m)
         return answer;
     add_frame(core, job, m, core->import.path, true);
     answer.value = add_checkpoint(core, job, m, core->import.path);
-    job->import_round = 0;
+    partly_end(job, m->round);
     return answer;
 }
 

@@ -252,8 +252,9 @@ struct job {
     uint64_t want_before; /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
-    uint64_t import_round;       /* of a large import that a crash cut short, 0 = none */
-    int64_t policy_step;         /* last decided or skipped by SAVE_AT, -1 */
+    uint64_t *partly;            /* rounds of large imports that were cut short: import.c */
+    size_t partly_count, partly_capacity;
+    int64_t policy_step; /* last decided or skipped by SAVE_AT, -1 */
     bool policy_skipped;
     int64_t policy_pending;  /* asked for while a round was open, -1 */
     uint64_t save_p95_ms;    /* longest save seen */

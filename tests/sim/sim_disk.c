@@ -241,6 +241,21 @@ static void unpin(struct sim *sim, const struct record *record)
         *row = table->rows[--table->count];
 }
 
+static void shards_gone(struct sim *sim, const struct record_shards_gone *gone)
+{
+    struct sim_table *shards = &sim->disk.tables[RECORD_SHARD];
+    struct sim_table *files = &sim->disk.tables[RECORD_FILE];
+
+    for (size_t i = shards->count; i-- > 0;)
+        if (shards->rows[i].record.u.shard.round == gone->round &&
+            same(shards->rows[i].record.u.shard.job, gone->job))
+            shards->rows[i] = shards->rows[--shards->count];
+    for (size_t i = files->count; i-- > 0;)
+        if (files->rows[i].record.u.file.round == gone->round &&
+            same(files->rows[i].record.u.file.job, gone->job))
+            files->rows[i] = files->rows[--files->count];
+}
+
 /* Of a manifest: as broker/store_rows.c, it overwrites none that knows when its launch was opened. */
 static bool knows_less(const struct sim *sim, const struct record_generation *row)
 {
@@ -257,6 +272,10 @@ static void write_row(struct sim *sim, const struct record *record)
 
     if (record->kind == RECORD_SUPERSEDE) {
         supersede(sim, &record->u.supersede);
+        return;
+    }
+    if (record->kind == RECORD_SHARDS_GONE) {
+        shards_gone(sim, &record->u.shards_gone);
         return;
     }
     if (record->kind == RECORD_UNPIN) {

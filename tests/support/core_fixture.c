@@ -101,6 +101,14 @@ static void unpin(struct core_fixture *f, const struct record *row)
             f->rows[i].kind = RECORD_NONE;
 }
 
+static void shards_gone(struct core_fixture *f, const struct record_shards_gone *gone)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_FILE && f->rows[i].u.file.round == gone->round &&
+            strcmp(f->rows[i].u.file.job, gone->job) == 0)
+            f->rows[i].kind = RECORD_NONE;
+}
+
 static void write_row(struct core_fixture *f, const struct record *row)
 {
     if (row->kind >= RECORD_TASK_QUEUE && row->kind <= RECORD_TASK_WORKER)
@@ -109,6 +117,10 @@ static void write_row(struct core_fixture *f, const struct record *row)
         return;
     if (row->kind == RECORD_UNPIN) {
         unpin(f, row);
+        return;
+    }
+    if (row->kind == RECORD_SHARDS_GONE) {
+        shards_gone(f, &row->u.shards_gone);
         return;
     }
     if (row->kind == RECORD_SUPERSEDE) {

@@ -107,6 +107,9 @@ static void put_row(struct line *line, const struct record *row)
     case RECORD_FILE:
         put(line, "+file %s", row->u.file.path);
         break;
+    case RECORD_SHARDS_GONE:
+        put(line, "-shards %llu", (unsigned long long)row->u.shards_gone.round);
+        break;
     case RECORD_POLICY:
         put(line, "+policy '%s' '%s'", row->u.policy.keep, row->u.policy.save);
         break;

@@ -69,6 +69,9 @@ struct record record_copy(const struct record *row, record_keep_fn *keep, void *
         KEEP(file.path);
         KEEP(file.checksum);
         break;
+    case RECORD_SHARDS_GONE:
+        KEEP(shards_gone.job);
+        break;
     case RECORD_POLICY:
         KEEP(policy.job);
         KEEP(policy.keep);

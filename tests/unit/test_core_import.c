@@ -260,6 +260,44 @@ static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again
     assert_int_equal(import(f, 1, 4, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
 }
 
+/* Both lives of the job had a round 5: rows of the first stood among those of the second. */
+static void what_one_that_was_cut_short_left_is_in_no_other_of_its_round(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+    size_t total;
+
+    free(begin_large(f, 5, &total));
+    core_tick(f);
+    assert_in_range(file_rows(f), 1000, MANY);
+    core_restart(f, false);
+    assert_int_equal(import(f, 1, 5, 9, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(file_rows(f), 2);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_checkpoint(f, 5)->step, 9);
+}
+
+static void each_that_was_cut_short_is_known_after_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+    size_t total;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0); /* a job with rounds of its own */
+    for (uint64_t round = 5; round <= 6; round++) {
+        free(begin_large(f, round, &total));
+        core_tick(f);
+        core_restart(f, false);
+    }
+    for (uint64_t round = 5; round <= 6; round++) {
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_int_equal(import(f, 1, round, 9, &value), MUSTER_E_EXISTS); /* no longer */
+    }
+}
+
 static void a_job_that_starts_meanwhile_does_without_it(void **state)
 {
     struct core_fixture *f = *state;
@@ -525,6 +563,8 @@ int main(void)
         TEST(a_lost_database_is_rebuilt, no_job),
         TEST(the_files_of_a_large_one_become_rows_pass_by_pass, no_job),
         TEST(a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again, two_running),
+        TEST(what_one_that_was_cut_short_left_is_in_no_other_of_its_round, no_job),
+        TEST(each_that_was_cut_short_is_known_after_a_start, two_running),
         TEST(a_job_that_starts_meanwhile_does_without_it, no_job),
         TEST(parts_come_in_order_and_may_be_repeated, no_job),
         TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),

@@ -158,6 +158,15 @@ static void only_what_a_start_needs_is_loaded(void **state)
     fixture_write(f, &row);
     multiply(f, "round", 2 * CORE_CHECKPOINTS_MAX);
     multiply(f, "checkpoint", 2 * CORE_CHECKPOINTS_MAX);
+    row = *sample_of(RECORD_ROUND); /* an import that was cut short, long ago */
+    row.u.round.round = 101;
+    row.u.round.state = ROUND_ABORTED;
+    row.u.round.reason = ROUND_FOUND_IN_PART;
+    fixture_write(f, &row);
+    row = *sample_of(RECORD_CHECKPOINT);
+    row.u.checkpoint.round = 101;
+    row.u.checkpoint.state = CHECKPOINT_FAILED;
+    fixture_write(f, &row);
     row = *sample_of(RECORD_CHECKPOINT);
     row.u.checkpoint.round = 100 + 2 * CORE_CHECKPOINTS_MAX - 1;
     row.u.checkpoint.state = CHECKPOINT_WRITING;
@@ -167,7 +176,7 @@ static void only_what_a_start_needs_is_loaded(void **state)
     assert_int_equal(loaded.seen[RECORD_NODE], 1);
     assert_int_equal(loaded.seen[RECORD_NOTICE], 2); /* the served one too: a node may repeat it */
     assert_int_equal(loaded.seen[RECORD_ROUND],
-                     CORE_OUTCOMES_MAX + 1); /* ended ones, an open one */
+                     CORE_OUTCOMES_MAX + 2); /* ended ones, an open one */
     assert_int_equal(loaded.seen[RECORD_CHECKPOINT], 1 + CORE_CHECKPOINTS_MAX);
 }
 
@@ -185,6 +194,25 @@ static void superseding_takes_the_committed_ones_beyond_a_step(void **state)
     fixture_write(f, &row);
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
                      1);
+}
+
+static void shards_that_are_gone_are_those_of_one_round(void **state)
+{
+    struct fixture *f = *state;
+    const struct record gone = {
+        .kind = RECORD_SHARDS_GONE,
+        .u.shards_gone = {.job = SAMPLE_JOB, .round = SAMPLE_ROUND},
+    };
+
+    fixture_write_samples(f);
+    multiply(f, "round", 1);
+    multiply(f, "checkpoint", 1);
+    multiply(f, "shard", 1);
+    multiply(f, "shard_file", 1);
+    fixture_write(f, &gone);
+    fixture_write(f, &gone);
+    assert_int_equal(fixture_look(f, "SELECT sum(round) FROM shard"), 100);
+    assert_int_equal(fixture_look(f, "SELECT sum(round) FROM shard_file"), 100);
 }
 
 static void see_other_boot(void *arg, const struct record *row)
@@ -655,6 +683,7 @@ int main(void)
         TEST(a_launch_that_was_found_on_disk_replaces_none_that_is_here),
         TEST(only_what_a_start_needs_is_loaded),
         TEST(superseding_takes_the_committed_ones_beyond_a_step),
+        TEST(shards_that_are_gone_are_those_of_one_round),
         TEST(deadlines_of_another_boot_are_not_handed_out),
         TEST(a_word_that_no_row_may_hold_is_damage),
         TEST(rows_that_do_not_fit_together_are_damage),
