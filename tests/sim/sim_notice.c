@@ -37,6 +37,28 @@ static void withdraw(struct sim *sim, struct sim_event *event)
     proc_feed(sim, event->proc, &input);
 }
 
+/* Who was stopped hears it when it goes on, as of a signal that waits. */
+static void hear(struct sim *sim, struct sim_event *event)
+{
+    const struct sim_notice *notice = &sim->notices[event->number];
+    int64_t ago_ms = (sim->now_us - notice->at_us) / 1000;
+    struct member_input input;
+
+    memcpy(&input, event->data, sizeof input);
+    if (input.left_ms >= 0)
+        input.left_ms = input.left_ms > ago_ms ? input.left_ms - ago_ms : 0;
+    proc_feed(sim, event->proc, &input);
+}
+
+static void hear_later(struct sim *sim, struct sim_proc *proc, const struct member_input *input)
+{
+    struct sim_event *event = sim_after(sim, 0, hear, proc);
+
+    event->number = (int64_t)sim->notices_count - 1;
+    event->data = malloc(sizeof *input);
+    memcpy(event->data, input, sizeof *input);
+}
+
 /* A notice reaches the process; at its deadline the process is killed, unless it is withdrawn. */
 static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t left_ms, bool told,
                                  int64_t withdraw_us)
@@ -63,7 +85,9 @@ static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t
                                               : sim_after(sim, left_ms * 1000, deadline, proc);
     event->number = (int64_t)sim->notices_count - 1;
     size_t index = sim->notices_count - 1;
-    if (!proc->frozen) /* else nobody hears it */
+    if (proc->frozen)
+        hear_later(sim, proc, &input);
+    else
         proc_feed(sim, proc, &input);
     return &sim->notices[index];
 }
