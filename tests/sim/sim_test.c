@@ -40,6 +40,8 @@ void sim_print_arguments(const struct sim_options *options)
         printf(" --sqlite");
     if (options->focused)
         printf(" --focused");
+    if (options->put_back)
+        printf(" --put-back");
     if (options->healthy)
         printf(" --healthy");
     if (options->nodes > 0)
@@ -100,49 +102,56 @@ bool sim_find_broken(const struct sim_options *options, unsigned count, const ch
     return false;
 }
 
-static bool run_fresh(bool sqlite, double cpu_seconds)
+static void run_fresh(const struct sim_options *kind, const char *what, double cpu_seconds)
 {
     struct sim_stats stats = {0};
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
     uint64_t base = (uint64_t)time(NULL) * 1000 + (uint64_t)(getpid() % 1000);
 
-    printf("fresh seeds from %llu%s\n", (unsigned long long)base,
-           sqlite ? ", on the real store" : "");
+    printf("fresh seeds from %llu%s\n", (unsigned long long)base, what);
     fflush(stdout);
     for (uint64_t seed = base; seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu < cpu_seconds &&
                                seconds_of(CLOCK_MONOTONIC) - begun < 3 * cpu_seconds;
          seed++) {
-        struct sim_options options = {.seed = seed, .async = -1, .sqlite = sqlite};
-        if (!sim_run_told(&options, &stats))
-            return false;
+        struct sim_options options = *kind;
+        options.seed = seed;
+        assert_true(sim_run_told(&options, &stats));
     }
     sim_stats_print(&stats, stdout);
-    return true;
+    assert_true(stats.seeds > 0);
 }
 
-static double fresh_cpu_seconds[2]; /* in memory, on the real store */
+static struct sim_fresh fresh;
 
 static void fresh_seeds_break_nothing(void **state)
 {
     (void)state;
-    assert_true(run_fresh(false, fresh_cpu_seconds[0]));
+    run_fresh(&(struct sim_options){.async = -1}, "", fresh.memory_s);
+}
+
+static void fresh_seeds_break_nothing_when_databases_are_put_back(void **state)
+{
+    (void)state;
+    run_fresh(&(struct sim_options){.async = -1, .put_back = true},
+              ", whose databases are put back to a copy", fresh.put_back_s);
 }
 
 static void fresh_seeds_break_nothing_on_the_real_store(void **state)
 {
     (void)state;
-    assert_true(run_fresh(true, fresh_cpu_seconds[1]));
+    run_fresh(&(struct sim_options){.async = -1, .sqlite = true}, ", on the real store",
+              fresh.store_s);
 }
 
-int sim_fresh_main(double memory_cpu_seconds, double store_cpu_seconds)
+int sim_fresh_main(const struct sim_fresh *cpu)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fresh_seeds_break_nothing),
+        cmocka_unit_test(fresh_seeds_break_nothing_when_databases_are_put_back),
         cmocka_unit_test(fresh_seeds_break_nothing_on_the_real_store),
     };
 
-    fresh_cpu_seconds[0] = memory_cpu_seconds;
-    fresh_cpu_seconds[1] = store_cpu_seconds;
+    fresh = *cpu;
     sim_guard_aborts();
     return cmocka_run_group_tests_name("fresh seeds", tests, NULL, NULL);
 }

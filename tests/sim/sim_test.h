@@ -15,9 +15,11 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
 bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant);
 
 uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
-/* main of a test of seeds that nobody has run before, in memory and on the real store: as many as this process can do
- * in so much time of its own; on a busy machine in at most three times that. The first is printed, and one that
- * breaks something. */
-int sim_fresh_main(double memory_cpu_seconds, double store_cpu_seconds);
+/* main of a test of seeds that nobody has run before: as many as this process can do in so many seconds of its own time;
+ * on a busy machine in at most three times that. The first is printed, and one that breaks something. */
+struct sim_fresh {
+    double memory_s, put_back_s, store_s;
+};
+int sim_fresh_main(const struct sim_fresh *cpu);
 
 #endif

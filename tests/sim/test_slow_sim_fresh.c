@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return sim_fresh_main(15.0, 10.0);
+    return sim_fresh_main(&(struct sim_fresh){.memory_s = 15, .put_back_s = 5, .store_s = 10});
 }
