@@ -6,6 +6,7 @@
 #include <muster/coordinator.h>
 
 #include "client/task_link.h"
+#include "client/task_parts.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -40,16 +41,16 @@ struct muster_remote_value {
     unsigned status;
     int64_t code;
     char *text;
-    uint64_t bytes;       /* of the result */
-    uint8_t *result;      /* what has come of it */
-    uint64_t have, asked; /* bytes that came, and that were asked for */
-    bool wanted;          /* a long result is being fetched */
-    bool no_memory;       /* for the result, when its first bytes came */
+    uint64_t bytes;          /* of the result */
+    uint8_t *result;         /* what has come of it */
+    struct task_parts parts; /* of it */
+    bool wanted;             /* a long result is being fetched */
+    bool no_memory;          /* for the result, when its first bytes came */
     int64_t unread_ms; /* since when the broker says that it cannot read the result, 0 = it can */
     unsigned unread_code; /* and why */
     bool cancel;
     uint64_t cancelled_by;   /* the task whose failure it was cancelled for, 0 = not known */
-    struct task_again again; /* of RESULT_GET or TASK_CANCEL */
+    struct task_again again; /* of TASK_CANCEL */
     struct task_call *call;  /* until the broker has it */
     struct muster_remote_value *prev, *next; /* by number */
     struct muster_remote_value *next_hash;
@@ -101,7 +102,8 @@ struct muster_coordinator {
     uint64_t released,
         keep_from; /* what former coordinators left: up to here nothing is released */
     struct task_again add, open, get, raise_again, resource_again;
-    bool full; /* the broker said so */
+    bool full;                 /* the broker said so */
+    struct task_window window; /* parts of results that are under way */
     struct muster_remote_value *first, *last;
     struct muster_remote_value *hash[VALUES_HASH];
 

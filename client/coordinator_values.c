@@ -100,7 +100,7 @@ static void take_result(struct muster_remote_value *value, const struct wire_end
     if (value->result == NULL)
         return; /* it is asked for when it is wanted */
     memcpy(value->result, entry->result.data, entry->result.size);
-    value->have = entry->result.size;
+    value->parts.have = value->parts.sent = entry->result.size;
 }
 
 void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry)
@@ -228,7 +228,7 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
     while (status == MUSTER_OK) {
         bool ended = value->state != TASK_QUEUED;
 
-        if (ended && (value->state != TASK_DONE || value->have == value->bytes))
+        if (ended && (value->state != TASK_DONE || value->parts.have == value->bytes))
             return result_of(value, ret_data, ret_size, err);
         if (value->no_memory) {
             value->no_memory = false;
@@ -241,7 +241,7 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
             coordinator_ask_raise(c);
         if (ended && !value->wanted) {
             value->wanted = c->look = true;
-            task_again_reset(&value->again);
+            task_parts_again(&value->parts);
             task_link_ask(c->link);
         }
         status = is_unread(c, value, c->broker_timeout_ms, err);
@@ -262,7 +262,7 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
 
     if (value->magic != REMOTE_VALUE_MAGIC)
         return error_set(ret_error, MUSTER_E_ARGUMENT, "this is no remote value");
-    if (c == NULL && value->state != TASK_QUEUED && value->have == value->bytes)
+    if (c == NULL && value->state != TASK_QUEUED && value->parts.have == value->bytes)
         return result_of(value, ret_data, ret_size, ret_error);
     if (c == NULL)
         return error_set(ret_error, MUSTER_E_CLOSED,

@@ -36,6 +36,15 @@ static void ask_pages(struct muster_coordinator *c)
     ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
 }
 
+/* Those that were under way were another connection's, or another broker's. */
+static void parts_again(struct muster_coordinator *c)
+{
+    c->window = (struct task_window){0};
+    for (struct muster_remote_value *value = c->first; c->look && value != NULL;
+         value = value->next)
+        task_parts_again(&value->parts);
+}
+
 static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
 {
     if (c->opened || m->nonce != c->nonce)
@@ -67,6 +76,7 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     task_again_reset(&c->add);
     task_again_reset(&c->raise_again);
     task_again_reset(&c->resource_again);
+    parts_again(c);
     c->asking = false;
     ask_pages(c);
 }
@@ -186,14 +196,15 @@ static void take_raised(struct muster_coordinator *c, const struct wire_raised *
     ask_pages(c);
 }
 
-static void take_chunk(struct muster_coordinator *c, const struct wire_result_chunk *m)
+static void take_chunk(struct muster_coordinator *c, const struct wire_result_chunk *m,
+                       int64_t now_ms)
 {
     struct muster_remote_value *value = values_find(c, m->number);
 
-    if (value == NULL || !value->wanted || m->offset != value->have)
+    if (value == NULL || !value->wanted || m->offset != value->parts.have)
         return;
     if (m->code != MUSTER_OK || m->total != value->bytes || m->bytes.size == 0 ||
-        m->bytes.size > value->bytes - value->have) {
+        m->bytes.size > value->bytes - m->offset) {
         if (m->code == MUSTER_E_NOT_FOUND) {
             value->state = TASK_FAILED;
             value->status = MUSTER_E_NOT_FOUND;
@@ -214,12 +225,11 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
         value->no_memory = true;
         return;
     }
-    memcpy(value->result + value->have, m->bytes.data, m->bytes.size);
-    value->have += m->bytes.size;
-    value->wanted = value->have < value->bytes;
-    if (value->asked < value->have || m->bytes.size != TASK_PART_MAX)
-        value->asked = value->have; /* the next begins elsewhere than was thought */
-    task_again_later(&value->again);
+    memcpy(value->result + m->offset, m->bytes.data, m->bytes.size);
+    task_parts_have(&value->parts, &c->window, m->offset + m->bytes.size, now_ms);
+    value->wanted = value->parts.have < value->bytes;
+    if (m->bytes.size != TASK_PART_MAX)
+        task_parts_again(&value->parts); /* the next begins elsewhere than was thought */
 }
 
 static void take_alive(struct muster_coordinator *c, const struct wire_queue_alive *m)
@@ -297,7 +307,7 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     else if (c->opened && m->type == WIRE_RAISED)
         take_raised(c, &m->u.raised);
     else if (m->type == WIRE_RESULT_CHUNK)
-        take_chunk(c, &m->u.result_chunk);
+        take_chunk(c, &m->u.result_chunk, now_ms);
     else if (m->type == WIRE_RESOURCE_TAKEN)
         take_resource(c, &m->u.resource_taken);
     pthread_cond_broadcast(&c->changed);
@@ -386,35 +396,27 @@ static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint
     task_link_send(c->link, &message);
 }
 
-/* As many parts as may be under way; what did not come in time, once more from there. */
-static void say_get(struct muster_coordinator *c, struct muster_remote_value *value, size_t *ahead,
-                    int64_t now_ms, int64_t *wait_ms)
+static uint64_t say_get(void *arg, uint64_t offset)
 {
+    const struct muster_remote_value *value = arg;
+    const struct muster_coordinator *c = value->coordinator;
     struct wire_msg message = {.type = WIRE_RESULT_GET};
-    size_t asked;
 
-    if (task_again_due(&value->again, now_ms, wait_ms))
-        value->asked = value->have;
-    asked = (size_t)(value->asked - value->have + TASK_PART_MAX - 1) / TASK_PART_MAX;
-    *ahead -= asked < *ahead ? asked : *ahead;
-    for (; *ahead > 0 && value->asked < value->bytes; --*ahead) {
-        message.u.result_get = (struct wire_result_get){c->queue, value->number, value->asked};
-        if (!task_link_send(c->link, &message))
-            return;
-        value->asked += TASK_PART_MAX;
-    }
+    message.u.result_get = (struct wire_result_get){c->queue, value->number, offset};
+    return task_link_send(c->link, &message) ? TASK_PART_MAX : 0;
 }
 
 static void say_of_values(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
 {
-    size_t ahead = TASK_PARTS_AHEAD;
+    size_t ahead = task_parts_ahead(&c->window);
     bool look = false;
 
     for (struct muster_remote_value *value = c->first; c->look && value != NULL;
          value = value->next) {
         look |= value->wanted || (value->cancel && value->state == TASK_QUEUED);
         if (value->wanted)
-            say_get(c, value, &ahead, now_ms, wait_ms);
+            task_parts_say(&value->parts, &c->window, value->bytes, &ahead, now_ms, wait_ms,
+                           say_get, value);
         if (value->cancel && value->state == TASK_QUEUED && value->number <= c->taken &&
             task_again_due(&value->again, now_ms, wait_ms))
             say_numbered(c, WIRE_TASK_CANCEL, value->number);

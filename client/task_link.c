@@ -128,11 +128,6 @@ void task_again_reset(struct task_again *again)
     *again = (struct task_again){0, 0};
 }
 
-void task_again_later(struct task_again *again)
-{
-    *again = (struct task_again){task_now_ms() + RESEND_MIN_MS, RESEND_MIN_MS};
-}
-
 /* --- turns -------------------------------------------------------------------------------------- */
 
 static void receive_all(struct task_link *link)

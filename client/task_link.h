@@ -54,10 +54,6 @@ enum muster_status task_identity(const char *broker, const char *job,
                                  char ret_broker[ENDPOINT_MAX + 1], char ret_job[JOB_NAME_MAX + 1],
                                  struct muster_error *err);
 
-/* Parts of long results that are on their way at the same time, of all results of one worker or coordinator: one at a
- * time, each would wait for a commit of its own. */
-#define TASK_PARTS_AHEAD 16
-
 /* When to repeat what was not answered: 200 ms, doubling to 1 s. */
 struct task_again {
     int64_t at_ms; /* 0 = now */
@@ -65,6 +61,5 @@ struct task_again {
 };
 bool task_again_due(struct task_again *again, int64_t now_ms, int64_t *wait_ms);
 void task_again_reset(struct task_again *again);
-void task_again_later(struct task_again *again); /* it was answered, and more is under way */
 
 #endif

@@ -6,6 +6,7 @@
 #include <muster/worker.h>
 
 #include "client/task_link.h"
+#include "client/task_parts.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,8 +38,8 @@ struct muster_task {
     void *value; /* of a resource */
     void (*value_free)(void *value);
 
-    uint64_t parts_have, parts_sent; /* bytes that were taken, and that are on their way */
-    struct task_again again;         /* WORK_DONE or WORK_PART */
+    struct task_parts parts; /* of a long result */
+    struct task_again again; /* WORK_DONE */
     struct muster_task *next;
     uint8_t bytes[]; /* args, uses */
 };
@@ -95,6 +96,7 @@ struct muster_worker {
     size_t running, unsent;           /* attempts that run; that ended and were not taken */
     struct muster_task *first, *last; /* in the order in which they came */
     struct worker_value *values;
+    struct task_window window; /* parts that are under way */
     struct task_again hello, leave;
     int64_t beat_ms;  /* when the next is due ... */
     int64_t renew_ms; /* ... also if something was renewed */

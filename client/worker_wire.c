@@ -108,7 +108,7 @@ static void take_taken(struct muster_worker *worker, const struct wire_work_take
         if (task == NULL || task->state != ATTEMPT_ENDED)
             continue;
         if (entry->code == MUSTER_E_NOT_FOUND) { /* its parts are gone: from the beginning */
-            task->parts_have = task->parts_sent = 0;
+            task->parts = (struct task_parts){0};
             task_again_reset(&task->again);
             continue;
         }
@@ -117,24 +117,19 @@ static void take_taken(struct muster_worker *worker, const struct wire_work_take
     pthread_cond_broadcast(&worker->changed);
 }
 
-static void take_part_taken(struct muster_worker *worker, const struct wire_part_taken *m)
+static void take_part_taken(struct muster_worker *worker, const struct wire_part_taken *m,
+                            int64_t now_ms)
 {
+    uint64_t have = m->have;
     struct muster_task *task = find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
 
     if (task == NULL || task->state != ATTEMPT_ENDED)
         return;
-    if (m->code != MUSTER_OK || m->have >= task->result_size) {
-        task->parts_have =
-            task->result_size; /* all, or it no longer counts: WORK_DONE hears the same */
+    if (m->code != MUSTER_OK || have >= task->result_size) {
+        have = task->result_size; /* all, or it no longer counts: WORK_DONE hears the same */
         task_again_reset(&task->again);
-        return;
     }
-    if (m->have == task->parts_have)
-        return; /* one that came behind a gap */
-    if (m->have < task->parts_have || task->parts_sent < m->have)
-        task->parts_sent = m->have; /* the broker began anew */
-    task->parts_have = m->have;
-    task_again_later(&task->again);
+    task_parts_have(&task->parts, &worker->window, have, now_ms);
 }
 
 /* It was never begun. */
@@ -205,8 +200,11 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
         worker->said_leaving = false;
         worker->received = 0;
         worker->beat_ms = now_ms;
-        for (struct muster_task *task = worker->first; task != NULL; task = task->next)
+        worker->window = (struct task_window){0};
+        for (struct muster_task *task = worker->first; task != NULL; task = task->next) {
             task_again_reset(&task->again);
+            task_parts_again(&task->parts);
+        }
     }
     pthread_cond_broadcast(&worker->changed);
 }
@@ -263,7 +261,7 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     else if (m->type == WIRE_WORK_TAKEN)
         take_taken(worker, &m->u.work_taken);
     else if (m->type == WIRE_PART_TAKEN)
-        take_part_taken(worker, &m->u.part_taken);
+        take_part_taken(worker, &m->u.part_taken, now_ms);
     else if (m->type == WIRE_WORK_ALIVE)
         take_alive(worker, &m->u.work_alive);
     else if (m->type == WIRE_WORK_LEFT && m->u.work_left.nonce == worker->nonce)
@@ -339,36 +337,20 @@ static bool any_renewed(const struct muster_worker *worker)
     return false;
 }
 
-static bool say_part(struct muster_worker *worker, struct muster_task *task)
+static uint64_t say_part(void *arg, uint64_t offset)
 {
-    size_t left = task->result_size - (size_t)task->parts_sent;
+    const struct muster_task *task = arg;
+    size_t left = task->result_size - (size_t)offset;
     struct wire_msg message = {.type = WIRE_WORK_PART};
 
     message.u.work_part = (struct wire_work_part){.queue = task->queue,
                                                   .number = task->number,
                                                   .attempt = task->attempt,
-                                                  .offset = task->parts_sent,
+                                                  .offset = offset,
                                                   .total = task->result_size};
-    message.u.work_part.bytes.data = task->result + task->parts_sent;
+    message.u.work_part.bytes.data = task->result + offset;
     message.u.work_part.bytes.size = left < TASK_PART_MAX ? left : TASK_PART_MAX;
-    if (!task_link_send(worker->link, &message))
-        return false;
-    task->parts_sent += message.u.work_part.bytes.size;
-    return true;
-}
-
-/* As many as may be under way; what was not answered in time, once more from there. */
-static void say_parts(struct muster_worker *worker, struct muster_task *task, size_t *ahead,
-                      int64_t now_ms, int64_t *wait_ms)
-{
-    size_t sent;
-
-    if (task_again_due(&task->again, now_ms, wait_ms))
-        task->parts_sent = task->parts_have;
-    sent = (size_t)(task->parts_sent - task->parts_have + TASK_PART_MAX - 1) / TASK_PART_MAX;
-    *ahead -= sent < *ahead ? sent : *ahead;
-    while (*ahead > 0 && task->parts_sent < task->result_size && say_part(worker, task))
-        --*ahead;
+    return task_link_send(task->worker->link, &message) ? message.u.work_part.bytes.size : 0;
 }
 
 static bool in_parts(const struct muster_task *task)
@@ -419,7 +401,7 @@ static void send_batch(struct muster_worker *worker, struct batch *batch)
 static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait_ms)
 {
     struct batch batch; /* 100 KB, of which most turns use nothing */
-    size_t ahead = TASK_PARTS_AHEAD;
+    size_t ahead = task_parts_ahead(&worker->window);
 
     batch.count = batch.bytes = 0;
     arena_init(&batch.arena, 0);
@@ -428,8 +410,9 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
         size_t bytes;
 
         if (task->state == ATTEMPT_ENDED && in_parts(task) &&
-            task->parts_have < task->result_size) {
-            say_parts(worker, task, &ahead, now_ms, wait_ms);
+            task->parts.have < task->result_size) {
+            task_parts_say(&task->parts, &worker->window, task->result_size, &ahead, now_ms,
+                           wait_ms, say_part, task);
             continue;
         }
         if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
@@ -502,8 +485,8 @@ int64_t worker_turn(void *arg, int64_t now_ms)
             say_hello(worker);
     } else if (worker->welcomed && !worker->left) {
         give_all_back(worker);
+        say_beats(worker, now_ms, &wait_ms); /* before long results, not behind them */
         say_ends(worker, now_ms, &wait_ms);
-        say_beats(worker, now_ms, &wait_ms);
         if (worker->beat_ms - now_ms < wait_ms)
             wait_ms = worker->beat_ms - now_ms;
         if (may_leave(worker) && task_again_due(&worker->leave, now_ms, &wait_ms)) {

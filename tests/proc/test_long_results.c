@@ -1,6 +1,6 @@
 /* Long results, from a worker to the broker and from there to a coordinator: parts that are under way at the same time, some of
  * which are lost. The broker is this program's. */
-#include "client/task_link.h"
+#include "client/task_parts.h"
 #include "tests/proc/router_stage.h"
 
 #include <muster/muster.h>
@@ -16,15 +16,18 @@
 
 #define PATIENCE_S 60
 #define QUEUE 7
-#define PARTS 42
+#define PARTS 96
 #define SIZE ((size_t)PARTS * TASK_PART_MAX + 17)
-#define LOST_OF 12 /* one of so many is lost */
+#define LOST_OF 12    /* one of so many is lost, at the end */
+#define HOLD_EVERY 24 /* answers, then none until a part comes once more */
 
 static uint8_t result[SIZE], came[SIZE];
 static struct muster_error err;
 
 static struct {
-    size_t under_way; /* different parts that came or were asked for before the first answer */
+    size_t under_way, most; /* different parts that came or were asked for without an answer */
+    size_t answered;
+    bool holds;
     uint64_t highest;
     unsigned dice;
     uint64_t have; /* of the worker's result */
@@ -36,18 +39,32 @@ static struct router_stage broker;
 
 /* --- the broker ------------------------------------------------------------------------------------ */
 
-/* True: as if it had never come. The first ones are left without an answer until as many came as may be under way. */
+/* True: as if it had never come. Nothing is answered at first, and now and then, until one comes for the second time: by
+ * then as many have come as may be under way. */
+static bool is_held(uint64_t offset)
+{
+    world.holds = world.holds && (world.under_way == 0 || offset > world.highest);
+    if (!world.holds)
+        return false;
+    world.highest = offset;
+    world.under_way++;
+    if (world.under_way > world.most)
+        world.most = world.under_way;
+    return true;
+}
+
 static bool is_lost(uint64_t offset)
 {
-    if (world.under_way < TASK_PARTS_AHEAD) {
-        if (world.under_way == 0 || offset > world.highest) {
-            world.highest = offset;
-            world.under_way++;
-        }
+    if (is_held(offset))
         return true;
-    }
     world.dice = world.dice * 1103515245 + 12345;
-    return (world.dice >> 16) % LOST_OF == 0;
+    if (world.most >= TASK_PARTS_AHEAD && (world.dice >> 16) % LOST_OF == 0)
+        return true;
+    if (++world.answered % HOLD_EVERY == 0) {
+        world.holds = world.most < TASK_PARTS_AHEAD;
+        world.under_way = 0;
+    }
+    return false;
 }
 
 static bool answer_part(const struct wire_work_part *asked, struct wire_msg *answer)
@@ -159,6 +176,7 @@ static int setup(void **state)
     alarm(PATIENCE_S); /* a hang ends so */
     memset(&world, 0, sizeof world);
     memset(came, 0, sizeof came);
+    world.holds = true;
     for (size_t i = 0; i < SIZE; i++)
         result[i] = (uint8_t)(i * 31 + i / 977);
     return 0;
@@ -194,6 +212,7 @@ static void a_worker_sends_parts_ahead_and_lost_ones_again(void **state)
     while (!atomic_load(&world.done))
         usleep(1000);
     assert_memory_equal(came, result, SIZE);
+    assert_int_equal(world.most, TASK_PARTS_AHEAD);
     muster_worker_close(&worker);
 }
 
@@ -215,6 +234,7 @@ static void a_coordinator_asks_for_parts_ahead_and_for_lost_ones_again(void **st
                      MUSTER_OK);
     assert_int_equal(size, SIZE);
     assert_memory_equal(data, result, SIZE);
+    assert_int_equal(world.most, TASK_PARTS_AHEAD);
     muster_remote_value_free(&value);
     muster_coordinator_close(&coordinator);
 }

@@ -109,11 +109,6 @@ void task_again_reset(struct task_again *again)
     *again = (struct task_again){0, 0};
 }
 
-void task_again_later(struct task_again *again)
-{
-    *again = (struct task_again){w.now + RESEND_MIN_MS, RESEND_MIN_MS};
-}
-
 enum muster_status task_link_open(const char *broker, const struct task_link_owner *owner,
                                   struct task_link **ret_link, struct muster_error *err)
 {

@@ -1,0 +1,46 @@
+/* task_parts - a long result on its way in parts: how many may be under way, and when one is sent or asked for again.
+ * Both ends that take part in it use this: the worker that sends parts, the coordinator that asks for them. One part
+ * at a time would wait for a commit of its own each; too many on a slow connection hold up the beat behind them, and
+ * sent again while they wait in a queue they make it longer. So the time of an answer decides about both.
+ * Never: sends by itself, knows a clock. */
+#ifndef CLIENT_TASK_PARTS_H
+#define CLIENT_TASK_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TASK_PARTS_FIRST 4      /* under way before the first answer */
+#define TASK_PARTS_AHEAD 16     /* ... at most, of all results of one worker or coordinator */
+#define TASK_PARTS_SLOW_MS 1000 /* an answer that took longer: half as many; half of it: twice */
+#define TASK_PARTS_AGAIN_MAX_MS 10000
+
+struct task_window { /* of one worker or coordinator; zero to begin with, and on a new connection */
+    size_t parts;    /* that may be under way; 0 = TASK_PARTS_FIRST */
+    int64_t took_ms; /* the last answer that was timed; 0 = none yet */
+};
+
+struct task_parts {          /* of one result; zero to begin with */
+    uint64_t have;           /* bytes that are at their place */
+    uint64_t sent;           /* and up to here on their way, or asked for */
+    int64_t at_ms, every_ms; /* when the first without an answer is due again */
+    uint64_t
+        timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 = none ... */
+    int64_t timed_ms; /* ... and begins its way at */
+};
+
+/* Sends the part that begins at `offset`, or asks for it. Its bytes; 0: it could not. */
+typedef uint64_t task_part_fn(void *arg, uint64_t offset);
+
+/* How many parts this turn may have under way: `ahead` of the calls of task_parts_say that follow. */
+size_t task_parts_ahead(const struct task_window *window);
+/* In a turn. *ahead goes down by what is under way; *wait_ms down to when it is to be called again. */
+void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
+                    size_t *ahead, int64_t now_ms, int64_t *wait_ms, task_part_fn *say, void *arg);
+/* An answer: so many bytes are at their place; fewer than before, and the other end began anew. */
+void task_parts_have(struct task_parts *parts, struct task_window *window, uint64_t have,
+                     int64_t now_ms);
+/* What is under way will not be answered: it was another connection's. */
+void task_parts_again(struct task_parts *parts);
+
+#endif
