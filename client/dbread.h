@@ -19,8 +19,9 @@ struct question { /* a query with its arguments; all borrowed */
     const char *job;
     const char *text_arg;
     int64_t number_arg;
-    int64_t after; /* rows that are there already */
-    bool keyed; /* rows above number_arg in the order of their first column: pages go on by that */
+    int64_t after;     /* rows that are there already */
+    bool keyed;        /* rows above number_arg in the order of a column: pages go on by that, so */
+    size_t key_column; /* that none is missed or comes twice while others are removed */
 };
 
 /* Appends one page of rows. *ret_more: ask again with a greater `after`. */

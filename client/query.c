@@ -92,9 +92,8 @@ static enum muster_status run(muster_client_t *client, struct question question,
     while (status == MUSTER_OK && more) {
         size_t count = muster_rows_count(rows);
         question.after = question.keyed ? 0 : (int64_t)count;
-        if (question.keyed &&
-            count > 0) /* the first column is the key: no row is skipped over again */
-            question.number_arg = muster_rows_integer(rows, count - 1, 0);
+        if (question.keyed && count > 0) /* no row is skipped over again */
+            question.number_arg = muster_rows_integer(rows, count - 1, question.key_column);
         if (client->db != NULL)
             status = dbread_page(client->db, &question, rows, &more, err);
         else
@@ -178,6 +177,13 @@ enum muster_status muster_client_task_queues(muster_client_t *client, const char
     return run(client, (struct question){.query = "task_queues", .job = job}, ret_rows, ret_error);
 }
 
+/* The place of `key` among the columns of a task. */
+enum {
+#define PLACE(name) TASK_COLUMN_##name,
+    COLUMNS_TASK(PLACE, PLACE, PLACE)
+#undef PLACE
+};
+
 enum muster_status muster_client_tasks(muster_client_t *client, const char *job, const char *state,
                                        int64_t number, muster_rows_t **ret_rows,
                                        struct muster_error *ret_error)
@@ -185,6 +191,11 @@ enum muster_status muster_client_tasks(muster_client_t *client, const char *job,
     struct question question = {
         .query = "tasks", .job = job, .text_arg = state, .number_arg = number};
 
+    if (number == 0) { /* hundreds of thousands, maybe, of which some are forgotten meanwhile */
+        question.query = "tasks_after";
+        question.keyed = true;
+        question.key_column = TASK_COLUMN_key;
+    }
     return run(client, question, ret_rows, ret_error);
 }
 

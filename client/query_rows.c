@@ -103,6 +103,7 @@ static const struct {
     {"generations", &shape_generation},
     {"task_queues", &shape_task_queue},
     {"tasks", &shape_task},
+    {"tasks_after", &shape_task},
     {"task_workers", &shape_task_worker},
 };
 

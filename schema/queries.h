@@ -66,7 +66,7 @@
 #define COLUMNS_TASK(T, I, B) \
     T(queue_name) I(number) T(state) T(function) I(attempt) I(losses) I(worker_index) \
     T(worker_host) I(worker_pid) T(worker_state) I(status) I(code) T(text) I(bytes) \
-    I(timeout_ms) I(scheduled_unix_ms) I(leased_unix_ms) I(ended_unix_ms)
+    I(timeout_ms) I(scheduled_unix_ms) I(leased_unix_ms) I(ended_unix_ms) I(key)
 #define COLUMNS_TASK_WORKER(T, I, B) \
     I(worker_index) T(host) I(pid) T(state) I(slots) I(takes) I(held) T(holds) I(unix_ms)
 /* clang-format on */

@@ -123,13 +123,13 @@ static void every_query_has_a_shape(void **state)
 
 struct cost {
     int steps; /* of SQLite's machine */
-    int rows;
+    int rows, sorts;
 };
 
 static struct cost cost_of(struct db_fixture *db, const char *sql, int64_t after)
 {
     sqlite3_stmt *statement = NULL;
-    struct cost cost = {0, 0};
+    struct cost cost = {0, 0, 0};
 
     assert_int_equal(sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL), SQLITE_OK);
     sqlite3_bind_text(statement, 1, "words", -1, SQLITE_STATIC);
@@ -139,7 +139,7 @@ static struct cost cost_of(struct db_fixture *db, const char *sql, int64_t after
     while (sqlite3_step(statement) == SQLITE_ROW)
         cost.rows++;
     cost.steps = sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 0);
-    assert_int_equal(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_SORT, 0), 0);
+    cost.sorts = sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_SORT, 0);
     sqlite3_finalize(statement);
     return cost;
 }
@@ -169,8 +169,117 @@ static void a_page_of_checkpoints_costs_its_own_rows(void **state)
     assert_int_equal(first.rows, 200);
     assert_int_equal(last.rows, 200);
     assert_int_equal(plain.rows, 200);
+    assert_int_equal(first.sorts + last.sorts, 0);
     assert_int_equal(first.steps, last.steps);
     assert_in_range(first.steps, 0, 9 * plain.steps / 2); /* with its launch and its shards */
+    db_close(&db);
+}
+
+/* --- pages by key --------------------------------------------------------------------------------- */
+
+#define TASKS 450 /* of each queue */
+
+/* Three queues, the one in the middle of another job. */
+static void write_queues(struct db_fixture *db)
+{
+    static const char *const jobs[] = {"words", "other", "words"};
+
+    db_sql(db, "BEGIN");
+    for (int queue = 1; queue <= 3; queue++) {
+        db_sql(db,
+               "INSERT INTO task_queue (queue, job, name, coordinator, taken, ended, released,"
+               " max_queued, max_attempts, error_pending, error_number, error_status, error_code,"
+               " error_text, raised, cancelled_to, created_unix_ms) VALUES (%d, '%s', 'q%d', 7, %d,"
+               " 0, 0, 262144, 3, 0, 0, 0, 0, '', 0, 0, 0)",
+               queue, jobs[queue - 1], queue, TASKS);
+        for (int number = 1; number <= TASKS; number++)
+            db_sql(db,
+                   "INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
+                   " scheduled_unix_ms, fn, uses, args) VALUES ((%d << 40) + %d, '%s', 0, 0, 0, 0,"
+                   " 0, 0, 'f', x'', x'')",
+                   queue, number, number % 9 == 0 ? "done" : "queued");
+    }
+    db_sql(db, "COMMIT");
+}
+
+static void list_tasks(muster_client_t *client, const char *state, int64_t number, size_t count,
+                       int64_t step)
+{
+    muster_rows_t *rows = NULL;
+    const struct muster_task_row *tasks;
+
+    assert_int_equal(muster_client_tasks(client, "words", state, number, &rows, NULL), MUSTER_OK);
+    assert_int_equal(muster_rows_count(rows), count);
+    tasks = muster_rows_tasks(rows);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(tasks[i].queue_name, i < count / 2 ? "q1" : "q3");
+        assert_int_equal(tasks[i].number,
+                         number > 0 ? number : (int64_t)(i % (count / 2) + 1) * step);
+    }
+    muster_rows_destroy(&rows);
+}
+
+static void tasks_of_all_queues_of_a_job_come_in_order(void **state)
+{
+    muster_client_t *client = NULL;
+    struct db_fixture db;
+
+    (void)state;
+    db_open(&db, in_directory("tasks.db"));
+    write_queues(&db);
+    assert_int_equal(muster_client_open(in_directory("tasks.db"), 0, &client, NULL), MUSTER_OK);
+    list_tasks(client, NULL, 0, (size_t)2 * TASKS, 1);
+    list_tasks(client, "done", 0, (size_t)2 * TASKS / 9, 9);
+    list_tasks(client, NULL, 17, 2, 1);
+    muster_client_close(&client);
+    db_close(&db);
+}
+
+/* A coordinator that frees its values has them forgotten while somebody lists them. */
+static void a_list_misses_none_though_others_are_removed_meanwhile(void **state)
+{
+    struct question question = {.query = "tasks_after", .job = "words", .text_arg = ""};
+    struct dbread *reader = NULL;
+    struct db_fixture db;
+    size_t count = 0;
+    bool more = true;
+
+    (void)state;
+    db_open(&db, in_directory("fewer.db"));
+    write_queues(&db);
+    assert_int_equal(dbread_open(in_directory("fewer.db"), 100, &reader, NULL), MUSTER_OK);
+    while (more) {
+        muster_rows_t *rows = rows_create(question.query);
+        const struct muster_task_row *tasks;
+
+        assert_int_equal(dbread_page(reader, &question, rows, &more, NULL), MUSTER_OK);
+        tasks = muster_rows_tasks(rows);
+        for (size_t i = 0; i < muster_rows_count(rows); i++, count++) {
+            assert_int_equal(tasks[i].number, count % TASKS + 1);
+            question.number_arg = tasks[i].key;
+        }
+        db_sql(&db, "DELETE FROM task WHERE id <= %lld", (long long)question.number_arg);
+        muster_rows_destroy(&rows);
+    }
+    assert_int_equal(count, 2 * TASKS);
+    dbread_close(&reader);
+    db_close(&db);
+}
+
+static void a_page_of_tasks_costs_its_own_rows(void **state)
+{
+    struct db_fixture db;
+    struct cost first, last;
+
+    (void)state;
+    db_open(&db, ":memory:");
+    write_queues(&db);
+    first = cost_of(&db, query_sql("tasks_after"), 0);
+    last = cost_of(&db, query_sql("tasks_after"), ((int64_t)3 << 40) + TASKS - 200);
+    assert_int_equal(first.rows, 200);
+    assert_int_equal(last.rows, 200);
+    assert_in_range(first.sorts, 0, 1); /* of what is on the page */
+    assert_in_range(last.steps, first.steps - first.steps / 20, first.steps + first.steps / 20);
     db_close(&db);
 }
 
@@ -483,6 +592,9 @@ int main(void)
         cmocka_unit_test(columns_are_those_of_the_selects),
         cmocka_unit_test(every_query_has_a_shape),
         cmocka_unit_test(a_page_of_checkpoints_costs_its_own_rows),
+        cmocka_unit_test(a_page_of_tasks_costs_its_own_rows),
+        cmocka_unit_test(tasks_of_all_queues_of_a_job_come_in_order),
+        cmocka_unit_test(a_list_misses_none_though_others_are_removed_meanwhile),
         cmocka_unit_test(job_has_its_generation_round_and_checkpoint),
         cmocka_unit_test(each_question_gives_its_rows),
         cmocka_unit_test(long_lists_come_whole_and_in_order),

@@ -289,6 +289,7 @@ struct muster_task_row {
     int64_t scheduled_unix_ms;
     int64_t leased_unix_ms;
     int64_t ended_unix_ms;
+    int64_t key; /* of the row: lists are in its order */
 };
 struct muster_task_worker_row {
     int64_t worker_index;
