@@ -426,22 +426,18 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
             rank_restarted(core, job, rank);
 }
 
-/* What a member tells of itself ends a round that the database, put back to a copy, holds for open: it
- * serves a later one, or its save has failed. */
+/* A member that serves a later round ends one that the database, put back to a copy, holds for open. That its save
+ * has failed, and why, it says itself, again if need be. */
 static void end_forgotten_round(struct core *core, struct peer *peer,
                                 const struct wire_hello *hello)
 {
     struct round *round = round_open_one(peer->job);
     struct participant *part = round != NULL ? round_part(round, peer) : NULL;
-    bool failed = round != NULL && hello->saved_round == round->round && !hello->saved_ok;
     char text[160];
 
-    if (part == NULL || !save_is_needed(peer->job, round, part) ||
-        !(hello->round > round->round || failed))
+    if (part == NULL || !save_is_needed(peer->job, round, part) || hello->round <= round->round)
         return;
-    snprintf(text, sizeof text,
-             failed ? "rank %llu could not save, and this broker had forgotten it"
-                    : "rank %llu serves a later round, and this broker had forgotten it",
+    snprintf(text, sizeof text, "rank %llu serves a later round, and this broker had forgotten it",
              (unsigned long long)peer->rank);
     round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
 }

@@ -22,20 +22,32 @@ static void at_step_again(struct member *m, uint64_t round, int64_t step, bool c
     request_put(m, &message);
 }
 
-/* The names of its files are told once: a shard that is not known there stays so, and the round is to end. */
-static void saved_is_lost(struct member *m)
+/* The names of its files are told once: a shard that is not known there stays so, and the round is to end. What
+ * failed then failed for the same reason. */
+static void saved_is_lost(struct member *m, const struct save_told *save)
 {
     struct wire_msg message = message_make(WIRE_SAVE_FAILED);
 
-    if (m->saved_round == 0)
-        return;
     message.u.save_failed = (struct wire_save_failed){
-        .round = m->saved_round,
-        .step = m->saved_step,
-        .code = MUSTER_E_SAVE,
-        .text = "what came of its save was told to a broker whose database "
-                "was put back to an older copy since"};
+        .round = save->round,
+        .step = save->step,
+        .code = save->code == MUSTER_OK ? MUSTER_E_SAVE : save->code,
+        .text = save->code == MUSTER_OK ? "what came of its save was told to a broker whose "
+                                          "database was put back to an older copy since"
+                                        : "that it failed was told to a broker whose database was "
+                                          "put back to an older copy since"};
     request_put(m, &message);
+}
+
+/* All that the broker can still wait for, the oldest first. */
+static void saves_are_lost(struct member *m)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        const struct save_told *save = &m->saves[(m->saves_count + i) % ROUNDS_ACTIVE_MAX];
+
+        if (save->round != 0)
+            saved_is_lost(m, save);
+    }
 }
 
 void requests_retell(struct member *m)
@@ -47,7 +59,7 @@ void requests_retell(struct member *m)
         at_step_again(m, m->behind_round, m->behind_step, true);
     if (m->part == PART_CAPTURING || (m->part == PART_CAPTURED && !m->writer))
         at_step_again(m, m->round, m->step, m->part == PART_CAPTURED);
-    saved_is_lost(m);
+    saves_are_lost(m);
     past.u.past = (struct wire_past){.round = m->past_round, .begun = m->begun};
     if (m->past_round != 0)
         request_put(m, &past);

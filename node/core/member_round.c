@@ -297,7 +297,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
                    bool journaled)
 {
     bool wrote =
-        round == m->round ? m->writer : round == m->saved_round || round == m->behind_round;
+        round == m->round ? m->writer : save_was_told(m, round) || round == m->behind_round;
 
     if (round == m->behind_round)
         m->behind_round = 0; /* what is still written is dropped */

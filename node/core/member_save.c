@@ -52,13 +52,26 @@ static void write_ended(struct member *m, const struct member_input *in)
         m->give_up_at = NEVER; /* the thread waited for it, and saves the next one now */
 }
 
-static void save_told(struct member *m, const struct member_input *in, int64_t step, bool ok)
+const struct save_told *save_last(const struct member *m)
 {
-    m->saved_round = in->round;
-    m->saved_step = step;
-    m->saved_ok = ok;
+    static const struct save_told none;
+
+    return m->saves_count == 0 ? &none : &m->saves[(m->saves_count - 1) % ROUNDS_ACTIVE_MAX];
+}
+
+bool save_was_told(const struct member *m, uint64_t round)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (m->saves[i].round == round && round != 0)
+            return true;
+    return false;
+}
+
+static void save_told(struct member *m, const struct member_input *in, int64_t step, unsigned code)
+{
+    m->saves[m->saves_count++ % ROUNDS_ACTIVE_MAX] = (struct save_told){in->round, step, code};
     m->outcome_from = m->now;
-    if (ok)
+    if (code == MUSTER_OK)
         outcome_saved(m, in->round);
     if (in->round == m->behind_round) {
         m->behind_round = 0;
@@ -93,7 +106,7 @@ void round_saved(struct member *m, const struct member_input *in)
                             .metrics = in->metrics,
                             .custom = in->custom};
     request_put(m, &message);
-    save_told(m, in, step, true);
+    save_told(m, in, step, MUSTER_OK);
 }
 
 void round_save_failed(struct member *m, const struct member_input *in)
@@ -112,5 +125,5 @@ void round_save_failed(struct member *m, const struct member_input *in)
         .code = (uint64_t)(in->code > 0 && in->code < 256 ? in->code : MUSTER_E_SAVE),
         .text = member_text(m, in->text)};
     request_put(m, &message);
-    save_told(m, in, step, false);
+    save_told(m, in, step, (unsigned)message.u.save_failed.code);
 }

@@ -70,6 +70,12 @@ struct own_notice {
     uint64_t flags;
 };
 
+struct save_told { /* what came of a save of this node's */
+    uint64_t round;
+    int64_t step;
+    unsigned code; /* MUSTER_OK: SAVED */
+};
+
 struct member {
     struct member_options options; /* strings owned */
     struct member_view view;
@@ -142,10 +148,10 @@ struct member {
     uint64_t report_request;
     int64_t thaw_at;
     int64_t give_up_at;
-    uint64_t saved_round;
-    int64_t saved_step;
-    bool saved_ok;
-    uint64_t past_round;   /* the last that was told so */
+    struct save_told
+        saves[ROUNDS_ACTIVE_MAX]; /* the newest, a ring: the broker may wait for so many */
+    size_t saves_count;           /* told so far */
+    uint64_t past_round;          /* the last that was told so */
     uint64_t behind_round; /* captured, and being written while the thread trains on; 0 = none */
     int64_t behind_step;
     uint64_t written_behind; /* as the driver does it: also of a round that is over; 0 = nothing */
@@ -254,6 +260,9 @@ void outcome_captured(struct member *m, uint64_t round, int64_t step);
 /* This step is on disk, whoever captured it. */
 void outcome_on_disk(struct member *m, int64_t step);
 void outcome_saved(struct member *m, uint64_t round);
+/* member_save.c: what was told of saves; the last (round 0: none was), and whether one was of that round */
+const struct save_told *save_last(const struct member *m);
+bool save_was_told(const struct member *m, uint64_t round);
 /* Of a round that has this node's shard. *ret_sure: it will be heard, sooner or later. */
 bool outcome_awaited(const struct member *m, bool *ret_sure);
 void outcome_event(struct member *m, const struct wire_event *event);

@@ -388,6 +388,7 @@ void core_hello(struct core_fixture *f, int n)
                                           .done = node->done,
                                           .phase = phase_of(node),
                                           .round = node->round,
+                                          .saved_round = node->save_failed,
                                           .restore_fallback = f->fallback,
                                           .history = node->history};
     core_feed(f, node->route, &message);

@@ -28,10 +28,11 @@ struct core_node {
     int64_t done;
     uint64_t saving_round, saving_bytes; /* for its heartbeats */
     uint64_t p95_ms;
-    uint64_t round;   /* named in HELLO */
-    uint64_t history; /* the same; 0 as of a sender that knows no such field */
-    unsigned phase;   /* the same; none: as its generation and steps tell */
-    bool silent;      /* core_pass() sends no heartbeat for it */
+    uint64_t round;       /* named in HELLO */
+    uint64_t save_failed; /* the same: the round whose save failed */
+    uint64_t history;     /* the same; 0 as of a sender that knows no such field */
+    unsigned phase;       /* the same; none: as its generation and steps tell */
+    bool silent;          /* core_pass() sends no heartbeat for it */
 };
 
 struct core_fixture {

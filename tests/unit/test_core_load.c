@@ -341,6 +341,22 @@ static void a_save_that_was_asked_for_survives_two_starts_in_a_row(void **state)
     assert_events(f, ""); /* it is made: nothing is wanted */
 }
 
+/* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again. */
+static void a_save_that_failed_while_none_ran_fails_for_its_reason(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 5, 5);
+    core_restart(f, false);
+    f->nodes[0].round = f->nodes[0].save_failed = 1;
+    all_back(f);
+    assert_events(f, "");
+    core_save_failed(f, 0, 1, 5, MUSTER_E_STORAGE);
+    assert_events(f, "abort r1 operator S5 rank 0 MUSTER_E_STORAGE");
+}
+
 static void the_attempts_of_a_wanted_save_are_counted_over_two_starts(void **state)
 {
     struct core_fixture *f = *state;
@@ -543,6 +559,7 @@ int main(void)
         T(an_operators_save_is_not_promised_before_it_can_begin, three_running),
         T(a_resent_request_is_answered_with_its_own_round_also_after_a_start, three_running),
         T(a_save_that_was_asked_for_survives_two_starts_in_a_row, three_running),
+        T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
         T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
         T(a_want_that_was_withdrawn_is_not_found_by_the_next_start, three_running),

@@ -153,6 +153,47 @@ static void a_shard_that_was_told_to_a_lost_database_is_a_failed_one(void **stat
     assert_int_equal(told->u.save_failed.code, MUSTER_E_SAVE);
 }
 
+/* The older one was waited for until a writer's time was over. */
+static void all_that_may_be_open_there_are_given_up_and_the_oldest_first(void **state)
+{
+    struct member_fixture *f = *state;
+    uint64_t given_up[8];
+    size_t count = 0;
+
+    for (uint64_t round = 1; round <= ROUNDS_ACTIVE_MAX + 1; round++)
+        save(f, round);
+    put_back(f, f->last_request - 1);
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct member_action *action = &f->out.items[i];
+
+        if (action->kind != MEMBER_SEND || action->message.type != WIRE_SAVE_FAILED)
+            continue;
+        assert_true(count < 8);
+        given_up[count++] = action->message.u.save_failed.round;
+    }
+    assert_int_equal(count, ROUNDS_ACTIVE_MAX);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(given_up[i], 2 + i);
+}
+
+/* A full disk was told as a failure that another round may mend. */
+static void what_had_failed_fails_for_the_same_reason(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    member_arrive(f);
+    member_feed(f, (struct member_input){.kind = MEMBER_SAVE_FAILED,
+                                         .round = 1,
+                                         .code = MUSTER_E_STORAGE,
+                                         .text = "no room"});
+    member_ack_all(f);
+    put_back(f, f->last_request - 1);
+    assert_int_equal(member_sent_count(f, WIRE_SAVE_FAILED), 1);
+    assert_int_equal(member_sent(f, WIRE_SAVE_FAILED)->u.save_failed.code, MUSTER_E_STORAGE);
+}
+
 static void what_the_database_knows_is_not_said_again(void **state)
 {
     struct member_fixture *f = *state;
@@ -223,6 +264,8 @@ int main(void)
         T(while_the_broker_is_away_no_manifest_is_given_up),
         T(hello_tells_whose_events_are_known),
         T(a_shard_that_was_told_to_a_lost_database_is_a_failed_one),
+        T(all_that_may_be_open_there_are_given_up_and_the_oldest_first),
+        T(what_had_failed_fails_for_the_same_reason),
         T(what_the_database_knows_is_not_said_again),
         T(so_is_what_was_passed),
         T(and_where_it_stands),
