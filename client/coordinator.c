@@ -231,19 +231,33 @@ static enum muster_status check_name(const char *function, struct muster_error *
     return MUSTER_OK;
 }
 
+/* `else_too`: another way than a file, or "". */
+static enum muster_status check_args(const char *function, const void *args, size_t size,
+                                     const char *else_too, struct muster_error *err)
+{
+    if (size > 0 && args == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT, "the arguments of \"%s\", %zu bytes, are nowhere",
+                         function, size);
+    if (size > TASK_ARGS_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the arguments of \"%s\" have %zu bytes, at most %d are allowed: give the "
+                         "path of a file that has them%s",
+                         function, size, TASK_ARGS_MAX, else_too);
+    return MUSTER_OK;
+}
+
 static enum muster_status check_call(const struct muster_call *call, struct muster_error *err)
 {
-    enum muster_status status = check_name(call->function, err);
+    enum muster_status status;
 
-    if (status != MUSTER_OK)
-        return status;
     if (call->struct_size != sizeof *call)
         return error_set(err, MUSTER_E_ARGUMENT, "the call was not begun with MUSTER_CALL_INIT");
-    if (call->args_size > TASK_ARGS_MAX || (call->args == NULL && call->args_size > 0))
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "the arguments of \"%s\" have %zu bytes, at most %d are allowed: let the "
-                         "task read the rest from a file or a per-worker value",
-                         call->function, call->args_size, TASK_ARGS_MAX);
+    status = check_name(call->function, err);
+    if (status == MUSTER_OK)
+        status = check_args(call->function, call->args, call->args_size,
+                            ", or schedule several smaller tasks", err);
+    if (status != MUSTER_OK)
+        return status;
     if (call->timeout_ms < 0 || call->timeout_ms > INT32_MAX)
         return error_set(err, MUSTER_E_ARGUMENT, "timeout_ms of a call is from 0 to 2^31-1");
     if (call->per_worker_count > TASK_USES_MAX)
@@ -426,13 +440,10 @@ enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
     enum muster_status status = check_name(function, ret_error);
     struct muster_per_worker *value;
 
+    if (status == MUSTER_OK)
+        status = check_args(function, args, args_size, "", ret_error);
     if (status != MUSTER_OK)
         return status;
-    if (args_size > TASK_ARGS_MAX || (args == NULL && args_size > 0))
-        return error_set(ret_error, MUSTER_E_ARGUMENT,
-                         "the arguments of \"%s\" have %zu bytes, at "
-                         "most %d are allowed",
-                         function, args_size, TASK_ARGS_MAX);
     value = per_worker_new(function, args, args_size);
     if (value == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a per-worker value");

@@ -82,7 +82,7 @@ struct muster_call {
     size_t struct_size;   /* set by MUSTER_CALL_INIT; do not change */
     const char *function; /* as a worker registered it, at most 63 bytes */
     const void *args;     /* msgpack, or whatever the function reads; copied */
-    size_t args_size;     /* at most 49,152 */
+    size_t args_size;     /* at most 49,152; of more the path of a file, or several smaller tasks */
     /* Values of create_per_worker: the handler sees its own worker's part of each. Anything else, a remote value
      * above all, is refused. */
     muster_per_worker_t *const *per_worker;
@@ -115,7 +115,7 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
 
 /* A value that every worker makes by its function, before it gets tasks of this queue, and again when it comes
  * back as a new process. Returns when the broker has it on record. *ret_value lives as long as the coordinator:
- * there is nothing to free. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others;
+ * there is nothing to free. Its arguments have at most 49,152 bytes, as a task's. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others;
  * so do, on every worker, the tasks that use one whose making took max_attempts workers with it.
  * After an attach the same calls in the same order find the values again, by their numbers; MUSTER_E_EXISTS: another
  * call made the one of this number. */
