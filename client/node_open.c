@@ -397,6 +397,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
                    .pid = (uint64_t)getpid(),
                    .layout = node->layout,
                    .checkpoint_dir = node->checkpoint_dir,
+                   .directory = dir_number(node->checkpoint_dir),
                    .join_timeout_ms = o->join_timeout_ms,
                    .join_timeout_default = node->join_timeout_default,
                    .abort_timeout_ms = o->abort_timeout_ms,
@@ -433,6 +434,8 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
     if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
         return status; /* it hears what ends this process until somebody else does */
     if (status != MUSTER_OK) {
+        if (status == MUSTER_E_LAYOUT) /* maybe what stands where the others' is to be mounted */
+            dir_take_back(node->checkpoint_dir, &node->made);
         if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);

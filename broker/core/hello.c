@@ -142,9 +142,15 @@ static void jump_above(struct core *core, struct job *job, const struct wire_msg
 static void take_facts(struct core *core, const struct input *in, struct peer *peer)
 {
     const struct wire_hello *hello = &in->message->u.hello;
+    struct generation *gen = &peer->job->gen;
 
     peer->mapped = true;
     peer->route = in->route;
+    if (role_is_trainer(peer->role) && gen->directory == 0) {
+        gen->directory = hello->directory;
+        gen->directory_rank = peer->rank;
+        snprintf(gen->directory_host, sizeof gen->directory_host, "%s", hello->host);
+    }
     peer->heard_boot_ms = core->now;
     peer->heard_unix_ms = core->now_unix;
     peer->pinged_boot_ms = 0;
@@ -249,6 +255,7 @@ static bool same_launch(const struct wire_hello *hello, const struct generation 
 {
     return hello->world_size == gen->world_size && hello->layout == gen->layout &&
            strcmp(hello->checkpoint_dir, gen->checkpoint_dir) == 0 &&
+           (hello->directory == gen->directory || hello->directory == 0 || gen->directory == 0) &&
            (gen->state != GENERATION_JOINING || hello->restore_fallback == gen->fallback);
 }
 
@@ -281,6 +288,30 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
         return false;
     }
     return true;
+}
+
+static bool is_over(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+}
+
+/* Two hosts that see different directories under one path: what one saves the other does not find. Told again while the
+ * ranks join, as below. */
+static bool directory_agrees(struct core *core, const struct input *in, const struct job *job)
+{
+    const struct wire_hello *hello = &in->message->u.hello;
+    const struct generation *gen = &job->gen;
+
+    if (!role_is_trainer((enum wire_role)in->message->up.role) || hello->directory == 0 ||
+        gen->directory == 0 || hello->directory == gen->directory)
+        return true;
+    refuse(core, in, MUSTER_E_LAYOUT, gen->state == GENERATION_JOINING,
+           out_printf(core,
+                      "%s is one directory for rank %llu on %s and another for rank %llu on %s, "
+                      "where job '%s' runs; mount the same file system there on all hosts",
+                      gen->checkpoint_dir, (unsigned long long)in->message->up.rank, hello->host,
+                      (unsigned long long)gen->directory_rank, gen->directory_host, job->name));
+    return false;
 }
 
 /* While the ranks restore, what each may take is one choice: who takes nothing but the newest would begin at another step
@@ -321,6 +352,8 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
         return NULL;
     if (holder == NULL && !wishes_agree(core, in, job))
         return NULL;
+    if (!is_over(job) && !directory_agrees(core, in, job))
+        return NULL;
     if (comes_back(job, role) && saves_are_open(job)) {
         refuse(core, in, MUSTER_E_ENDING, true,
                out_printf(core, "job '%s' is saving; rank %llu may come back when that is over",
@@ -329,7 +362,7 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     }
     if (comes_back(job, role))
         rank_restarted(core, job, rank);
-    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+    if (is_over(job))
         return NULL; /* the caller goes on with that */
     return join(core, in, job);
 }

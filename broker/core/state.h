@@ -192,6 +192,10 @@ struct generation {
     uint64_t world_size;
     enum wire_layout layout;
     char checkpoint_dir[PATH_BYTES_MAX + 1];
+    uint64_t
+        directory; /* its number, and who told it; 0 = since the start of the broker nobody did */
+    uint64_t directory_rank;
+    char directory_host[HOST_MAX + 1];
     uint64_t resume_checkpoint;
     int64_t resume_step;
     bool resume_ready;

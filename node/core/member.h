@@ -41,6 +41,7 @@ struct member_options { /* strings are copied */
     uint64_t pid;
     enum wire_layout layout;
     const char *checkpoint_dir;
+    uint64_t directory; /* its number, see node/shard/dir.h; 0 = not known */
     int64_t join_timeout_ms;
     bool join_timeout_default; /* not asked for: HELLO says 0, and the broker's own counts */
     int64_t abort_timeout_ms;

@@ -125,6 +125,7 @@ static void send_hello(struct member *m)
         .notices = {facts, count},
         .restore_fallback = m->options.restore_fallback,
         .history = m->history,
+        .directory = m->options.directory,
     };
     message_send(m, &message, 0);
     m->hello_open = true;

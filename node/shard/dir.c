@@ -121,11 +121,14 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
     char path[FS_PATH_MAX];
     char text[OWNER_BYTES_MAX];
     char *found;
-    size_t size;
+    size_t size, length;
+    uint64_t number = 0;
     bool created;
     enum muster_status status = fs_path(path, err, "%s/JOB", muster);
 
-    snprintf(text, sizeof text, "%s\n", job);
+    if (status == MUSTER_OK)
+        status = fs_random_u64(&number, err);
+    snprintf(text, sizeof text, "%s\n%016" PRIx64 "\n", job, number);
     if (status == MUSTER_OK)
         status = fs_claim(muster, path, text, strlen(text), &created, err);
     if (status == MUSTER_OK && created)
@@ -134,9 +137,8 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
         status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
     if (status != MUSTER_OK)
         return status;
-    if (strcmp(found, text) != 0) {
-        size_t length = strcspn(found, "\n");
-
+    length = strcspn(found, "\n");
+    if (found[length] == '\0' || length != strlen(job) || strncmp(found, job, length) != 0) {
         if (found[length] == '\0')
             status =
                 error_set(err, MUSTER_E_CORRUPT,
@@ -174,6 +176,23 @@ enum muster_status dir_prepare(const char *root, const char *job, struct muster_
         return status;
     clear_leftovers(muster, now_s);
     return claim_for_job(root, muster, job, err);
+}
+
+uint64_t dir_number(const char *root)
+{
+    char path[FS_PATH_MAX];
+    char *text, *line;
+    size_t size;
+    uint64_t number = 0;
+
+    if (fs_path(path, NULL, "%s/.muster/JOB", root) != MUSTER_OK ||
+        fs_read_small(path, OWNER_BYTES_MAX, &text, &size, NULL) != MUSTER_OK)
+        return 0;
+    line = strchr(text, '\n');
+    if (line != NULL)
+        number = strtoull(line, NULL, 16);
+    free(text);
+    return number;
 }
 
 struct dir_made dir_look_made(const char *root)

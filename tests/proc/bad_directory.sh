@@ -28,4 +28,23 @@ code=0
 MUSTER_BROKER=$broker MUSTER_CHECKPOINT_DIR=$checkpoints "$muster" run -n 1 --job third -- "$minimal" >"$dir/third.log" 2>&1 || code=$?
 same "exit code of muster run" "$code" 93
 same "launches" "$(grep -c 'launch [0-9]*: starting' "$dir/third.log")" 1
-finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched"
+
+# The second rank's host has not mounted what the first one's has: one path, and two directories.
+mounted=()
+if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
+    job=split checkpoints="$dir/split" world=2 launch=$((launch + 1)) pids=()
+    mkdir "$dir/split" "$dir/not mounted"
+    rank_start 0 --steps 5
+    await "the launch" grep -q 'job split: generation 1 opened' "$dir/musterd.log"
+    rank_through=(unshare -m --propagation private bash -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$dir/not mounted" "$dir/split")
+    rank_start 1 --steps 5 --open-ms 100
+    ranks_end 1 1
+    says "$(error_of 1)" 'status=MUSTER_E_LAYOUT ' "$dir/split is one directory for rank 1 on .* and another for rank 0 on .*; mount the same file system"
+    same "what is left in place of the mount" "$(ls -A "$dir/not mounted")" ''
+    rank_through=()
+    rank_start 1 --steps 5
+    ranks_end 0
+    mounted=("a rank that sees another directory than the first one under the same path is told so, and what it made there is taken back")
+fi
+finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched" \
+    ${mounted[@]+"${mounted[@]}"}

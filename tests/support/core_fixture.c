@@ -390,7 +390,8 @@ void core_hello(struct core_fixture *f, int n)
                                           .round = node->round,
                                           .saved_round = node->save_failed,
                                           .restore_fallback = f->fallback,
-                                          .history = node->history};
+                                          .history = node->history,
+                                          .directory = node->directory};
     core_feed(f, node->route, &message);
     const struct wire_msg *welcome = core_sent(f, node->route, WIRE_WELCOME);
     if (welcome != NULL) {
@@ -525,6 +526,7 @@ void core_saved(struct core_fixture *f, int n, uint64_t round, int64_t at, size_
                                           .save_ms = 40,
                                           .epoch = 2,
                                           .blocked_ms = f->blocked_ms,
+                                          .waited_ms = f->waited_ms,
                                           .metrics = f->metrics ? f->metrics : "",
                                           .custom = f->custom ? f->custom : ""};
     core_say(f, n, message);

@@ -30,6 +30,7 @@ struct core_node {
     uint64_t p95_ms;
     uint64_t round;       /* named in HELLO */
     uint64_t save_failed; /* the same: the round whose save failed */
+    uint64_t directory;   /* the number of the one that it sees */
     uint64_t history;     /* the same; 0 as of a sender that knows no such field */
     unsigned phase;       /* the same; none: as its generation and steps tell */
     bool silent;          /* core_pass() sends no heartbeat for it */
@@ -44,7 +45,7 @@ struct core_fixture {
     bool fallback;
     const char *metrics; /* of the next SAVED, NULL = none; custom the same */
     const char *custom;
-    uint64_t blocked_ms; /* of the next SAVED */
+    uint64_t blocked_ms, waited_ms; /* of the next SAVED */
     int64_t now;
     uint64_t starts;
     struct core_node nodes[CORE_NODES];

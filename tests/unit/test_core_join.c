@@ -177,6 +177,67 @@ static void a_hello_that_does_not_fit_is_refused_with_its_reason(void **state)
     assert_null(core_row(f, RECORD_NODE));
 }
 
+/* One path, and not one file system: what the chief saves the others would never find. */
+static void a_rank_that_sees_another_directory_is_refused(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].directory = 17;
+    core_hello(f, 0);
+    f->nodes[1].directory = 18;
+    core_hello(f, 1);
+    assert_answers(f, "1:refused MUSTER_E_LAYOUT retry");
+    assert_non_null(strstr(core_sent(f, 101, WIRE_REFUSED)->u.refused.text, "rank 1 on host"));
+    assert_non_null(strstr(core_sent(f, 101, WIRE_REFUSED)->u.refused.text, "rank 0 on host"));
+    core_restart(f, false);
+    core_hello(f, 0); /* says it again */
+    core_hello(f, 1);
+    assert_answers(f, "1:refused MUSTER_E_LAYOUT retry");
+    f->nodes[1].directory = 17;
+    core_hello(f, 1);
+    assert_non_null(core_sent(f, 101, WIRE_WELCOME));
+}
+
+static void a_rank_that_knows_no_number_of_its_directory_is_let_in(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].directory = 17;
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_non_null(core_sent(f, 101, WIRE_WELCOME));
+    assert_int_equal(core_job(f)->gen.directory, 17);
+}
+
+/* The directory was made anew, and the launch before is not known to be lost yet. */
+static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_one(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].directory = 17;
+        core_hello(f, n);
+    }
+    for (int n = 0; n < 2; n++)
+        f->nodes[n] = (struct core_node){.role = n == 0 ? ROLE_CHIEF : ROLE_WORKER,
+                                         .rank = (uint64_t)n,
+                                         .incarnation = 500 + (uint64_t)n,
+                                         .route = 200 + (uint64_t)n,
+                                         .directory = 18};
+    core_hello(f, 0);
+    assert_answers(f, "0:PING; @200:refused MUSTER_E_RANK_TAKEN retry");
+    f->now += TAKEOVER_PING_MS;
+    core_hello(f, 0);
+    assert_answers(f, "@200:refused MUSTER_E_LAYOUT retry"); /* the other one may live */
+    core_hello(f, 1);
+    f->now += TAKEOVER_PING_MS;
+    core_hello(f, 1);
+    assert_int_equal(core_job(f)->gen.directory, 18);
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.generation, 2);
+    assert_int_equal(generation_live_count(core_job(f)), 2);
+}
+
 /* --- requests ------------------------------------------------------------------------------------- */
 
 static void requests_are_taken_once_and_in_number_order(void **state)
@@ -535,6 +596,9 @@ int main(void)
         T(the_first_hello_opens_a_generation_and_every_row_precedes_the_answer, two_open),
         T(steps_begin_when_the_last_rank_has_restored, two_open),
         T(a_hello_that_does_not_fit_is_refused_with_its_reason, two_open),
+        T(a_rank_that_sees_another_directory_is_refused, two_open),
+        T(a_rank_that_knows_no_number_of_its_directory_is_let_in, two_open),
+        T(another_directory_of_the_next_launch_is_not_compared_with_the_dead_one, two_open),
         T(requests_are_taken_once_and_in_number_order, two_running),
         T(a_repeated_request_is_answered_from_its_row_after_a_restart, two_running),
         T(whoever_is_not_mapped_is_told_to_say_hello, two_running),

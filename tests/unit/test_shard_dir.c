@@ -28,9 +28,29 @@ static void prepare_makes_the_directory_and_may_be_called_by_every_rank(void **s
     assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
     assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
     text = scratch_read(scratch_path(f->root, ".muster/JOB"), NULL);
-    assert_string_equal(text, JOB "\n");
+    assert_memory_equal(text, JOB "\n", strlen(JOB "\n"));
     free(text);
     assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* no temporary file */
+}
+
+static void each_directory_has_a_number_of_its_own(void **state)
+{
+    struct shard_job *f = *state;
+    char other[FS_PATH_MAX];
+    uint64_t number = dir_number(f->root);
+
+    assert_int_equal(fs_path(other, NULL, "%s/other", f->root), MUSTER_OK);
+    assert_int_equal(dir_number(other), 0);
+    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK);
+    assert_int_not_equal(number, 0);
+    assert_int_not_equal(dir_number(other), 0);
+    assert_int_not_equal(dir_number(other), number);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_number(f->root), number);
+    scratch_write(scratch_path(other, ".muster/JOB"), JOB "\n",
+                  strlen(JOB "\n")); /* an older one */
+    assert_int_equal(dir_number(other), 0);
+    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK);
 }
 
 static void what_was_made_is_taken_back_while_nothing_else_is_in_it(void **state)
@@ -395,6 +415,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
     const struct CMUnitTest tests[] = {
         T(prepare_makes_the_directory_and_may_be_called_by_every_rank),
+        T(each_directory_has_a_number_of_its_own),
         T(what_was_made_is_taken_back_while_nothing_else_is_in_it),
         T(directory_of_another_job_is_refused_naming_both),
         T(one_job_wins_each_race_for_a_directory),
