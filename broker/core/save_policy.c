@@ -2,7 +2,8 @@
  * Each is a round of cause `period`: a freeze, S = max(begun), nobody leaves.
  *
  * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first step.
- * cost = how long a save stops training, the mean of the newest SAVES_MEASURED commits. While it is not
+ * cost = how long a save stops training (one that goes on behind it: the snapshot, and the wait for the save before; so
+ * none by cost is opened while one is written), the mean of the newest SAVES_MEASURED commits. While it is not
  * known, the first step that is heard of is saved, so that it becomes known.
  *   overhead x     cost / interval = x
  *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
@@ -24,10 +25,10 @@ static int64_t cost_ms(const struct job *job)
     int64_t sum = 0, count = 0;
 
     for (size_t i = job->checkpoints_count; i-- > 0 && count < SAVES_MEASURED;) {
-        int64_t blocked = job->checkpoints[i].row.blocked_ms;
-        if (blocked < 0)
+        const struct record_checkpoint *row = &job->checkpoints[i].row;
+        if (row->blocked_ms < 0)
             continue;
-        sum += blocked;
+        sum += row->blocked_ms + (row->waited_ms > 0 ? row->waited_ms : 0);
         count++;
     }
     if (count == 0)
@@ -60,11 +61,13 @@ static int64_t due_at(const struct core *core, const struct job *job, const stru
     int64_t last = job->keep.saved_boot_ms;
     int64_t number = rule->number < LEFT_MAX_MS ? rule->number : LEFT_MAX_MS;
 
+    if (rule->kind != SAVE_RULE_PERIOD_MS && is_writing(job))
+        return INT64_MAX; /* training would stand still until that is written */
     switch (rule->kind) {
     case SAVE_RULE_PERIOD_MS:
         return last + number;
     case SAVE_RULE_CONTINUOUS_MS:
-        return is_writing(job) ? INT64_MAX : last + number;
+        return last + number;
     case SAVE_RULE_OVERHEAD_PPM:
         return cost < 0 ? core->now : last + cost * 1000000 / number;
     case SAVE_RULE_YOUNG_DALY:

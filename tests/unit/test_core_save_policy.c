@@ -151,6 +151,49 @@ static void overhead_follows_the_measured_cost(void **state)
     assert_in_range(opens_after(f, 60000), 29500, 30500);
 }
 
+/* Behind training a snapshot is nothing, and the wait for the save before was everything. */
+static void the_wait_for_the_save_before_is_a_cost(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "", "overhead-ppm 20000");
+    steps(f, 1);
+    assert_in_range(opens_after(f, 5000), 0, 1000);
+    f->waited_ms = 399;
+    finish(f, 1, 1);
+    f->waited_ms = 0;
+    assert_int_equal(core_checkpoint(f, 1)->waited_ms, 399);
+    steps(f, 2);
+    assert_in_range(opens_after(f, 60000), 19500, 20500);
+}
+
+/* It would stop training until the one before is on disk. */
+static void none_by_cost_is_opened_while_one_is_written(void **state)
+{
+    struct core_fixture *f = *state;
+    static const char *const policies[] = {"overhead-ppm 500000", "young-daly"};
+
+    for (size_t i = 0; i < 2; i++) {
+        int64_t step = 1 + 20 * (int64_t)i;
+
+        core_policies(f, "", policies[i]);
+        steps(f, step);
+        assert_true(opens_after(f, 100000) >= 0);
+        finish(f, step, 0);
+        steps(f, step + 1);
+        assert_true(opens_after(f, 100000) >= 0);
+        uint64_t round = core_job(f)->round;
+        core_report(f, 0, round, step + 1, step + 1);
+        core_at_step(f, 0, round, step + 1, true);
+        steps(f, step + 9);
+        assert_int_equal(opens_after(f, 40000), -1);
+        core_save(f, 0, round, step + 1);
+        core_manifest_done(f, round, step + 1);
+        assert_in_range(opens_after(f, 100000), 0, 20000);
+        finish(f, step + 9, 0);
+    }
+}
+
 static void daly_follows_cost_and_interruptions(void **state)
 {
     struct core_fixture *f = *state;
@@ -260,6 +303,8 @@ int main(void)
         ONE(a_period_counts_on_over_a_restart),
         ONE(continuous_waits_for_the_save_before),
         ONE(overhead_follows_the_measured_cost),
+        ONE(the_wait_for_the_save_before_is_a_cost),
+        ONE(none_by_cost_is_opened_while_one_is_written),
         ONE(daly_follows_cost_and_interruptions),
         ONE(a_save_below_a_millisecond_has_a_cost),
         ONE(a_launch_that_did_not_finish_is_an_interruption),
