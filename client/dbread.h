@@ -14,16 +14,6 @@ enum muster_status dbread_open(const char *path, int busy_timeout_ms, struct dbr
                                struct muster_error *err);
 void dbread_close(struct dbread **db); /* NULL-safe; nulls */
 
-struct question { /* a query with its arguments; all borrowed */
-    const char *query;
-    const char *job;
-    const char *text_arg;
-    int64_t number_arg;
-    int64_t after;     /* rows that are there already */
-    bool keyed;        /* rows above number_arg in the order of a column: pages go on by that, so */
-    size_t key_column; /* that none is missed or comes twice while others are removed */
-};
-
 /* Appends one page of rows. *ret_more: ask again with a greater `after`. */
 enum muster_status dbread_page(struct dbread *db, const struct question *question,
                                muster_rows_t *rows, bool *ret_more, struct muster_error *err);

@@ -124,7 +124,7 @@ static enum muster_status ask_all(struct manager_source *source, struct question
     if (source->link == NULL)
         status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
     while (status == MUSTER_OK && more) {
-        question.after = (int64_t)muster_rows_count(*ret_rows);
+        rows_go_on(*ret_rows, &question);
         status = query_link_page(source->link, &question, *ret_rows, &more, err);
     }
     return status;
@@ -134,8 +134,9 @@ static enum muster_status ask_broker(struct manager_list *list, struct manager_s
                                      const char *query, struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
-    enum muster_status status =
-        ask_all(source, (struct question){.query = query, .text_arg = ""}, &rows, err);
+    const struct question question = {
+        .query = query, .text_arg = "", .keyed = strcmp(query, "checkpoints") == 0};
+    enum muster_status status = ask_all(source, question, &rows, err);
 
     if (status == MUSTER_OK)
         status = take_rows(list, source, rows, err);

@@ -90,10 +90,7 @@ static enum muster_status run(muster_client_t *client, struct question question,
         return error_set(err, MUSTER_E_NOMEM, "no memory for the answer to query %s",
                          question.query);
     while (status == MUSTER_OK && more) {
-        size_t count = muster_rows_count(rows);
-        question.after = question.keyed ? 0 : (int64_t)count;
-        if (question.keyed && count > 0) /* no row is skipped over again */
-            question.number_arg = muster_rows_integer(rows, count - 1, question.key_column);
+        rows_go_on(rows, &question);
         if (client->db != NULL)
             status = dbread_page(client->db, &question, rows, &more, err);
         else

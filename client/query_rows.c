@@ -275,3 +275,12 @@ int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, size_t column
     memcpy(&integer, member_at(rows, row, column), sizeof integer);
     return integer;
 }
+
+void rows_go_on(const muster_rows_t *rows, struct question *question)
+{
+    size_t count = muster_rows_count(rows);
+
+    question->after = question->keyed ? 0 : (int64_t)count;
+    if (question->keyed && count > 0)
+        question->number_arg = muster_rows_integer(rows, count - 1, question->key_column);
+}

@@ -22,4 +22,16 @@ muster_rows_t *rows_create(const char *query);
 enum muster_status rows_append(muster_rows_t *rows, const struct cell *cells, size_t count,
                                struct muster_error *err);
 
+struct question { /* a query with its arguments; all borrowed */
+    const char *query;
+    const char *job;
+    const char *text_arg;
+    int64_t number_arg;
+    int64_t after;     /* rows that are there already */
+    bool keyed;        /* rows above number_arg in the order of a column: pages go on by that, so */
+    size_t key_column; /* that none is missed or comes twice while others are removed */
+};
+/* The question after these rows. One that is keyed does not skip over each of them again. */
+void rows_go_on(const muster_rows_t *rows, struct question *question);
+
 #endif
