@@ -201,17 +201,23 @@ static enum muster_status sweep_alone(struct muster_manager *manager, bool final
     const struct manager_list *list = &manager->list;
     struct keep_item *items = calloc(list->count + 1, sizeof *items);
     bool *wanted = calloc(list->count + 1, sizeof *wanted);
+    struct muster_error why, failed = {.status = MUSTER_OK};
 
     for (size_t i = 0; items != NULL && i < list->count; i++)
         items[i] = (struct keep_item){list->items[i].step + 1, list->items[i].committed_unix_ms,
                                       list->items[i].metrics};
     if (status == MUSTER_OK && items != NULL && wanted != NULL &&
         keep_choose(&manager->keep->keep, items, list->count, wanted))
-        for (size_t i = 0; i < list->count && status == MUSTER_OK; i++)
-            if (!wanted[i] && (final || i + 1 < list->count))
-                status = manager_keep_delete_alone(manager, &list->items[i], err);
+        for (size_t i = 0; i < list->count; i++) /* one that stays is in the others' way no more */
+            if (!wanted[i] && (final || i + 1 < list->count) &&
+                manager_keep_delete_alone(manager, &list->items[i], &why) != MUSTER_OK)
+                failed = why;
     free(items); /* without memory nothing goes now: the next save asks again */
     free(wanted);
+    if (status == MUSTER_OK && failed.status != MUSTER_OK) {
+        *err = failed;
+        status = failed.status;
+    }
     return status;
 }
 

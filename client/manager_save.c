@@ -278,15 +278,16 @@ static enum muster_status finish_save(struct muster_manager *m, bool *ret_saved,
     bool own = m->pending_count > 0 && m->pending[m->pending_count - 1].step == m->passed;
     size_t before = m->pending_count - own;
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + m->save_timeout_ms;
-    struct muster_error why;
+    struct muster_error why, left;
     enum muster_status earlier = manager_outcome_await(m, 0, before, until_ms, &why);
     enum muster_status status = MUSTER_OK;
 
     if (!m->behind && own)
         status = manager_outcome_await(m, m->pending_count - 1, 1, until_ms, err);
     *ret_saved = status == MUSTER_OK;
-    if (status == MUSTER_OK && m->node->local != NULL)
-        status = manager_keep_sweep(m, false, err);
+    if (status == MUSTER_OK && m->node->local != NULL &&
+        manager_keep_sweep(m, false, &left) != MUSTER_OK)
+        node_log(m->node, 1, "step %lld is saved; %s", (long long)m->passed, left.text);
     if (status == MUSTER_OK && earlier != MUSTER_OK && err != NULL)
         *err = why;
     return status != MUSTER_OK ? status : earlier;

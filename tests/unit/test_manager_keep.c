@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct muster_keep_policy keep[3];
 
@@ -153,6 +154,27 @@ static void what_goes_can_be_moved_to_a_trash_folder(void **state)
     managed.policies.trash = "old";
     keeps(3, "2");
     assert_int_equal(scratch_count(scratch_path(managed.directory, "old")), 2);
+}
+
+/* A training that stops at each error stopped, for a checkpoint that is on disk. */
+static void a_deletion_that_fails_is_not_the_saves_failure(void **state)
+{
+    char hindrance[SCRATCH_PATH_MAX];
+
+    (void)state;
+    snprintf(hindrance, sizeof hindrance, "%s", scratch_path(managed.directory, "old"));
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 1};
+    policies(1, 1);
+    managed.policies.trash = "old";
+    managed_begin();
+    scratch_write(hindrance, "", 0); /* no folder can be made there */
+    for (int64_t step = 0; step < 3; step++)
+        assert_true(managed_save(step));
+    assert_string_equal(managed_steps(), "0 1 2");
+    assert_int_equal(unlink(hindrance), 0);
+    assert_true(managed_save(3));
+    assert_string_equal(managed_steps(), "3");
+    assert_int_equal(scratch_count(hindrance), 3);
 }
 
 /* --- metrics ----------------------------------------------------------------------------------------- */
@@ -379,6 +401,7 @@ int main(void)
         TEST(keep_0_gives_the_newest_up_at_the_close),
         TEST(a_preempted_job_keeps_what_it_resumes_from),
         TEST(what_goes_can_be_moved_to_a_trash_folder),
+        TEST(a_deletion_that_fails_is_not_the_saves_failure),
         TEST(the_best_step_is_by_metric_and_the_newer_of_equals),
         TEST(custom_metadata_comes_back_with_its_own_step),
         TEST(bad_metrics_are_refused_and_leave_nothing),
