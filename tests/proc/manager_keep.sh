@@ -43,6 +43,25 @@ says "$(reader metadata 4)" '"loss": *1' 'made at.*step 4' 'epoch=1'
 same "the worst step" "$(reader best greatest)" 5
 same "what is restored" "$(reader restore 3)" 'restored 3 right'
 says "$(reader restore 2 || true)" MUSTER_E_NOT_FOUND 'step 2 is delet'
+same "the latest step" "$(reader latest)" 5
+same "the loss of step 4" "$(reader metric 4 loss)" 1
+says "$(reader metric 4 gain || true)" MUSTER_E_NOT_FOUND
+same "the same after the job was opened again" "$(
+    ranks_start 2 --steps 7
+    ranks_end 0
+    kept 3 4 6
+    reader best least
+    reader latest
+    reader metric 6 loss
+    reader metadata 4
+)" '3
+6
+9
+{"loss":1} {"made at":"step 4"} epoch=1'
+same "a newer one than step 4" "$(reader wait 4 1000)" 6
+says "$(reader wait 6 100 || true)" MUSTER_E_TIMEOUT
+same "lists while one is pinned, and after" "$(reader twice 3)" '3* 4 6
+3 4 6'
 
 job=zero options=(--every 1 --keep-latest 0)
 ranks_start 2 --steps 3
@@ -70,7 +89,9 @@ listing_has() { reader list | grep -q -- "$1"; }
 await "step 0 to go once nobody holds it" not listing_has '^0'
 says "$(reader hold -1 300 -)" '^held [0-9]+$' # a reader that dies holds nothing for longer than its lease
 await "the lease to fall" not listing_has '[*]'
-says "$(reader follow 3)" 'new [0-9]+' 'restored [0-9]+ right'
+reader follow 3 >"$dir/follow.txt" || fail "a reader that follows: $(cat "$dir/follow.txt")"
+same "what a reader met that follows" "$(sed 's/ [0-9]* / /; s/ [0-9]*$//' "$dir/follow.txt" | xargs)" 'new restored right new restored right new restored right'
+sed -n 's/^new //p' "$dir/follow.txt" | sort -nuc || fail "steps that are not rising: $(cat "$dir/follow.txt")"
 kill -TERM "${pids[1]}"
 ranks_end 42
 

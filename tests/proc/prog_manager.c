@@ -423,7 +423,7 @@ static void look_at(struct program *p, int64_t step)
 
 static enum muster_status one_step(struct program *p, int64_t step, struct muster_error *error)
 {
-    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
+    struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT, insisting;
     const struct muster_metric loss = {"loss", (double)((step - 3) * (step - 3))};
     char custom[64];
     bool should = false, saved = false;
@@ -447,10 +447,11 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         printf("should %" PRId64 " %d\n", step, should);
     }
     status = muster_manager_save(p->manager, step, &request, &saved, error);
-    request.force = true;
+    insisting = request;
+    insisting.force = true;
     for (int64_t waited = 0; p->insist && !saved && waited < INSIST_MS; waited += 20) {
         pause_ms(20);
-        status = muster_manager_save(p->manager, step, &request, &saved, error);
+        status = muster_manager_save(p->manager, step, &insisting, &saved, error);
     }
     if (saved)
         printf("saved %" PRId64 "\n", step);
@@ -459,7 +460,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     else if (p->behind && muster_manager_is_saving_in_progress(p->manager))
         printf("goes on at %" PRId64 "\n", step);
     if (p->ask && (status == MUSTER_OK || status == MUSTER_PREEMPTED) && saved != should &&
-        !request.force)
+        !request.force && !p->insist)
         printf("WRONG ANSWER %d of step %" PRId64 "\n", should, step);
     if (status == MUSTER_PREEMPTED && !muster_manager_reached_preemption(p->manager, step))
         printf("WRONG: preemption was not reached\n");

@@ -1,6 +1,6 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
  *   list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
- *   follow COUNT
+ *   follow COUNT | latest | metric STEP NAME | wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists
  * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include <muster/manager.h>
 
@@ -139,6 +139,47 @@ static int unlike(muster_state_t *state, const char *what, int64_t step, struct 
     return code;
 }
 
+static int metric(int64_t step, const char *name, struct muster_error *error)
+{
+    double found = -1;
+    enum muster_status status = muster_manager_metrics(manager, step, name, &found, error);
+
+    printf("%g\n", found);
+    return say(status, error);
+}
+
+static int wait_for(int64_t after, int64_t ms, struct muster_error *error)
+{
+    int64_t step = -1;
+    enum muster_status status =
+        muster_manager_wait_for_new_checkpoint(manager, after, ms, &step, error);
+
+    printf("%" PRId64 "\n", step);
+    return say(status, error);
+}
+
+static int twice(int64_t step, struct muster_error *error)
+{
+    int code = say(muster_manager_pin(manager, step, 60000, NULL, error), error);
+
+    if (code == 0)
+        code = list(error);
+    if (code == 0)
+        code = say(muster_manager_unpin(manager, step, error), error);
+    if (code == 0)
+        code = say(muster_manager_reload(manager, error), error);
+    return code == 0 ? list(error) : code;
+}
+
+static int latest(struct muster_error *error)
+{
+    int64_t step = -1;
+    enum muster_status status = muster_manager_latest_step(manager, &step, error);
+
+    printf("%" PRId64 "\n", step);
+    return say(status, error);
+}
+
 static int64_t number(const char *text)
 {
     return text != NULL ? strtoll(text, NULL, 10) : MUSTER_STEP_LATEST;
@@ -181,6 +222,14 @@ int main(int argc, char **argv)
         code = metadata(number(argv[2]), &error);
     else if (code == 0 && strcmp(what, "hold") == 0 && argc > 4)
         code = hold(number(argv[2]), number(argv[3]), argv[4], &error);
+    else if (code == 0 && strcmp(what, "latest") == 0)
+        code = latest(&error);
+    else if (code == 0 && strcmp(what, "metric") == 0 && argc > 3)
+        code = metric(number(argv[2]), argv[3], &error);
+    else if (code == 0 && strcmp(what, "wait") == 0 && argc > 3)
+        code = wait_for(number(argv[2]), number(argv[3]), &error);
+    else if (code == 0 && strcmp(what, "twice") == 0)
+        code = twice(number(argv[2]), &error);
     else if (code == 0 && strcmp(what, "follow") == 0)
         code = follow(number(argv[2]), &error);
     muster_manager_close(&manager, 0, NULL);
