@@ -77,6 +77,7 @@ static enum muster_status configure(struct muster_worker *worker,
     worker->pid = getpid();
     worker->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    worker->tell_ends_ms = TELL_ENDS_MS;
     if (gethostname(worker->host, sizeof worker->host - 1) != 0)
         snprintf(worker->host, sizeof worker->host, "unknown");
     return MUSTER_OK;
@@ -213,9 +214,32 @@ static void close_link(struct muster_worker *worker)
     task_link_close(&worker->link);
 }
 
-static void end(struct muster_worker *worker)
+/* As long as it goes on. With the mutex. */
+static enum muster_status tell_ends(struct muster_worker *worker, struct muster_error *err)
+{
+    struct timespec until = thread_time_after(worker->tell_ends_ms);
+    uint64_t told = worker->told;
+    int code = 0;
+
+    while (worker->ever_welcomed && !worker->left && worker->unsent > 0 && code == 0) {
+        code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
+        if (worker->told != told)
+            until = thread_time_after(worker->tell_ends_ms), code = 0;
+        told = worker->told;
+    }
+    if (worker->left || worker->unsent == 0)
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_BROKER,
+                     "the broker at %s took no word for %.1f s: it does not know of %zu tasks that "
+                     "they have ended here or were given back, counts this worker as lost with "
+                     "them, and they are run again",
+                     worker->broker, (double)worker->tell_ends_ms / 1000.0, worker->unsent);
+}
+
+static enum muster_status end(struct muster_worker *worker, struct muster_error *err)
 {
     struct timespec until;
+    enum muster_status status;
     int code = 0;
 
     stop_now(worker);
@@ -223,19 +247,17 @@ static void end(struct muster_worker *worker)
         pthread_join(worker->threads[i], NULL);
     worker->threads_count = 0;
     if (worker->link == NULL)
-        return;
+        return MUSTER_OK;
     task_link_wake(worker->link);
-    until = thread_time_after(TELL_ENDS_MS);
     pthread_mutex_lock(&worker->mutex);
-    while (worker->ever_welcomed && !worker->left && worker->unsent > 0 && code == 0)
-        code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
+    status = tell_ends(worker, err);
     until = thread_time_after(LEAVE_MS);
     task_link_wake(worker->link);
-    code = 0;
-    while (worker->ever_welcomed && !worker->left && code == 0)
+    while (status == MUSTER_OK && worker->ever_welcomed && !worker->left && code == 0)
         code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
     pthread_mutex_unlock(&worker->mutex);
     close_link(worker);
+    return status;
 }
 
 /* --- begin and end ------------------------------------------------------------------------------ */
@@ -266,7 +288,7 @@ static void begin_failed(struct muster_worker *worker)
     was_welcomed = worker->ever_welcomed;
     pthread_mutex_unlock(&worker->mutex);
     if (was_welcomed)
-        end(worker);
+        end(worker, NULL);
     else
         close_link(worker);
     forget_all(worker, was_welcomed);
@@ -321,9 +343,9 @@ enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_er
     worker->serving = true;
     pthread_mutex_unlock(&worker->mutex);
     worker_thread(worker);
-    end(worker);
+    status = end(worker, ret_error);
     if (!worker->displaced)
-        return MUSTER_OK;
+        return status;
     status = error_set(ret_error, MUSTER_E_RANK_TAKEN,
                        "while this one was not heard its tasks went to others: %s",
                        worker->refused_text);
@@ -359,7 +381,7 @@ void muster_worker_close(muster_worker_t **worker)
     *worker = NULL;
     if (worker_is_forked(w))
         return; /* a child closes nothing of its parent's */
-    end(w);
+    end(w, NULL);
     free_all(w);
     free(w->threads);
     close(w->wake_fd);

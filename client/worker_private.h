@@ -94,6 +94,8 @@ struct muster_worker {
     char refused_text[TEXT_MAX + 1];
     uint64_t start_id, nonce, received;
     size_t running, unsent;           /* attempts that run; that ended and were not taken */
+    uint64_t told;                    /* ends and parts of results that were taken */
+    int64_t tell_ends_ms;             /* `end` waits so long for the next of them */
     struct muster_task *first, *last; /* in the order in which they came */
     struct worker_value *values;
     struct task_window window; /* parts that are under way */

@@ -95,6 +95,7 @@ static void forget(struct muster_worker *worker, struct muster_task *gone)
     if (worker->last == gone)
         worker->last = before;
     worker->unsent--;
+    worker->told++;
     worker_task_free(gone);
 }
 
@@ -129,6 +130,7 @@ static void take_part_taken(struct muster_worker *worker, const struct wire_part
         have = task->result_size; /* all, or it no longer counts: WORK_DONE hears the same */
         task_again_reset(&task->again);
     }
+    worker->told += have > task->parts.have;
     task_parts_have(&task->parts, &worker->window, have, now_ms);
 }
 
@@ -177,10 +179,11 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
     }
 }
 
-/* All that it has was given to others: who waits for its index for ever is of no use to anybody. */
+/* All that it has was given to others. Who only serves, and waits for its index for ever, is of no use to anybody. */
 static void be_displaced(struct muster_worker *worker)
 {
-    worker->displaced = worker->stopping = worker->left = true;
+    if (worker->serving)
+        worker->displaced = worker->stopping = worker->left = true;
     for (struct muster_task *task = worker->first; task != NULL; task = task->next)
         atomic_store(&task->cancelled, true);
 }
@@ -193,7 +196,7 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
     worker->refused = (unsigned)m->code;
     worker->refused_for_good = m->code != MUSTER_OK && !m->retry;
     snprintf(worker->refused_text, sizeof worker->refused_text, "%s", m->text);
-    if (m->code == MUSTER_E_RANK_TAKEN && worker->ever_welcomed && worker->serving)
+    if (m->code == MUSTER_E_RANK_TAKEN && worker->ever_welcomed)
         be_displaced(worker);
     if (m->code == MUSTER_OK) {
         worker->welcomed = worker->ever_welcomed = true;

@@ -1,7 +1,6 @@
 /* What a worker does with what it hears, against a broker of this program. */
+#include "client/worker_private.h"
 #include "tests/proc/router_stage.h"
-
-#include <muster/muster.h>
 
 #include <setjmp.h>
 #include <signal.h>
@@ -14,9 +13,12 @@
 
 #define PATIENCE_S 60
 #define QUEUE 7
+#define PARTS 12
 
 static struct {
-    atomic_bool hang_ends, made, freed;
+    atomic_bool hang_ends, hang_ended, made, freed;
+    atomic_bool deaf;       /* to ends: who hears one stops the worker */
+    uint64_t part_have;     /* of a long result */
     atomic_bool loses;      /* its index, once it has its task */
     atomic_bool taken_over; /* another process has its index */
     atomic_uint given_back; /* the number of an attempt */
@@ -71,6 +73,21 @@ static void answer_done(const struct wire_msg *asked, struct wire_msg *answer)
     answer->u.work_taken.tasks.count = count;
 }
 
+/* One every so often, longer in all than the worker waits for the next. */
+static void answer_part(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    const struct wire_work_part *m = &asked->u.work_part;
+
+    muster_worker_stop(worker);
+    if (m->offset == world.part_have) {
+        usleep(200000);
+        world.part_have += m->bytes.size;
+    }
+    answer->type = WIRE_PART_TAKEN;
+    answer->u.part_taken = (struct wire_part_taken){
+        .queue = m->queue, .number = m->number, .attempt = m->attempt, .have = world.part_have};
+}
+
 static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
 {
     answer->down.job = "train";
@@ -86,6 +103,11 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
             .retry = taken};
     } else if (asked->type == WIRE_WORK_BEAT) {
         answer_beat(asked, answer);
+    } else if (asked->type == WIRE_WORK_DONE && atomic_load(&world.deaf)) {
+        muster_worker_stop(worker);
+        return false;
+    } else if (asked->type == WIRE_WORK_PART) {
+        answer_part(asked, answer);
     } else if (asked->type == WIRE_WORK_DONE) {
         answer_done(asked, answer);
     } else if (asked->type == WIRE_WORK_LEAVE) {
@@ -104,7 +126,16 @@ static int hang(muster_task_t *task, void *arg)
     (void)arg;
     while (!atomic_load(&world.hang_ends) && !muster_task_cancelled(task))
         usleep(1000);
+    atomic_store(&world.hang_ended, true);
     return 0;
+}
+
+static int give_long(muster_task_t *task, void *arg)
+{
+    static uint8_t result[PARTS * TASK_PART_MAX];
+
+    (void)arg;
+    return muster_task_set_result(task, result, sizeof result) == MUSTER_OK ? 0 : 1;
 }
 
 static int renew(muster_task_t *task, void *arg)
@@ -155,6 +186,7 @@ static int setup(void **state)
     muster_worker_register(worker, "hang", hang, NULL, NULL);
     muster_worker_register(worker, "renew", renew, NULL, NULL);
     muster_worker_register(worker, "make", make, &world, NULL);
+    muster_worker_register(worker, "give_long", give_long, NULL, NULL);
     return 0;
 }
 
@@ -228,6 +260,35 @@ static void who_has_lost_its_index_to_another_process_says_so(void **state)
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
 }
 
+/* One that was started has nobody to tell, and waits for its index: what runs hears that it is for nothing. */
+static void functions_hear_that_the_index_is_anothers(void **state)
+{
+    (void)state;
+    give("hang", TASK_KIND_TASK);
+    atomic_store(&world.loses, true);
+    assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    await(&world.hang_ended);
+}
+
+static void serve_says_that_ends_were_not_told(void **state)
+{
+    (void)state;
+    give("make", TASK_KIND_TASK);
+    atomic_store(&world.deaf, true);
+    worker->tell_ends_ms = 300;
+    assert_int_equal(muster_worker_serve(worker, &err), MUSTER_E_BROKER);
+    assert_non_null(strstr(err.text, "it does not know of 1 tasks that they have ended"));
+}
+
+static void a_long_result_is_told_as_long_as_parts_are_taken(void **state)
+{
+    (void)state;
+    give("give_long", TASK_KIND_TASK);
+    worker->tell_ends_ms = 1500;
+    assert_int_equal(muster_worker_serve(worker, &err), MUSTER_OK);
+    assert_int_equal(world.part_have, PARTS * TASK_PART_MAX);
+}
+
 static void a_loop_that_renews_is_heard_ten_times_a_second(void **state)
 {
     struct timespec begin, end;
@@ -253,6 +314,9 @@ int main(void)
         TEST(values_of_a_queue_that_is_gone_are_freed),
         TEST(but_not_while_an_attempt_of_it_may_look_at_them),
         TEST(who_has_lost_its_index_to_another_process_says_so),
+        TEST(functions_hear_that_the_index_is_anothers),
+        TEST(serve_says_that_ends_were_not_told),
+        TEST(a_long_result_is_told_as_long_as_parts_are_taken),
         TEST(a_loop_that_renews_is_heard_ten_times_a_second),
     };
 

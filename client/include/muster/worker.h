@@ -56,13 +56,14 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
                                                      struct muster_error *ret_error);
 /* Joins and runs tasks, on this thread and slots - 1 others, until stopped. While the broker is away it goes on with
  * what it has and waits for it. MUSTER_OK it was stopped, what it had begun has ended and was told ·
- * MUSTER_E_BROKER nobody answered at the start · MUSTER_E_RANK_TAKEN another process has its index and lives (at
+ * MUSTER_E_BROKER nobody answered at the start, or at the end: no word of what had ended was taken for 5 s (the text tells
+ * of how many; they are run again) · MUSTER_E_RANK_TAKEN another process has its index and lives (at
  * the start, or later: what it had was given to others, and its functions were cancelled and have ended); then nothing
  * of it is left and it may be called again. */
 MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. When
- * another process has taken its index it waits until that one is lost. */
+ * another process has taken its index it waits until that one is lost; muster_task_cancelled is true in what ran. */
 MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* No new tasks; what was not begun is given back, which counts as no loss; what runs is run to its end, which counts.
@@ -74,7 +75,7 @@ MUSTER_API enum muster_status muster_worker_start(muster_worker_t *worker,
  * What ends the process before that (SIGKILL when the time for it is over: `muster run --stop-ms`) is a loss of what ran.
  * NULL-safe. */
 MUSTER_API void muster_worker_stop(muster_worker_t *worker);
-/* Stops, waits for functions that run (without bound: they are the user's), tells their ends (at most 5 s), leaves.
+/* Stops, waits for functions that run (without bound: they are the user's), tells their ends (until none was taken for 5 s), leaves.
  * NULL-safe, nulls. Frees per-worker values. */
 MUSTER_API void muster_worker_close(muster_worker_t **worker);
 
