@@ -1,4 +1,4 @@
-/* coordinator - the public handle of a coordinator: options, schedule, join, done, per-worker values. */
+/* coordinator - the public handle of a coordinator: options, schedule, join, done. */
 #include "client/coordinator_private.h"
 
 #include "node/thread.h"
@@ -223,7 +223,7 @@ static enum muster_status raise_error(struct muster_coordinator *c, int64_t unti
 
 /* --- schedule ----------------------------------------------------------------------------------- */
 
-static enum muster_status check_name(const char *function, struct muster_error *err)
+enum muster_status coordinator_check_name(const char *function, struct muster_error *err)
 {
     if (function == NULL || function[0] == '\0' || !wire_text_ok(function, NAME_MAX_BYTES))
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -231,9 +231,8 @@ static enum muster_status check_name(const char *function, struct muster_error *
     return MUSTER_OK;
 }
 
-/* `else_too`: another way than a file, or "". */
-static enum muster_status check_args(const char *function, const void *args, size_t size,
-                                     const char *else_too, struct muster_error *err)
+enum muster_status coordinator_check_args(const char *function, const void *args, size_t size,
+                                          const char *else_too, struct muster_error *err)
 {
     if (size > 0 && args == NULL)
         return error_set(err, MUSTER_E_ARGUMENT, "the arguments of \"%s\", %zu bytes, are nowhere",
@@ -252,10 +251,10 @@ static enum muster_status check_call(const struct muster_call *call, struct must
 
     if (call->struct_size != sizeof *call)
         return error_set(err, MUSTER_E_ARGUMENT, "the call was not begun with MUSTER_CALL_INIT");
-    status = check_name(call->function, err);
+    status = coordinator_check_name(call->function, err);
     if (status == MUSTER_OK)
-        status = check_args(call->function, call->args, call->args_size,
-                            ", or schedule several smaller tasks", err);
+        status = coordinator_check_args(call->function, call->args, call->args_size,
+                                        ", or schedule several smaller tasks", err);
     if (status != MUSTER_OK)
         return status;
     if (call->timeout_ms < 0 || call->timeout_ms > INT32_MAX)
@@ -300,7 +299,8 @@ static enum muster_status wait_for_room(struct muster_coordinator *c, int64_t un
 {
     enum muster_status status = raise_error(c, until_ms, err);
 
-    while (status == MUSTER_OK && c->scheduled - c->ended >= c->max_queued) {
+    while (status == MUSTER_OK &&
+           (c->scheduled - c->ended >= c->max_queued || c->untaken_bytes >= UNTAKEN_BYTES_MAX)) {
         status =
             coordinator_wait(c, until_ms, "the queue stayed full and nothing was scheduled", err);
         if (status == MUSTER_OK)
@@ -335,7 +335,7 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
         bool idle = c->sent == c->scheduled;
         alone = idle && c->taken == c->sent;
         c->scheduled++;
-        value->call = copy;
+        values_call_set(c, value, copy);
         value->held = ret_value != NULL;
         if (alone)
             task_link_ask(c->link);
@@ -373,86 +373,19 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
                                            struct muster_error *ret_error)
 {
     enum muster_status status;
+    struct muster_error why;
 
     pthread_mutex_lock(&c->mutex);
-    status = raise_error(c, 0, ret_error);
+    status = raise_error(c, coordinator_until(c->done_wait_ms), &why);
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
-    coordinator_unlock(c);
-    return status;
-}
-
-/* --- per-worker values -------------------------------------------------------------------------- */
-
-static struct muster_per_worker *per_worker_new(const char *function, const void *args,
-                                                size_t args_size)
-{
-    struct muster_per_worker *value = calloc(1, sizeof *value);
-
-    if (value == NULL)
-        return NULL;
-    value->args = malloc(args_size + 1);
-    if (value->args == NULL) {
-        free(value);
-        return NULL;
+    if (status ==
+        MUSTER_E_TIMEOUT) { /* what runs ignores that it is cancelled: the error is for a later call */
+        *ret_done = false;
+        status = MUSTER_OK;
     }
-    if (args_size > 0)
-        memcpy(value->args, args, args_size);
-    value->magic = PER_WORKER_MAGIC;
-    value->args_size = args_size;
-    snprintf(value->fn, sizeof value->fn, "%s", function);
-    return value;
-}
-
-/* It stays in the list also when the wait ends: it may be on record. */
-static enum muster_status record(struct muster_coordinator *c, struct muster_per_worker *value,
-                                 struct muster_error *err)
-{
-    int64_t until_ms = coordinator_until(c->connect_timeout_ms);
-    enum muster_status status = MUSTER_OK;
-
-    value->number = ++c->per_worker_count;
-    value->next = c->per_worker;
-    c->per_worker = value;
-    task_again_reset(&c->resource_again);
-    task_link_ask(c->link);
-    while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
-        status = coordinator_wait(c, until_ms, "the per-worker value was not put on record", err);
-    if (status == MUSTER_OK && value->refused == MUSTER_E_EXISTS)
-        status = error_set(err, MUSTER_E_EXISTS,
-                           "per-worker value %llu of queue %s was made by another call, and is not "
-                           "\"%s\" of these arguments: make the values in the order of the first "
-                           "coordinator, or begin the queue anew",
-                           (unsigned long long)value->number, c->name, value->fn);
-    else if (status == MUSTER_OK && value->refused != MUSTER_OK)
-        status = error_set(err, (enum muster_status)value->refused,
-                           "queue %s takes no more per-worker values: at most %d", c->name,
-                           TASK_RESOURCES_MAX);
-    return status;
-}
-
-enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
-                                                        const char *function, const void *args,
-                                                        size_t args_size,
-                                                        muster_per_worker_t **ret_value,
-                                                        struct muster_error *ret_error)
-{
-    enum muster_status status = check_name(function, ret_error);
-    struct muster_per_worker *value;
-
-    if (status == MUSTER_OK)
-        status = check_args(function, args, args_size, "", ret_error);
-    if (status != MUSTER_OK)
-        return status;
-    value = per_worker_new(function, args, args_size);
-    if (value == NULL)
-        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a per-worker value");
-    pthread_mutex_lock(&c->mutex);
-    status = record(c, value, ret_error);
     coordinator_unlock(c);
-    if (status == MUSTER_OK)
-        *ret_value = value;
-    return status;
+    return error_pass(ret_error, status, &why);
 }
 
 /* --- after an attach ---------------------------------------------------------------------------- */
@@ -544,6 +477,7 @@ static enum muster_status configure(struct muster_coordinator *c,
         options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     c->broker_timeout_ms =
         options->broker_timeout_ms > 0 ? options->broker_timeout_ms : TASK_BROKER_TIMEOUT_MS;
+    c->done_wait_ms = DONE_WAIT_MS;
     c->incarnation = task_incarnation();
     c->pid = getpid();
     return task_identity(options->broker, options->job, c->broker, c->job, err);
@@ -671,12 +605,7 @@ enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator)
     task_link_close(&c->link);
     while (c->first != NULL)
         values_forget(c, c->first);
-    while (c->per_worker != NULL) {
-        struct muster_per_worker *value = c->per_worker;
-        c->per_worker = value->next;
-        free(value->args);
-        free(value);
-    }
+    per_worker_forget_all(c);
     pthread_mutex_destroy(&c->mutex);
     pthread_cond_destroy(&c->changed);
     free(c);

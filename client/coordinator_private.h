@@ -1,5 +1,5 @@
 /* coordinator_private - a coordinator behind the public handle. client/coordinator*.c only.
- * coordinator.c the calls, coordinator_values.c results, coordinator_wire.c what is said to the broker. */
+ * coordinator.c the calls, coordinator_values.c results, coordinator_per_worker.c per-worker values, coordinator_wire.c what is said to the broker. */
 #ifndef CLIENT_COORDINATOR_PRIVATE_H
 #define CLIENT_COORDINATOR_PRIVATE_H
 
@@ -19,6 +19,8 @@
     3000                /* turns are a second apart at most: longer, and we stood still ourselves */
 #define FRESH_MS 200    /* how old numbers may be that a time-out tells */
 #define CONFIRM_MS 1000 /* for the broker's word that a server is missing still */
+#define DONE_WAIT_MS 5000 /* for what still runs when `done` has an error to return */
+#define UNTAKEN_BYTES_MAX (UINT64_C(64) << 20) /* arguments that are not on record yet */
 
 struct muster_per_worker {
     uint32_t magic;
@@ -28,6 +30,7 @@ struct muster_per_worker {
     size_t args_size;
     bool taken;
     unsigned refused;
+    bool given_up; /* its call has returned without it: the next of the same finds it */
     struct muster_per_worker *next;
 };
 
@@ -75,7 +78,7 @@ struct muster_coordinator {
     uint64_t incarnation;
     bool fresh;
     uint64_t max_queued, max_attempts;
-    int64_t connect_timeout_ms, broker_timeout_ms;
+    int64_t connect_timeout_ms, broker_timeout_ms, done_wait_ms;
     pid_t pid;
     struct task_link *link;
 
@@ -98,7 +101,8 @@ struct muster_coordinator {
 
     uint64_t scheduled; /* highest number given */
     uint64_t sent, taken;
-    uint64_t ended; /* how many, told without a gap */
+    uint64_t untaken_bytes; /* arguments of those that were not taken */
+    uint64_t ended;         /* how many, told without a gap */
     uint64_t released,
         keep_from; /* what former coordinators left: up to here nothing is released */
     struct task_again add, open, get, raise_again, resource_again;
@@ -126,6 +130,7 @@ struct muster_coordinator {
 
     struct muster_per_worker *per_worker; /* newest first */
     uint64_t per_worker_count;
+    bool recording; /* a call waits for its value to be put on record */
     int64_t beat_ms;
     struct wire_task_entry adding[TASKS_FRAME_MAX]; /* of one frame */
 };
@@ -134,11 +139,20 @@ struct muster_coordinator {
 struct muster_remote_value *values_find(const struct muster_coordinator *c, uint64_t number);
 struct muster_remote_value *values_add(struct muster_coordinator *c, uint64_t number);
 void values_forget(struct muster_coordinator *c, struct muster_remote_value *value);
+void values_call_set(struct muster_coordinator *c, struct muster_remote_value *value,
+                     struct task_call *call); /* takes it over; NULL: the broker has it */
 void values_end(struct muster_coordinator *c, const struct wire_ended_entry *entry);
 void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value);
 uint64_t values_released(const struct muster_coordinator *c);
 
+/* coordinator_per_worker.c */
+void per_worker_forget_all(struct muster_coordinator *c);
+
 /* coordinator.c */
+enum muster_status coordinator_check_name(const char *function, struct muster_error *err);
+/* `else_too`: another way than a file, or "". */
+enum muster_status coordinator_check_args(const char *function, const void *args, size_t size,
+                                          const char *else_too, struct muster_error *err);
 /* Waits for a change, at most until then (0: no bound but the broker's). MUSTER_OK: look again. */
 enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
                                     const char *what, struct muster_error *err);

@@ -43,11 +43,21 @@ struct muster_remote_value *values_add(struct muster_coordinator *c, uint64_t nu
     return value;
 }
 
+void values_call_set(struct muster_coordinator *c, struct muster_remote_value *value,
+                     struct task_call *call)
+{
+    if (value->call != NULL)
+        c->untaken_bytes -= value->call->args_size + value->call->uses_size;
+    free(value->call);
+    value->call = call;
+    if (call != NULL)
+        c->untaken_bytes += call->args_size + call->uses_size;
+}
+
 static void destroy(struct muster_remote_value *value)
 {
     free(value->text);
     free(value->result);
-    free(value->call);
     value->magic = 0;
     free(value);
 }
@@ -68,6 +78,7 @@ void values_forget(struct muster_coordinator *c, struct muster_remote_value *val
 {
     bool held = value->held;
 
+    values_call_set(c, value, NULL);
     unlink_value(c, value);
     if (!held)
         destroy(value);
@@ -115,8 +126,7 @@ void values_end(struct muster_coordinator *c, const struct wire_ended_entry *ent
     if (entry->state == TASK_CANCELLED && !value->cancel && value->cancelled_by == 0)
         value->cancelled_by = c->error_number; /* it ran, and was told to end */
     value->text = entry->text[0] != '\0' ? strdup(entry->text) : NULL;
-    free(value->call);
-    value->call = NULL;
+    values_call_set(c, value, NULL);
     take_result(value, entry);
     values_drop_unused(c, value);
 }
@@ -182,14 +192,22 @@ static enum muster_status cancelled(const struct muster_remote_value *value,
                           number);
 }
 
-static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
+static enum muster_status failed(const struct muster_remote_value *value, struct muster_error *err)
 {
-    if (value->state == TASK_CANCELLED)
-        return cancelled(value, err);
     return error_set_code(err, (enum muster_status)value->status, (int)value->code, "%s",
                           value->text != NULL
                               ? value->text
                               : muster_status_sentence((enum muster_status)value->status));
+}
+
+static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
+{
+    enum muster_status status =
+        value->state == TASK_CANCELLED ? cancelled(value, err) : failed(value, err);
+
+    if (err != NULL)
+        err->task = value->number;
+    return status;
 }
 
 static enum muster_status result_of(struct muster_remote_value *value, const void **ret_data,

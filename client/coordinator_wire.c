@@ -87,10 +87,8 @@ static void taken_to(struct muster_coordinator *c, uint64_t number)
     for (uint64_t n = c->taken + 1; n <= number; n++) {
         struct muster_remote_value *value = values_find(c, n);
 
-        if (value == NULL)
-            continue;
-        free(value->call);
-        value->call = NULL;
+        if (value != NULL)
+            values_call_set(c, value, NULL);
     }
     if (number > c->taken)
         c->taken = number;
@@ -169,6 +167,7 @@ static void tell_raised(struct muster_coordinator *c, const struct wire_raised *
                    (unsigned long long)m->number, c->name, code, cancelled,
                    m->text[0] != '\0' ? m->text
                                       : muster_status_sentence((enum muster_status)m->status));
+    c->raised_error.task = m->number;
 }
 
 static void cancelled_by(struct muster_coordinator *c, const struct wire_raised *m)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills *err (may be NULL) with status and a formatted line; rank -1, code 0, step -1.
+/* Fills *err (may be NULL) with status and a formatted line; rank -1, code 0, step -1, task 0.
  * Returns status, so that a caller can write `return error_set(err, MUSTER_E_IO, "...");`. */
 enum muster_status error_set(struct muster_error *err, enum muster_status status,
                              const char *format, ...) __attribute__((format(printf, 3, 4)));

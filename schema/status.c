@@ -88,6 +88,7 @@ static enum muster_status fill(struct muster_error *err, enum muster_status stat
     err->rank = -1;
     err->code = code;
     err->step = -1;
+    err->task = 0;
     if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text)
         cut_character_drop(err->text);
     return status;

@@ -19,7 +19,7 @@ enum muster_status {
 #define X(name, value, sentence, advice) name = value,
 #include "status.def"
 #undef X
-    MUSTER_STATUS_COUNT = 42
+    MUSTER_STATUS_COUNT = 43
 };
 
 #define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut between characters */
@@ -30,6 +30,8 @@ struct muster_error {
     int rank;                  /* the rank that it is about, or -1 */
     int code;                  /* errno, a peer's own code, an exit code; 0 = none */
     long long step;            /* the step that it is about, or -1 */
+    /* of a coordinator's call: the number of the task whose failure this is, or 0: the call's own */
+    unsigned long long task;
     char
         text[MUSTER_ERROR_TEXT_MAX]; /* one line: what happened, to what, what to do; never empty */
 };

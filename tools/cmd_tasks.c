@@ -315,12 +315,7 @@ static void say_end(struct tool *tool, const struct muster_task_row *task)
             muster_status_name(kind));
     if (task->code != 0)
         fprintf(tool->out, ", code %" PRId64, task->code);
-    fprintf(tool->out, "). %s\nNext: %s.\n", task->text,
-            kind == MUSTER_E_TIMEOUT
-                ? "if it only needs longer, give its call a longer timeout_ms or let the function "
-                  "call muster_task_renew; if it hangs, end that worker's process (`muster tasks "
-                  "workers` names it), for it keeps the attempt and its slot"
-                : muster_status_advice(kind));
+    fprintf(tool->out, "). %s\nNext: %s.\n", task->text, muster_status_advice(kind));
 }
 
 static void say_task(struct tool *tool, const struct muster_task_queue_row *queue,

@@ -105,7 +105,7 @@ static void take_away(struct core *core, struct task_lease *lease)
                                      .text = "it was cancelled"},
                   lease->worker->incarnation);
     else if (task->losses >= task->queue->max_attempts)
-        give_up(core, task, MUSTER_E_TIMEOUT,
+        give_up(core, task, MUSTER_E_TASK_TIMEOUT,
                 out_printf(core, "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
                            task->timeout_ms, lease->worker->index),
                 lease->worker->incarnation);

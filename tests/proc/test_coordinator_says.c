@@ -1,7 +1,6 @@
 /* What a coordinator's calls return and say, against a broker of this program: it answers as each test wants. */
+#include "client/coordinator_private.h"
 #include "tests/proc/router_stage.h"
-
-#include <muster/muster.h>
 
 #include <setjmp.h>
 #include <signal.h>
@@ -19,12 +18,18 @@
 #define RESULT_BYTES 5000
 
 static struct {
-    atomic_bool full;         /* it can write nothing */
-    atomic_bool unreadable;   /* it can read neither pages nor results */
-    atomic_bool done;         /* task 1 has ended well, with a long result */
-    atomic_bool failed;       /* task 1 has ... */
-    atomic_bool raised;       /* ... and was raised: the others were cancelled */
-    atomic_bool server_lost;  /* beats tell so */
+    atomic_bool full;        /* it can write nothing */
+    atomic_bool unreadable;  /* it can read neither pages nor results */
+    atomic_bool done;        /* task 1 has ended well, with a long result */
+    atomic_bool failed;      /* task 1 has ... */
+    atomic_bool raised;      /* ... and was raised: the others were cancelled */
+    atomic_bool server_lost; /* beats tell so */
+    atomic_bool busy;        /* its queue is full */
+    atomic_bool silent;      /* it answers nothing, ... */
+    atomic_uint no_answer;   /* ... or not to this type */
+    atomic_uint raises;      /* how often it was asked to raise */
+    atomic_uint resource; /* the number of the value that it was last asked to put on record, ... */
+    atomic_bool other_made;   /* ... which another call made */
     atomic_uint queue, start; /* of its present database */
     atomic_uint beats;
 } world;
@@ -123,8 +128,33 @@ static void answer_unread(const struct wire_msg *asked, struct wire_msg *answer)
                                       .text = "cannot read a page"};
 }
 
+static void answer_add(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->type = WIRE_TASKS_TAKEN;
+    answer->u.tasks_taken = (struct wire_tasks_taken){.queue = QUEUE, .text = ""};
+    if (atomic_load(&world.busy))
+        answer->u.tasks_taken.code = MUSTER_E_BUSY;
+    else
+        answer->u.tasks_taken.taken =
+            asked->u.tasks_add.tasks.items[asked->u.tasks_add.tasks.count - 1].number;
+}
+
+static void answer_resource(const struct wire_msg *asked, struct wire_msg *answer)
+{
+    answer->type = WIRE_RESOURCE_TAKEN;
+    answer->u.resource_taken =
+        (struct wire_resource_taken){.queue = QUEUE, .number = asked->u.resource_add.number};
+    answer->u.resource_taken.code = atomic_load(&world.other_made) ? MUSTER_E_EXISTS : MUSTER_OK;
+}
+
 static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
 {
+    if (asked->type == WIRE_RAISE)
+        atomic_fetch_add(&world.raises, 1);
+    if (asked->type == WIRE_RESOURCE_ADD)
+        atomic_store(&world.resource, (unsigned)asked->u.resource_add.number);
+    if (atomic_load(&world.silent) || (unsigned)asked->type == atomic_load(&world.no_answer))
+        return false;
     answer->down.job = "train";
     answer->down.start_id = atomic_load(&world.start);
     if (atomic_load(&world.full)) {
@@ -137,10 +167,9 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
     } else if (asked->type == WIRE_QUEUE_BEAT) {
         answer_beat(answer);
     } else if (asked->type == WIRE_TASKS_ADD) {
-        answer->type = WIRE_TASKS_TAKEN;
-        answer->u.tasks_taken = (struct wire_tasks_taken){.queue = QUEUE, .text = ""};
-        answer->u.tasks_taken.taken =
-            asked->u.tasks_add.tasks.items[asked->u.tasks_add.tasks.count - 1].number;
+        answer_add(asked, answer);
+    } else if (asked->type == WIRE_RESOURCE_ADD) {
+        answer_resource(asked, answer);
     } else if (asked->type == WIRE_RAISE) {
         answer_raise(answer);
     } else if (asked->type == WIRE_TASKS_GET && atomic_load(&world.unreadable)) {
@@ -225,6 +254,7 @@ static void an_error_names_task_function_worker_and_what_was_cancelled(void **st
     atomic_store(&world.failed, true);
     assert_int_equal(join(20000), MUSTER_E_TASK);
     assert_int_equal(err.code, 17);
+    assert_int_equal(err.task, 1);
     assert_int_equal(err.rank, -1);
     assert_string_equal(
         err.text, "task 1 of queue says failed with code 17, and 2 queued tasks were "
@@ -232,6 +262,7 @@ static void an_error_names_task_function_worker_and_what_was_cancelled(void **st
     assert_int_equal(muster_remote_value_fetch(values[1], 10000, &data, &size, &err),
                      MUSTER_E_CANCELLED);
     assert_says("task 2 was cancelled because task 1 of its queue had failed; schedule it again");
+    assert_int_equal(err.task, 2);
     for (int i = 0; i < 3; i++)
         muster_remote_value_free(&values[i]);
 }
@@ -242,6 +273,7 @@ static void a_time_out_tells_numbers_that_are_of_now(void **state)
 
     (void)state;
     assert_int_equal(join(600), MUSTER_E_TIMEOUT);
+    assert_int_equal(err.task, 0);
     assert_says(
         "not all tasks have ended in time: 0 of 1 tasks have ended, 2 were at 1 workers 0.");
     assert_true(atomic_load(&world.beats) >= 2);
@@ -369,6 +401,147 @@ static void a_server_is_missing_only_by_fresh_word(void **state)
     assert_int_equal(muster_coordinator_done(coordinator, &done, &err), MUSTER_OK);
 }
 
+/* --- the calls' own failures ------------------------------------------------------------------------ */
+
+static void begin_again(int64_t connect_ms, int64_t broker_ms)
+{
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(connect_ms, broker_ms), MUSTER_OK);
+}
+
+static void each_call_says_that_no_broker_is_heard(void **state)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL, *none = NULL;
+    const void *data;
+    size_t size;
+    bool done;
+
+    (void)state;
+    begin_again(400, 1500);
+    atomic_store(&world.silent, true);
+    value = schedule();
+    assert_int_equal(join(-1), MUSTER_E_BROKER);
+    assert_int_equal(err.task, 0);
+    assert_says("no broker was heard at tcp://");
+    call.function = "fail";
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, -1, &none, &err),
+                     MUSTER_E_BROKER);
+    assert_null(none);
+    assert_int_equal(muster_coordinator_done(coordinator, &done, &err), MUSTER_E_BROKER);
+    assert_int_equal(muster_coordinator_flush(coordinator, -1, &err), MUSTER_E_BROKER);
+    assert_int_equal(muster_remote_value_fetch(value, -1, &data, &size, &err), MUSTER_E_BROKER);
+    assert_int_equal(muster_coordinator_close(&coordinator), MUSTER_E_BROKER);
+    assert_int_equal(open_it(400, 1500), MUSTER_E_BROKER);
+    assert_says("no broker answered at tcp://");
+    muster_remote_value_free(&value);
+}
+
+static void close_says_what_was_not_taken(void **state)
+{
+    muster_remote_value_t *value;
+
+    (void)state;
+    begin_again(30000, 1500);
+    atomic_store(&world.no_answer, WIRE_TASKS_ADD);
+    value = schedule();
+    assert_int_equal(muster_coordinator_close(&coordinator), MUSTER_E_TIMEOUT);
+    muster_remote_value_free(&value);
+    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    value = schedule();
+    atomic_store(&world.queue, QUEUE + 1);
+    atomic_store(&world.start, 2);
+    assert_int_equal(muster_coordinator_close(&coordinator), MUSTER_E_STALE);
+    muster_remote_value_free(&value);
+}
+
+/* The raise is never answered, as long as something runs. */
+static void done_does_not_wait_for_what_ignores_that_it_is_cancelled(void **state)
+{
+    muster_remote_value_t *value = schedule();
+    enum muster_status status;
+    bool done = true;
+
+    (void)state;
+    coordinator->done_wait_ms = 200;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.no_answer, WIRE_RAISE);
+    atomic_store(&world.failed, true);
+    while (atomic_load(&world.raises) < 2) { /* or it hangs, and the alarm ends it */
+        assert_int_equal(muster_coordinator_done(coordinator, &done, &err), MUSTER_OK);
+        assert_false(done);
+        usleep(1000);
+    }
+    atomic_store(&world.no_answer, WIRE_NONE);
+    while ((status = muster_coordinator_done(coordinator, &done, &err)) == MUSTER_OK)
+        assert_false(done);
+    assert_int_equal(status, MUSTER_E_TASK);
+    assert_int_equal(err.task, 1);
+    muster_remote_value_free(&value);
+}
+
+static enum muster_status create(const char *args)
+{
+    muster_per_worker_t *value = NULL;
+    enum muster_status status =
+        muster_coordinator_create_per_worker(coordinator, "make", args, strlen(args), &value, &err);
+
+    assert_true((status == MUSTER_OK) == (value != NULL));
+    return status;
+}
+
+static void a_value_that_was_not_answered_is_made_once(void **state)
+{
+    (void)state;
+    begin_again(400, 30000);
+    atomic_store(&world.no_answer, WIRE_RESOURCE_ADD);
+    assert_int_equal(create("7"), MUSTER_E_TIMEOUT);
+    assert_int_equal(create("7"), MUSTER_E_TIMEOUT);
+    atomic_store(&world.no_answer, WIRE_NONE);
+    coordinator->connect_timeout_ms = 30000;
+    assert_int_equal(create("7"), MUSTER_OK);
+    assert_int_equal(atomic_load(&world.resource), 1);
+    assert_int_equal(create("7"), MUSTER_OK); /* another of the same kind */
+    assert_int_equal(atomic_load(&world.resource), 2);
+}
+
+static void a_number_that_was_refused_is_the_next_ones(void **state)
+{
+    (void)state;
+    assert_int_equal(create("7"), MUSTER_OK);
+    atomic_store(&world.other_made, true);
+    assert_int_equal(create("8"), MUSTER_E_EXISTS);
+    assert_says("per-worker value 2 of queue says was made by another call");
+    atomic_store(&world.other_made, false);
+    assert_int_equal(create("9"), MUSTER_OK);
+    assert_int_equal(atomic_load(&world.resource), 2);
+}
+
+/* Also while the broker takes nothing. */
+static void schedule_waits_when_its_bytes_are_not_taken(void **state)
+{
+    static uint8_t args[49152];
+    struct muster_call call = MUSTER_CALL_INIT;
+    enum muster_status status = MUSTER_OK;
+    size_t scheduled = 0;
+
+    (void)state;
+    atomic_store(&world.busy, true);
+    call.function = "fail";
+    call.args = args;
+    call.args_size = sizeof args;
+    while (status == MUSTER_OK && scheduled <= ((size_t)64 << 20) / sizeof args + 1) {
+        status = muster_coordinator_schedule(coordinator, &call, 300, NULL, &err);
+        scheduled += status == MUSTER_OK;
+    }
+    assert_int_equal(status, MUSTER_E_TIMEOUT);
+    assert_says("the queue stayed full and nothing was scheduled");
+    assert_int_equal(scheduled, muster_coordinator_scheduled(coordinator));
+    assert_int_equal(scheduled, ((size_t)64 << 20) / sizeof args + 1);
+    atomic_store(&world.busy, false);
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, 30000, NULL, &err), MUSTER_OK);
+}
+
 /* A process that is stopped for longer than broker_timeout_ms hears nobody, which is nobody's fault. */
 static void who_was_stopped_blames_no_broker(void **state)
 {
@@ -413,6 +586,12 @@ int main(void)
         TEST(a_result_that_cannot_be_read_is_named_for_it),
         TEST(a_lost_database_is_told_from_another_coordinator),
         TEST(a_server_is_missing_only_by_fresh_word),
+        TEST(each_call_says_that_no_broker_is_heard),
+        TEST(close_says_what_was_not_taken),
+        TEST(done_does_not_wait_for_what_ignores_that_it_is_cancelled),
+        TEST(a_value_that_was_not_answered_is_made_once),
+        TEST(a_number_that_was_refused_is_the_next_ones),
+        TEST(schedule_waits_when_its_bytes_are_not_taken),
         TEST(who_was_stopped_blames_no_broker),
     };
 

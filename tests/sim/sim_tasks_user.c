@@ -102,14 +102,16 @@ static void another_coordinator(void)
 static void raised(enum muster_status status, const struct muster_error *err)
 {
     INSIST(status == MUSTER_E_TASK || status == MUSTER_E_LOST || status == MUSTER_E_INPUT ||
-               status == MUSTER_E_TIMEOUT,
+               status == MUSTER_E_TASK_TIMEOUT,
            "raised: %.200s", err->text);
+    INSIST(err->task > 0 && err->task <= muster_coordinator_scheduled(w.coordinator),
+           "raised, and of no task: %.200s", err->text);
     w.stats->raised++;
-    w.stats->timeouts += status == MUSTER_E_TIMEOUT;
+    w.stats->timeouts += status == MUSTER_E_TASK_TIMEOUT;
     sim_tasks_check_nothing_runs();
 }
 
-/* One without a limit never ends with its own. */
+/* Of its own time a call says so by a status that no task has; without a limit it never does. */
 static bool is_error(enum muster_status status)
 {
     return status != MUSTER_OK && (w.blocks || status != MUSTER_E_TIMEOUT);

@@ -90,7 +90,7 @@ static void after_a_start_it_is_raised_when_all_have_said_what_they_have(void **
     tasks_hello(f, 1, "1.1"); /* it runs on */
     assert_sent(f, "w1:welcome; w1:alive -1.1");
     tasks_done(f, 1, 1, 1);
-    assert_sent(f, "w1:taken 1.1/MUSTER_E_STALE; c:raised 1 #1 MUSTER_E_TIMEOUT to 1 1");
+    assert_sent(f, "w1:taken 1.1/MUSTER_E_STALE; c:raised 1 #1 MUSTER_E_TASK_TIMEOUT to 1 1");
 }
 
 static void nobody_is_waited_for_for_ever(void **state)

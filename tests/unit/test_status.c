@@ -54,6 +54,7 @@ static void published_numbers_stay(void **state)
     assert_int_equal(MUSTER_E_SAVE, 19);
     assert_int_equal(MUSTER_E_PROTOCOL, 29);
     assert_int_equal(MUSTER_E_NOT_SAVED, 36);
+    assert_int_equal(MUSTER_E_TASK_TIMEOUT, 42);
     assert_string_equal(muster_status_name(MUSTER_E_PROTOCOL), "MUSTER_E_PROTOCOL");
 }
 
@@ -125,6 +126,7 @@ static void error_set_fills_everything(void **state)
     assert_int_equal(err.rank, -1);
     assert_int_equal(err.code, 0);
     assert_int_equal(err.step, -1);
+    assert_int_equal(err.task, 0);
     assert_string_equal(err.text, "rank 7 of 4");
 }
 

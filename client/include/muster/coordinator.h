@@ -11,8 +11,8 @@
  * Errors: the first task that fails stops the queue. The next schedule, join or done returns its error: before,
  * what runs is told to end and waited for, and what is queued is cancelled (schedule it again if it is still
  * wanted); afterwards the error is cleared and everything goes on. error.text names task, function and worker, and how
- * many queued ones were cancelled; error.code is the handler's own. When the call has returned, nothing of the
- * queue is executing at any worker that the broker reaches. One that no call has returned yet when the coordinator
+ * many queued ones were cancelled; error.code is the handler's own. When the call has returned, no task of the
+ * queue is executing at any worker that the broker reaches (a function of create_per_worker may be). One that no call has returned yet when the coordinator
  * dies is returned to the one that opens the queue next (twice, perhaps, if it dies in just that moment). A worker that is lost is no error: its tasks go to
  * others. A parameter server (a node of role ps) that is lost is: MUSTER_E_UNAVAILABLE, until one of its rank is back,
  * through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
@@ -20,7 +20,11 @@
  *
  * Failures are told apart by their status: MUSTER_E_TASK the handler's own (its code in error.code),
  * MUSTER_E_INPUT a per-worker value that could not be made, MUSTER_E_LOST the task ended its workers,
- * MUSTER_E_TIMEOUT it took too long, MUSTER_E_CANCELLED, MUSTER_E_UNAVAILABLE, and of the call itself
+ * MUSTER_E_TASK_TIMEOUT it broke its call's timeout_ms, MUSTER_E_NOT_FOUND its worker has no such function,
+ * MUSTER_E_ARGUMENT and MUSTER_E_NOMEM its result was too long for muster or for its worker, MUSTER_E_CANCELLED;
+ * error.task is then the number of the task, and the queue was cancelled as above. error.task is 0 if it is of the call
+ * itself, where nothing happened to any task: MUSTER_E_TIMEOUT the call's own wait is over (call again),
+ * MUSTER_E_ARGUMENT, MUSTER_E_NOMEM and MUSTER_E_NOT_FOUND as each call says, MUSTER_E_UNAVAILABLE,
  * MUSTER_E_BROKER no broker is heard (nothing is lost: call again), MUSTER_E_STORAGE it can write nothing, or not read
  * what is asked for (the same; told at the call's own time-out, else after broker_timeout_ms), MUSTER_E_STALE another coordinator of this
  * name took the queue over, or the queue was lost with the broker's database: error.text says which.
@@ -96,7 +100,8 @@ struct muster_call {
         .struct_size = sizeof(struct muster_call) \
     }
 
-/* Schedules one task; blocks only while the queue is full (or to raise an error, see above).
+/* Schedules one task; blocks only while the queue is full (or to raise an error, see above): max_queued tasks have not
+ * ended, or 64 MiB of arguments are not on record with the broker, which takes none while it is full itself or away.
  * *ret_value is owned: muster_remote_value_free. ret_value may be NULL: nobody asks for the result.
  * MUSTER_E_ARGUMENT · MUSTER_E_TIMEOUT the queue stayed full · a pending error: nothing was scheduled. */
 MUSTER_API enum muster_status muster_coordinator_schedule(muster_coordinator_t *coordinator,
@@ -108,7 +113,8 @@ MUSTER_API enum muster_status muster_coordinator_schedule(muster_coordinator_t *
 MUSTER_API enum muster_status muster_coordinator_join(muster_coordinator_t *coordinator,
                                                       int64_t timeout_ms,
                                                       struct muster_error *ret_error);
-/* Have all ended? Does not wait, but for what still runs when there is an error to return. */
+/* Have all ended? Does not wait, but for what still runs when there is an error to return, and for that at most 5 s:
+ * then *ret_done is false, and a later call returns the error. */
 MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coordinator,
                                                       bool *ret_done,
                                                       struct muster_error *ret_error);
@@ -118,7 +124,8 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
  * there is nothing to free. Its arguments have at most 49,152 bytes, as a task's. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others;
  * so do, on every worker, the tasks that use one whose making took max_attempts workers with it.
  * After an attach the same calls in the same order find the values again, by their numbers; MUSTER_E_EXISTS: another
- * call made the one of this number. */
+ * call made the one of this number; the right call that follows gets that number. After MUSTER_E_TIMEOUT or
+ * MUSTER_E_BROKER the value may be on record: the same call again finds it, and makes no other. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(
     muster_coordinator_t *coordinator, const char *function, const void *args, size_t args_size,
     muster_per_worker_t **ret_value, struct muster_error *ret_error);
