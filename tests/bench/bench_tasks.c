@@ -1,8 +1,8 @@
 /* How many empty tasks a second, and how long one takes. usage: bench_tasks [TASKS [DIRECTORY...]]
  *
  * For each directory of a database (a disk's: every commit is synced; /dev/shm: memory), 1, 4 and 16 workers with 1
- * and 64 tasks in flight each: tasks a second from the first schedule to the end of join; and, with one worker and one
- * task at a time, p50 and p99 from schedule to fetched result. Beside that, in blocks of trips in turn, the limit: a
+ * and 64 tasks in flight each: tasks a second from the first schedule to the end of join; then p50 and p99 from schedule
+ * to fetched result while so many are kept scheduled as all workers take. With one worker and one task at a time, beside that, in blocks of trips in turn, the limit: a
  * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
  * context (see echo.h); and how long a result of 16 MiB takes to the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
  * own. One line of JSON a cell. */
@@ -24,6 +24,7 @@
 #define BLOCKS 20
 #define BLOCK_TRIPS 100
 #define LONG_RESULTS 9
+#define DEPTH_MAX (WORKERS_MAX * 64)
 
 static char scratch[512], address[600];
 static pid_t broker;
@@ -149,24 +150,54 @@ static double tasks_a_second(muster_coordinator_t *coordinator, int count)
 
 /* --- how long one takes --------------------------------------------------------------------------- */
 
+#define TRIPS_MAX (8 * DEPTH_MAX)
+_Static_assert(BLOCKS *BLOCK_TRIPS <= TRIPS_MAX, "all blocks' trips");
+
 struct trips {
-    double times[BLOCKS * BLOCK_TRIPS];
+    double times[TRIPS_MAX];
     size_t count;
 };
 
-static void task_trip(muster_coordinator_t *coordinator)
+static muster_remote_value_t *scheduled(muster_coordinator_t *coordinator)
 {
     struct muster_call call = MUSTER_CALL_INIT;
     muster_remote_value_t *value = NULL;
     struct muster_error err;
-    const void *data;
-    size_t size;
 
     call.function = "nothing";
     insist(muster_coordinator_schedule(coordinator, &call, -1, &value, &err) == MUSTER_OK,
            "schedule", &err);
+    return value;
+}
+
+static void fetched(muster_remote_value_t *value)
+{
+    struct muster_error err;
+    const void *data;
+    size_t size;
+
     insist(muster_remote_value_fetch(value, -1, &data, &size, &err) == MUSTER_OK, "fetch", &err);
     muster_remote_value_free(&value);
+}
+
+/* As many as workers take are kept scheduled; the oldest is fetched before the next. */
+static void keep_in_flight(muster_coordinator_t *coordinator, int depth, struct trips *trips)
+{
+    static muster_remote_value_t *values[DEPTH_MAX];
+    static double began_ms[DEPTH_MAX];
+    size_t count = (size_t)(depth > 250 ? 8 * depth : 2000);
+
+    trips->count = 0;
+    for (size_t i = 0; i < count + (size_t)depth; i++) {
+        size_t slot = i % (size_t)depth;
+
+        if (i >= (size_t)depth) {
+            fetched(values[slot]);
+            trips->times[trips->count++] = now_ms() - began_ms[slot];
+        }
+        began_ms[slot] = now_ms();
+        values[slot] = i < count ? scheduled(coordinator) : NULL;
+    }
 }
 
 /* A tenth of the block first goes uncounted: the others have slept meanwhile. */
@@ -178,19 +209,28 @@ static void block(struct trips *trips, muster_coordinator_t *coordinator, struct
         if (echo != NULL)
             insist(echo_trip(echo), "no echo", NULL);
         else
-            task_trip(coordinator);
+            fetched(scheduled(coordinator));
         if (i >= 0)
             trips->times[trips->count++] = now_ms() - began_ms;
     }
 }
 
-static void print_trips(const char *what, const char *directory, struct trips *trips)
+static void sort(struct trips *trips)
 {
     qsort(trips->times, trips->count, sizeof trips->times[0], by_size);
+}
+
+static double nth(const struct trips *trips, size_t percent)
+{
+    return trips->times[trips->count * percent / 100];
+}
+
+static void print_trips(const char *what, const char *directory, struct trips *trips)
+{
+    sort(trips);
     printf("{\"bench\": \"tasks_latency\", \"what\": \"%s\", \"beside\": \"%s\", "
            "\"trips\": %zu, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
-           what, directory, trips->count, trips->times[trips->count / 2],
-           trips->times[trips->count * 99 / 100]);
+           what, directory, trips->count, nth(trips, 50), nth(trips, 99));
     fflush(stdout);
 }
 
@@ -265,6 +305,7 @@ static void long_results(const char *directory)
 static void measure(const char *directory, int workers_count, int in_flight, int tasks)
 {
     muster_worker_t *workers[WORKERS_MAX];
+    static struct trips trips;
     muster_coordinator_t *coordinator;
     double rate;
 
@@ -272,9 +313,11 @@ static void measure(const char *directory, int workers_count, int in_flight, int
     workers_start(workers, workers_count, in_flight);
     coordinator = coordinator_start();
     rate = tasks_a_second(coordinator, tasks);
+    keep_in_flight(coordinator, workers_count * in_flight, &trips);
+    sort(&trips);
     printf("{\"bench\": \"tasks\", \"database\": \"%s\", \"workers\": %d, \"in_flight\": %d, "
-           "\"tasks\": %d, \"tasks_per_s\": %.0f}\n",
-           directory, workers_count, in_flight, tasks, rate);
+           "\"tasks\": %d, \"tasks_per_s\": %.0f, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
+           directory, workers_count, in_flight, tasks, rate, nth(&trips, 50), nth(&trips, 99));
     fflush(stdout);
     muster_coordinator_close(&coordinator);
     for (int i = 0; i < workers_count; i++)
