@@ -327,8 +327,8 @@ static void say_open(struct muster_coordinator *c)
     task_link_send(c->link, &message);
 }
 
-/* One frame of what was not sent. */
-static void say_add(struct muster_coordinator *c)
+/* One frame of what was not sent. False: there is none, or the connection takes no more for now. */
+static bool say_add(struct muster_coordinator *c)
 {
     struct wire_msg message = {.type = WIRE_TASKS_ADD};
     size_t count = 0, bytes = 0;
@@ -350,11 +350,14 @@ static void say_add(struct muster_coordinator *c)
                                      .uses = {call->bytes + call->args_size, call->uses_size}};
     }
     if (count == 0)
-        return;
+        return false;
     message.u.tasks_add.queue = c->queue;
     message.u.tasks_add.tasks.items = c->adding;
     message.u.tasks_add.tasks.count = count;
-    task_link_send(c->link, &message);
+    if (task_link_send(c->link, &message))
+        return true;
+    c->sent -= count; /* else what comes behind it would be of no use to the broker */
+    return false;
 }
 
 static void say_adds(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_ms)
@@ -376,7 +379,8 @@ static void say_adds(struct muster_coordinator *c, int64_t now_ms, int64_t *wait
     for (int frames = 0;
          frames < ADD_FRAMES_AHEAD && c->sent < c->scheduled && c->sent - c->taken < ahead;
          frames++)
-        say_add(c);
+        if (!say_add(c))
+            break;
 }
 
 static void say_numbered(struct muster_coordinator *c, enum wire_type type, uint64_t number)
