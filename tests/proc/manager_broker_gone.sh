@@ -22,4 +22,24 @@ says "$all" ' 38 $' # the last one, by the new broker
 ranks_start 3 --steps 1
 ranks_end 0
 each_has resumed 38
-finish "the broker was killed between saves: training went on, every step that was told as saved is there, and the last is resumed from"
+
+# The program is over and closes while its last save is written behind it; meanwhile the broker is killed. One that comes
+# back at once, or after it was missed, commits the save.
+options=(--every 1 --behind 1 --save-ms 1500 --close 1)
+for missed in '^closing' 'no broker was heard for 5 s'; do
+    job=closing-${#missed}
+    ranks_start 2 --steps 1
+    for rank in 0 1; do await "rank $rank to close" rank_said $rank '^closing'; done
+    not rank_said 0 '^closed' || fail "rank 0 did not wait for its save"
+    broker_kill
+    for rank in 0 1; do await "rank $rank: $missed" rank_said $rank "$missed"; done
+    broker_start
+    ranks_end 0
+    for rank in 0 1; do rank_said $rank '^closed MUSTER_OK' || fail "rank $rank lost its save: $(cat "$(log $rank)")"; done
+    same "what is committed" "$(committed)" 1
+    ranks_start 2 --steps 1
+    ranks_end 0
+    each_has resumed 0
+done
+finish "the broker was killed between saves: training went on, every step that was told as saved is there, and the last is resumed from" \
+    "a manager that closes while its last save is written waits for a broker that is started again: the save is committed"

@@ -38,6 +38,7 @@ struct program {
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
     int64_t continuous_ms, overhead_ppm, young_daly, skew_ms, check;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state, look, progress, apart;
+    int64_t close_only;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
     const char *prefix, *gate, *trash;
@@ -98,6 +99,8 @@ static const struct {
     {"--save-ms", &program.save_ms},     /* how long a save takes ... */
     {"--slow-rank", &program.slow_rank}, /* ... of this rank alone */
     {"--save-timeout-ms", &program.save_timeout_ms},
+    {"--close",
+     &program.close_only}, /* as soon as the last step is over: waits for nothing, lists nothing */
     {"--progress", &program.progress}, /* a save tells each second how far it came */
     {"--apart", &program.apart},       /* ranks do not meet in each step */
     {"--look", &program.look}, /* at each step that was saved, as soon as save has told it */
@@ -543,6 +546,7 @@ static void list(struct program *p)
 static int run(struct program *p)
 {
     struct muster_error error = {.status = MUSTER_OK};
+    enum muster_status status;
     int code = 0, restart_code;
 
     p->status = open_manager(p, &error);
@@ -560,13 +564,17 @@ static int run(struct program *p)
         return code;
     save_badly(p);
     delete_one(p);
-    if (p->behind && muster_manager_wait_until_finished(p->manager, -1, &error) != MUSTER_OK)
+    if (p->behind && !p->close_only &&
+        muster_manager_wait_until_finished(p->manager, -1, &error) != MUSTER_OK)
         complain(p, &error);
-    list(p);
+    if (p->close_only)
+        printf("closing\n");
+    else
+        list(p);
     restart_code = muster_node_restart_code(muster_manager_node(p->manager));
-    if (muster_manager_close(&p->manager, code, &error) == MUSTER_PREEMPTED && code == 0)
-        return restart_code;
-    return code;
+    status = muster_manager_close(&p->manager, code, &error);
+    printf("closed %s\n", muster_status_name(status));
+    return status == MUSTER_PREEMPTED && code == 0 ? restart_code : code;
 }
 
 int main(int argc, char **argv)

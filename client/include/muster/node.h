@@ -276,7 +276,8 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
 
 /* Leaves the job. A boundary: with a save being agreed it takes part. code: this process's exit
  * code to be (0 = finished). Blocks for an open round (bounded), own writes as long as
- * the broker waits for them (not beyond a second before this process's own deadline; then see Threads
+ * the broker waits for them (a save that goes on behind training: 5 s more at most once the broker is not heard, then it is given up; wait for it
+ * before, with a time limit, where the broker may be starting anew; not beyond a second before this process's own deadline; then see Threads
  * above; a deletion that has begun, 10 s at most), and at most 1 s for LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
  * and sets *node to NULL in every case; NULL-safe. Returns MUSTER_PREEMPTED if the job is being
  * terminated: exit with the restart code. MUSTER_OK: exit with yours; also with code 0 when nothing could
