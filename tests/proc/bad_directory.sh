@@ -30,7 +30,7 @@ same "exit code of muster run" "$code" 93
 same "launches" "$(grep -c 'launch [0-9]*: starting' "$dir/third.log")" 1
 
 # The second rank's host has not mounted what the first one's has: one path, and two directories.
-mounted=()
+also=()
 if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
     job=split checkpoints="$dir/split" world=2 launch=$((launch + 1)) pids=()
     mkdir "$dir/split" "$dir/not mounted"
@@ -44,7 +44,7 @@ if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
     rank_through=()
     rank_start 1 --steps 5
     ranks_end 0
-    mounted=("a rank that sees another directory than the first one under the same path is told so, and what it made there is taken back")
+    also=("a rank that sees another directory than the first one under the same path is told so, and what it made there is taken back")
 fi
 finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched" \
-    ${mounted[@]+"${mounted[@]}"}
+    ${also[@]+"${also[@]}"}
