@@ -1,6 +1,8 @@
 /* node_story - see node_story.h. */
 #include "tests/faults/node_story.h"
 
+#include "node/shard/dir_delete.h"
+
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #define NONCE 0xfeedu
 #define STEP 12
 #define TRIES_MAX 3
+#define TRASH "old"
 #define FLOATS 3000 /* more than one page, less than a chunk */
 
 static const char own_file[] = "what save_fn wrote";
@@ -50,17 +53,26 @@ static void check_checkpoint(struct node_story *story, const char *path)
     manifest_destroy(&manifest);
 }
 
-static void check_root(struct node_story *story)
+static void check_folder(struct node_story *story, const char *path)
 {
     struct dirent *entry;
-    DIR *dir = opendir(story->root);
+    DIR *dir = opendir(path);
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] != '.')
-            check_checkpoint(story, scratch_path(story->root, "%s", entry->d_name));
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, TRASH) != 0)
+            check_checkpoint(story, scratch_path(path, "%s", entry->d_name));
     }
     if (dir != NULL)
         closedir(dir);
+}
+
+static void check_root(struct node_story *story)
+{
+    char moved[SCRATCH_PATH_MAX];
+
+    snprintf(moved, sizeof moved, "%s", scratch_path(story->root, TRASH));
+    check_folder(story, story->root);
+    check_folder(story, moved); /* what is moved there is whole, too */
 }
 
 static void check_error(struct node_story *story, const char *step, enum muster_status status,
@@ -223,6 +235,20 @@ static enum muster_status remove_round(struct node_story *story, struct muster_e
     return dir_remove_round(story->root, JOB, 1, story->round, NONCE, err);
 }
 
+/* What is counted as a checkpoint meanwhile is whole: it goes out of its place before anything of it does. */
+static enum muster_status delete_checkpoint(struct node_story *story, struct muster_error *err)
+{
+    const struct dir_deletion deletion = {.root = story->root,
+                                          .job = JOB,
+                                          .generation = 1,
+                                          .round = story->committed,
+                                          .step = STEP,
+                                          .path = story->path,
+                                          .trash = story->to_trash ? TRASH : ""};
+
+    return dir_delete_checkpoint(&deletion, err);
+}
+
 /* --- the story ------------------------------------------------------------------------------------------ */
 
 static enum muster_status once(struct node_story *story, const char *name, step_fn *step)
@@ -294,15 +320,28 @@ static bool save_patiently(struct node_story *story, bool patient)
     return false;
 }
 
+static bool delete_it(struct node_story *story, bool patient)
+{
+    story->deleting = true;
+    if (!persistently(story, patient, "dir_delete_checkpoint", delete_checkpoint))
+        return false;
+    if (scratch_exists(story->path))
+        wrong(story, "the deleted checkpoint is still there");
+    if (story->to_trash && scratch_count(scratch_path(story->root, TRASH)) != 1)
+        wrong(story, "the deleted checkpoint is not in its folder");
+    return true;
+}
+
 bool node_story_tell(struct node_story *story, bool patient)
 {
-    bool done = persistently(story, patient, "dir_prepare", prepare) &&
-                save_patiently(story, patient) && (story->saved = true) &&
-                persistently(story, patient, "dir_commit", commit) && !(story->saved = false) &&
-                persistently(story, patient, "shard_restore", restore_default) &&
-                persistently(story, patient, "shard_restore of save_fn", restore_own) &&
-                save_patiently(story, patient) &&
-                persistently(story, patient, "dir_remove_round", remove_round);
+    bool done =
+        persistently(story, patient, "dir_prepare", prepare) && save_patiently(story, patient) &&
+        (story->saved = true) && persistently(story, patient, "dir_commit", commit) &&
+        !(story->saved = false) && (story->committed = story->round) > 0 &&
+        persistently(story, patient, "shard_restore", restore_default) &&
+        persistently(story, patient, "shard_restore of save_fn", restore_own) &&
+        save_patiently(story, patient) &&
+        persistently(story, patient, "dir_remove_round", remove_round) && delete_it(story, patient);
 
     if (done && scratch_exists(story->round_dir))
         wrong(story, "the aborted round is still there");
@@ -316,6 +355,8 @@ bool node_story_resume(struct node_story *story)
 {
     if (!persistently(story, true, "dir_prepare", prepare))
         return false;
+    if (story->deleting)
+        return delete_it(story, true);
     if (!story->saved)
         return true;
     return persistently(story, true, "dir_commit", commit) &&

@@ -1,5 +1,6 @@
 /* node_story - what a node does with the disk, from dir_prepare to a restore, while calls fail under it:
- * two ranks, `sharded`, rank 0 with the default save, rank 1 with files of its own; then an aborted round.
+ * two ranks, `sharded`, rank 0 with the default save, rank 1 with files of its own; then an aborted round, and the
+ * checkpoint is deleted.
  * Owns: the steps in their order, what a node does after each failure (the round is aborted and a new
  * one made; a commit, a restore, a removal is tried again), and what must be true on the disk meanwhile.
  * The caller makes calls fail: between `begin` and `end` only the product's own calls happen. */
@@ -20,9 +21,12 @@ struct node_story {
     void (*begin)(void);
     void (*end)(void);
     bool saved;     /* the broker has committed; the directory may not have its name yet */
+    bool deleting;  /* the broker has decided that the checkpoint goes */
+    bool to_trash;  /* to a folder: asked for by the caller */
     bool may_leave; /* removals may fail too: what could not be written need not be gone */
     uint64_t round;
-    int64_t number; /* rank 0's state */
+    uint64_t committed; /* the round of the checkpoint */
+    int64_t number;     /* rank 0's state */
     struct muster_state *state;
     struct shard_files files[2];
     char round_dir[FS_PATH_MAX];

@@ -20,15 +20,16 @@ static const struct sweep {
     int code;
     bool dies;     /* every later call fails too: what the disk holds when a process dies there */
     bool no_error; /* nothing may be noticed at all */
+    bool to_trash; /* the checkpoint is moved to a folder in the end, else removed */
     uint64_t points_min;
 } sweeps[] = {
-    {"EIO", FILE_CALL_ANY, EIO, false, false, 236},
-    {"ENOSPC", ROOM, ENOSPC, false, false, 134},
-    {"EDQUOT", ROOM, EDQUOT, false, false, 134},
-    {"EMFILE", FILE_CALL_OPEN, EMFILE, false, false, 43},
-    {"short transfer", TRANSFER, FILE_CALL_SHORT, false, true, 28},
-    {"interrupted transfer", TRANSFER, EINTR, false, true, 28},
-    {"death of the process", FILE_CALL_ANY, EIO, true, false, 236},
+    {"EIO", FILE_CALL_ANY, EIO, false, false, true, 265},
+    {"ENOSPC", ROOM, ENOSPC, false, false, true, 151},
+    {"EDQUOT", ROOM, EDQUOT, false, false, false, 147},
+    {"EMFILE", FILE_CALL_OPEN, EMFILE, false, false, false, 48},
+    {"short transfer", TRANSFER, FILE_CALL_SHORT, false, true, false, 34},
+    {"interrupted transfer", TRANSFER, EINTR, false, true, true, 34},
+    {"death of the process", FILE_CALL_ANY, EIO, true, false, false, 283},
 };
 
 static bool wrong(const struct sweep *sweep, uint64_t at, const char *what)
@@ -43,6 +44,7 @@ static bool tell(const struct sweep *sweep, uint64_t at, const char *dir, struct
     bool good;
 
     node_story_begin(story, dir, file_calls_begin, file_calls_end);
+    story->to_trash = sweep->to_trash;
     story->may_leave = (sweep->calls & FILE_CALL_REMOVE) != 0;
     file_calls_plan(sweep->calls, sweep->code, at, sweep->dies);
     good = node_story_tell(story, !sweep->dies);
