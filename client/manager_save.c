@@ -297,7 +297,8 @@ static enum muster_status save_here(struct muster_manager *m, int64_t step,
                                     const struct muster_save_request *r, bool want, bool *ret_saved,
                                     struct muster_error *err)
 {
-    const struct agent_end end = {.done = step + 1, .want = want, .call_arg = r->call_arg};
+    const struct agent_end end = {
+        .done = step + 1, .want = want, .awaits = !m->behind, .call_arg = r->call_arg};
     bool saves = false, was_asked = m->asked == step;
     enum muster_status status = tell_facts(m, r, err);
 

@@ -106,6 +106,8 @@ struct agent_end {
     int64_t done; /* the step that ends here makes it so many */
     bool want;    /* all ranks want this state saved, by a rule that needs no message */
     bool ask;     /* only tell whether it is saved; if so the next call with ask false saves it */
+    bool
+        awaits; /* a save here is awaited by the caller, in the foreground, until it is committed */
     void *call_arg;
 };
 struct agent_ended {

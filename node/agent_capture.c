@@ -45,6 +45,7 @@ static struct post *saved_post(struct agent *agent, const struct behind_result *
     post->input.epoch = order->epoch;
     post->input.step_in_epoch = order->step_in_epoch;
     post->input.data_position = order->data_position;
+    post->input.held = result->held;
     post->input.waited_ms = order->waited_ms > 0 ? (uint64_t)order->waited_ms : 0;
     agent_facts_into(agent, post);
     post->input.round = order->round;
@@ -97,7 +98,8 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 {
     struct shard_files files = {0};
     struct muster_error why = {.status = MUSTER_OK};
-    struct behind_result result = {.order = order, .files = &files, .why = &why};
+    struct behind_result result = {
+        .order = order, .files = &files, .why = &why, .held = agent->awaits_commit};
     int64_t began_ms;
 
     order->watch = &agent->foreground;

@@ -12,6 +12,7 @@ static void end_here(struct agent *agent, const struct agent_end *end)
 
     pthread_mutex_lock(&agent->mutex);
     begun = gate_begun(agent->gate);
+    agent->awaits_commit = end->awaits;
     if (end->done != gate_done(agent->gate))
         gate_set(agent->gate, begun > end->done ? begun : end->done, end->done);
     if (end->want && role_is_trainer(agent->options.member.role))

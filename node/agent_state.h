@@ -47,6 +47,7 @@ struct agent {
     struct muster_error misfit; /* status != OK: the broker speaks another version */
     struct post *first_post, *last_post;
     uint64_t posted, consumed; /* counts; at most AGENT_POSTS_MAX apart */
+    bool awaits_commit; /* whoever called stands still until a save of this boundary is committed */
     uint64_t saving_round; /* the training thread, or the one behind it, writes into this round's
                               directory; 0 = none */
     uint64_t told_round;   /* failures of saves up to this round were told to the user */

@@ -16,6 +16,7 @@ struct behind_result { /* of one save; borrowed for the call */
     const struct muster_error *why;  /* else */
     int64_t save_ms;                 /* from the snapshot's beginning to the durable file */
     int64_t blocked_ms;              /* the snapshot alone */
+    bool held;                       /* the training thread waits for the commit: never behind it */
 };
 /* Called on the thread with each save's outcome; until it returns the save is under way. */
 typedef void behind_done_fn(const struct behind_result *result, void *arg);

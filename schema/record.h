@@ -201,7 +201,7 @@ struct record_checkpoint {
     const char *metrics;
     int64_t committed_unix_ms;
     int64_t
-        blocked_ms; /* how long it stopped training: the longest of its writers, -1 = not known */
+        blocked_ms; /* how long it stopped training: the longest of its writers, or who waited for its commit; -1 = not known */
     int64_t waited_ms; /* for the save before, the same way */
     int64_t total_ms;  /* from the decision to the commit, -1 = not committed */
     const char *trash; /* of a deletion: the folder it is moved to, "" = removed at once */

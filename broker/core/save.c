@@ -146,6 +146,22 @@ static const struct participant *manifest_writer(const struct round *round)
     return NULL;
 }
 
+/* A rank whose thread waits for the commit stood still since it came to the step, and one that stood there since the freeze. */
+static int64_t held_ms(const struct core *core, const struct round *round)
+{
+    int64_t now = core->now - round->opened_boot_ms, longest = -1;
+
+    for (size_t i = 0; i < round->count; i++) {
+        const struct participant *part = &round->parts[i];
+        bool stood = part->done == round->step && part->reported_ms >= 0;
+        int64_t from = stood ? part->reported_ms : part->at_step_ms;
+
+        if (from >= 0 && now - from > longest)
+            longest = now - from;
+    }
+    return longest;
+}
+
 static void commit(struct core *core, struct job *job, struct round *round)
 {
     struct wire_event event = event_make(job, EVENT_COMMIT);
@@ -160,6 +176,8 @@ static void commit(struct core *core, struct job *job, struct round *round)
     round->checkpoint.state = CHECKPOINT_COMMITTED;
     round->checkpoint.committed_unix_ms = core->now_unix;
     round->checkpoint.total_ms = core->now_unix - round->decided_unix_ms;
+    if (round->held && held_ms(core, round) > round->checkpoint.blocked_ms)
+        round->checkpoint.blocked_ms = held_ms(core, round);
     persist_round(core, job, round);
     persist_checkpoint(core, &round->checkpoint);
     registry_add(job, &round->checkpoint);
@@ -334,6 +352,7 @@ static void take_shard(struct core *core, struct peer *peer, struct round *round
         round->checkpoint.blocked_ms = (int64_t)m->blocked_ms;
     if ((int64_t)m->waited_ms > round->checkpoint.waited_ms)
         round->checkpoint.waited_ms = (int64_t)m->waited_ms;
+    round->held |= m->held;
     bool lowest = true;
     for (size_t i = 0; i < round->count; i++)
         lowest &= !(round->parts[i].writer && round->parts[i].rank < part->rank);

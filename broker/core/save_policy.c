@@ -3,7 +3,8 @@
  *
  * Intervals count from the beginning of the last save, whatever its cause, or of the launch's first step.
  * cost = how long a save stops training (one that goes on behind it: the snapshot, and the wait for the save before; so
- * none by cost is opened while one is written), the mean of the newest SAVES_MEASURED commits. While it is not
+ * none by cost is opened while one is written), the mean of the newest SAVES_MEASURED commits. What terminations
+ * saved counts only where nothing else was: they write in the foreground, whatever the others do. While it is not
  * known, the first step that is heard of is saved, so that it becomes known.
  *   overhead x     cost / interval = x
  *   Young, Daly    with M = mean time between interruptions, C = cost: daly.h
@@ -20,13 +21,13 @@ static const struct answer none_opened = {MUSTER_OK, "", 0};
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 /* -1 = not known. */
-static int64_t cost_ms(const struct job *job)
+static int64_t mean_cost_ms(const struct job *job, bool terminations)
 {
     int64_t sum = 0, count = 0;
 
     for (size_t i = job->checkpoints_count; i-- > 0 && count < SAVES_MEASURED;) {
         const struct record_checkpoint *row = &job->checkpoints[i].row;
-        if (row->blocked_ms < 0)
+        if (row->blocked_ms < 0 || (row->cause == CAUSE_TERMINATION) != terminations)
             continue;
         sum += row->blocked_ms + (row->waited_ms > 0 ? row->waited_ms : 0);
         count++;
@@ -34,6 +35,13 @@ static int64_t cost_ms(const struct job *job)
     if (count == 0)
         return -1;
     return sum / count > 0 ? sum / count : 1; /* no save costs nothing: an interval would be 0 */
+}
+
+static int64_t cost_ms(const struct job *job)
+{
+    int64_t cost = mean_cost_ms(job, false);
+
+    return cost >= 0 ? cost : mean_cost_ms(job, true);
 }
 
 int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)

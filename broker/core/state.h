@@ -156,6 +156,7 @@ struct round {
     char reason[512];
     char plan[GRACE_TEXT_MAX + 1]; /* a termination: why it was frozen when it was */
     bool final;
+    bool held; /* trainers wait for the commit. Forgotten by a start of the broker: then as told */
     int64_t deadline_boot_ms; /* 0 = none */
     int64_t opened_boot_ms;   /* BOOT_UNKNOWN between load and start: of another boot */
     int64_t opened_unix_ms;

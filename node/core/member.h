@@ -97,6 +97,7 @@ struct member_input {
     uint64_t save_ms;
     uint64_t blocked_ms;
     uint64_t waited_ms;  /* SAVED: for the save before */
+    bool held;           /* SAVED: its thread waits for the commit */
     const char *metrics; /* SAVED: JSON, NULL = none; so custom */
     const char *custom;
     const struct wire_msg *ask; /* ASK: type and body; borrowed for the call */

@@ -104,7 +104,8 @@ void round_saved(struct member *m, const struct member_input *in)
                             .data_position = in->data_position,
                             .waited_ms = in->waited_ms > INT32_MAX ? INT32_MAX : in->waited_ms,
                             .metrics = in->metrics,
-                            .custom = in->custom};
+                            .custom = in->custom,
+                            .held = in->held};
     request_put(m, &message);
     save_told(m, in, step, MUSTER_OK);
 }

@@ -24,7 +24,9 @@ declare -A rules=(
     [spaced]='--ask 1 --continuous-ms 250'
     [continuous]='--continuous-ms 0 --behind 1 --save-ms 150'
     [overhead]='--ask 1 --overhead-ppm 200000 --save-ms 100' # a fifth of the time
+    [held]='--sharded 1 --overhead-ppm 100000 --skew-ms 600' # rank 0 stands at the save step until rank 1 is there
     [daly]='--young-daly 1'
+    [daly_behind]='--young-daly 1 --behind 1 --save-ms 1500'
     [behind]='--overhead-ppm 20000 --behind 1 --save-ms 900' # which stops training for the snapshot alone
 )
 launch() {
@@ -39,7 +41,9 @@ launch both 3 90
 launch spaced 2 120
 launch continuous 2 90
 launch overhead 2 150
+launch held 2 12
 launch daly 2 60
+launch daly_behind 2 100
 launch behind 2 120
 
 recall both
@@ -87,6 +91,19 @@ holds "saves of job $job" "$(saves period)" -ge 2
 same "saves that came sooner than 5 times the cost of the cheapest" "$(gaps 'b.opened_unix_ms - a.decided_unix_ms >=
     5 * (SELECT min(blocked_ms) FROM checkpoint WHERE job = a.job AND round <= a.round) - 1')" 0
 
+recall held # the writes take no time
+ranks_end 0
+same_on_all "steps saved" 's/^saved //p'
+holds "saves of job $job" "$(saves period)" -ge 1
+holds "ms that training stood still for its saves, in their rows" "$(query "SELECT min(blocked_ms) FROM checkpoint WHERE job = '$job'")" -ge 500
+read -r stood all longest <<<"$(sed -n 's/^stood //p' "$(log 0)")"
+holds "ms of $all that rank 0 stood still, the longest time $longest" "$stood" -le $((all / 10 + 2 * longest))
+
+recall daly_behind # its cost is not known until it is written
+ranks_end 0
+same_on_all "steps saved" 's/^saved //p'
+same "saves behind the training of a job that is interrupted once a day" "$(saves period)" 1
+
 recall both
 ranks_end 0
 agreed
@@ -110,5 +127,5 @@ holds "saves of a job that is interrupted every four seconds" "$(wc -w <<<"$said
 "$sql" --write "$db" "DELETE FROM generation WHERE job = 'daly' AND generation BETWEEN 3 AND 20000"
 
 finish "given steps and a period together; continuous with 250 ms between saves, and right behind the save before" \
-    "saves take at most a fifth of the time; Young and Daly's interval falls from minutes to less than a second with the interruptions" \
+    "saves take at most a fifth of the time, and a tenth with the wait for the other rank; Young and Daly's interval falls from minutes to less than a second with the interruptions" \
     "every rank answers alike, saves the same steps and lists them"

@@ -31,6 +31,7 @@ struct program {
     struct words_allreduce all;
     enum muster_status status;
     int64_t resumed, last;
+    int64_t trained_ms, stood_ms, longest_ms; /* of that in calls of save that saved, in one call */
 
     int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
@@ -166,6 +167,14 @@ static void await_gate(const struct program *p, int64_t step)
     snprintf(path, sizeof path, "%s%" PRId64, p->gate, step);
     for (int64_t waited = 0; access(path, F_OK) != 0 && waited < GATE_MS; waited += 5)
         pause_ms(5);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int train(struct program *p, int64_t step)
@@ -430,6 +439,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     const struct muster_metric loss = {"loss", (double)((step - 3) * (step - 3))};
     char custom[64];
     bool should = false, saved = false;
+    int64_t began_ms, took_ms;
     enum muster_status status;
 
     if (train(p, step) != 0)
@@ -449,7 +459,12 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
             return status;
         printf("should %" PRId64 " %d\n", step, should);
     }
+    began_ms = now_ms();
     status = muster_manager_save(p->manager, step, &request, &saved, error);
+    took_ms = now_ms() - began_ms;
+    p->stood_ms += saved ? took_ms : 0;
+    if (saved && took_ms > p->longest_ms)
+        p->longest_ms = took_ms;
     insisting = request;
     insisting.force = true;
     for (int64_t waited = 0; p->insist && !saved && waited < INSIST_MS; waited += 20) {
@@ -554,8 +569,12 @@ static int run(struct program *p)
         p->status = restore(p, &error);
     if (p->status == MUSTER_OK && meet(p) != 0)
         p->status = MUSTER_E_FAULT;
+    p->trained_ms = -now_ms();
     while (p->status == MUSTER_OK && p->last + 1 < p->steps)
         p->status = one_step(p, p->last + 1, &error);
+    p->trained_ms += now_ms();
+    printf("stood %" PRId64 " %" PRId64 " %" PRId64 "\n", p->stood_ms, p->trained_ms,
+           p->longest_ms);
     if (p->status != MUSTER_OK)
         complain(p, &error);
     if (p->status != MUSTER_OK && p->status != MUSTER_PREEMPTED)

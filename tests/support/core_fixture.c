@@ -527,6 +527,7 @@ void core_saved(struct core_fixture *f, int n, uint64_t round, int64_t at, size_
                                           .epoch = 2,
                                           .blocked_ms = f->blocked_ms,
                                           .waited_ms = f->waited_ms,
+                                          .held = f->held,
                                           .metrics = f->metrics ? f->metrics : "",
                                           .custom = f->custom ? f->custom : ""};
     core_say(f, n, message);

@@ -45,7 +45,8 @@ struct core_fixture {
     bool fallback;
     const char *metrics; /* of the next SAVED, NULL = none; custom the same */
     const char *custom;
-    uint64_t blocked_ms, waited_ms; /* of the next SAVED */
+    uint64_t blocked_ms, waited_ms; /* of the next SAVED, so held */
+    bool held;
     int64_t now;
     uint64_t starts;
     struct core_node nodes[CORE_NODES];

@@ -194,6 +194,23 @@ static void none_by_cost_is_opened_while_one_is_written(void **state)
     }
 }
 
+/* One writes behind the training, but what ends it is written in the foreground. */
+static void what_a_termination_saves_paces_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "", "overhead-ppm 20000");
+    steps(f, 1);
+    assert_in_range(opens_after(f, 5000), 0, 1000);
+    finish(f, 1, 400);
+    core_job(f)->checkpoints[0].row.cause = CAUSE_TERMINATION;
+    steps(f, 2);
+    assert_in_range(opens_after(f, 60000), 19500, 20500); /* it is all that is known */
+    finish(f, 2, 100);
+    steps(f, 3);
+    assert_in_range(opens_after(f, 60000), 4500, 5500);
+}
+
 static void daly_follows_cost_and_interruptions(void **state)
 {
     struct core_fixture *f = *state;
@@ -293,6 +310,35 @@ static void metrics_and_times_are_in_the_rows(void **state)
     assert_string_equal(core_checkpoint(f, 2)->metrics, "");
 }
 
+/* Two ranks that wait for the commit: rank 1 stood at the step when the round began, rank 0 came 50 ms later and wrote
+ * for 100 ms, rank 1 for 300. */
+static void who_waits_for_the_commit_stands_still_until_then(void **state)
+{
+    struct core_fixture f;
+
+    (void)state;
+    core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    f.held = true;
+    f.blocked_ms = 100;
+    core_save_now(&f, "a");
+    core_report(&f, 1, 1, 4, 4);
+    f.now += 10;
+    core_report(&f, 0, 1, 4, 3);
+    core_at_step(&f, 1, 1, 4, false);
+    f.now += 40;
+    core_at_step(&f, 0, 1, 4, false);
+    core_files(&f, 0, 1, 4, 1);
+    f.now += 100;
+    core_saved(&f, 0, 1, 4, 1);
+    core_files(&f, 1, 1, 4, 1);
+    f.now += 200;
+    f.blocked_ms = 300;
+    core_saved(&f, 1, 1, 4, 1);
+    assert_int_equal(core_checkpoint(&f, 1)->blocked_ms, 350);
+    assert_int_equal(core_checkpoint(&f, 1)->total_ms, 340);
+    core_fixture_close(&f);
+}
+
 int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
@@ -305,11 +351,13 @@ int main(void)
         ONE(overhead_follows_the_measured_cost),
         ONE(the_wait_for_the_save_before_is_a_cost),
         ONE(none_by_cost_is_opened_while_one_is_written),
+        ONE(what_a_termination_saves_paces_nothing),
         ONE(daly_follows_cost_and_interruptions),
         ONE(a_save_below_a_millisecond_has_a_cost),
         ONE(a_launch_that_did_not_finish_is_an_interruption),
         ONE(the_chief_may_wish_for_a_save),
         ONE(metrics_and_times_are_in_the_rows),
+        cmocka_unit_test(who_waits_for_the_commit_stands_still_until_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,9 @@ struct muster_checkpoint_row {
     const char *metrics;
     int64_t save_ms; /* of its slowest shard */
     int64_t committed_unix_ms;
-    int64_t blocked_ms;  /* training stood still for it, longest rank; -1 = not known */
+    int64_t
+        blocked_ms; /* training stood still for it, longest rank: for the snapshot or the write, and behind a
+                            manager's save in the foreground until the commit; -1 = not known */
     int64_t waited_ms;   /* for the save before, longest rank */
     int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
     int64_t bytes_per_s; /* all shards, by the slowest one's time; -1 = not known */
@@ -185,7 +187,7 @@ struct muster_shard_row {
     int64_t files;
     int64_t bytes;
     int64_t save_ms;
-    int64_t blocked_ms; /* how long training stood still for it */
+    int64_t blocked_ms; /* how long training stood still for its own snapshot or write */
     int64_t saved_unix_ms;
     int64_t waited_ms; /* for the save before */
 };
