@@ -208,6 +208,21 @@ static enum muster_status write_rows(struct store *store, const struct actions *
     return status;
 }
 
+/* The end of a transaction that was begun with `status`: commits it, or rolls it back. */
+static enum muster_status end_transaction(struct store *store, enum muster_status status,
+                                          struct muster_error *err)
+{
+    if (status == MUSTER_OK)
+        status = step_once(store, store->commit, "commit", err);
+    if (status != MUSTER_OK)
+        roll_back(store);
+    else if (store->sync_failed)
+        status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
+    if (status == MUSTER_E_IO)
+        store_log_cut(store);
+    return status;
+}
+
 /* One transaction. What was held is gone afterwards: written, or dropped for want of room. */
 static enum muster_status write_all(struct store *store, const struct actions *actions,
                                     int64_t now_boot_ms, struct muster_error *err)
@@ -219,13 +234,8 @@ static enum muster_status write_all(struct store *store, const struct actions *a
         status = write_rows(store, actions, err);
     if (status == MUSTER_OK)
         status = store_mark_count(store, actions, &ends, err);
-    if (status == MUSTER_OK)
-        status = step_once(store, store->commit, "commit", err);
-    if (status != MUSTER_OK)
-        roll_back(store);
-    else if (store->sync_failed)
-        status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
-    else if (store_mark_tell(store, ends, err) != MUSTER_OK)
+    status = end_transaction(store, status, err);
+    if (status == MUSTER_OK && store_mark_tell(store, ends, err) != MUSTER_OK)
         status = MUSTER_E_IO; /* it is committed, and must not be told */
     store->held_count = 0;
     arena_reset(&store->held_arena);
@@ -341,11 +351,7 @@ static enum muster_status tidy_once(struct store *store, struct muster_error *er
 
     if (status == MUSTER_OK)
         status = store_tidy_slice(store, err);
-    if (status == MUSTER_OK)
-        status = step_once(store, store->commit, "commit", err);
-    if (status != MUSTER_OK)
-        roll_back(store);
-    return status;
+    return end_transaction(store, status, err);
 }
 
 enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err)
@@ -508,6 +514,8 @@ enum muster_status store_open(const char *path, const struct store_options *opti
                  ? error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path)
                  : open_checked(store, options, err);
     if (status != MUSTER_OK) {
+        if (status == MUSTER_E_IO && store->db != NULL)
+            store_log_cut(store);
         destroy(store, true);
         return status;
     }
@@ -521,8 +529,7 @@ void store_close(struct store **store)
         return;
     if ((*store)->held_count > 0)
         flush_held(*store, 0, NULL);
-    /* so that a reader without write permission needs no -wal file */
-    sqlite3_wal_checkpoint_v2((*store)->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    store_log_end(*store);
     destroy(*store, false);
     *store = NULL;
 }

@@ -59,6 +59,12 @@ struct store {
     uint64_t journal_events_max;
     int checkpoint_frames;
     bool sync_failed; /* of a checkpoint: nothing may be told any more */
+    struct {          /* how much of the log is surely on the disk: store_log.c */
+        bool known;
+        bool cut;
+        int frames;
+        uint64_t salt; /* of the log's present beginning */
+    } synced;
 
     bool unsynced; /* commits are not synced: only while held progress is written */
     sqlite3_stmt *begin, *commit, *rollback;
@@ -113,6 +119,11 @@ enum muster_status store_refuse_network(const char *path, struct muster_error *e
 /* --- store_log.c --- */
 /* Settings of the connection; what the log holds is in the file when it returns. */
 enum muster_status store_log_begin(struct store *store, struct muster_error *err);
+/* A commit failed, and maybe its sync: takes what was never acknowledged off the log, if that can be done. The connection
+ * must not be used any more. */
+void store_log_cut(struct store *store);
+/* All of it into the file, so that a reader without write permission needs no -wal file. */
+void store_log_end(struct store *store);
 
 /* --- store_check.c --- */
 /* Of the newest schema. MUSTER_E_CORRUPT: the rows do not fit together; err names the first that does not. */

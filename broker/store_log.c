@@ -5,6 +5,8 @@
  * leaves a hole in the log before it, and the batch is gone with all behind the hole. So
  *   - no connection goes on after a sync that failed, not even one of SQLite's own checkpoints, whose
  *     failures it ignores;
+ *   - what no sync acknowledged is cut off the log at once: a start that copied it into the file would write pages that
+ *     no log makes whole when the power goes meanwhile;
  *   - each start copies the whole log into the file, which writes every page anew and syncs it, and begins the
  *     log at its beginning, before anything is acknowledged. */
 #include "broker/store_internal.h"
@@ -63,13 +65,82 @@ static enum muster_status expect(struct store *store, const char *sql, int64_t w
     return status;
 }
 
+/* --- what is surely on the disk --------------------------------------------------------------------- */
+
+#define HEADER_BYTES \
+    32 /* of the log: the page's size at 8, the salt of its present beginning at 16 */
+#define FRAME_HEADER_BYTES 24 /* before each page */
+
+static sqlite3_file *log_file(const struct store *store)
+{
+    sqlite3_file *wal = NULL;
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK)
+        return NULL;
+    return wal != NULL && wal->pMethods != NULL ? wal : NULL;
+}
+
+static bool read_header(sqlite3_file *wal, int64_t *ret_page, uint64_t *ret_salt)
+{
+    uint8_t header[HEADER_BYTES];
+
+    if (wal->pMethods->xRead(wal, header, sizeof header, 0) != SQLITE_OK)
+        return false;
+    *ret_page =
+        (int64_t)header[8] << 24 | (int64_t)header[9] << 16 | (int64_t)header[10] << 8 | header[11];
+    memcpy(ret_salt, header + 16, sizeof *ret_salt);
+    return true;
+}
+
+static void is_synced(struct store *store, int frames)
+{
+    sqlite3_file *wal = log_file(store);
+    int64_t page;
+
+    store->synced.frames = frames;
+    store->synced.known = wal != NULL && read_header(wal, &page, &store->synced.salt);
+}
+
+/* A log that was begun anew in between has nothing of what was synced: that is in the file. */
+void store_log_cut(struct store *store)
+{
+    sqlite3_file *wal = store->synced.known ? log_file(store) : NULL;
+    sqlite3_int64 have = 0, size = 0;
+    int64_t page = 0;
+    uint64_t salt = 0;
+
+    store->synced.cut = true;
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (wal == NULL || !read_header(wal, &page, &salt))
+        return;
+    if (store->synced.frames > 0 && salt == store->synced.salt)
+        size = HEADER_BYTES + (page + FRAME_HEADER_BYTES) * store->synced.frames;
+    if (wal->pMethods->xFileSize(wal, &have) == SQLITE_OK && size < have &&
+        wal->pMethods->xTruncate(wal, size) == SQLITE_OK)
+        wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
+}
+
 /* --- checkpoints ---------------------------------------------------------------------------------- */
 
-/* In place of SQLite's own: called after a commit. What failed is tried again after the next. */
+static int sync_log(struct store *store)
+{
+    sqlite3_file *wal = log_file(store);
+
+    return wal == NULL ? SQLITE_OK : wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
+}
+
+/* In place of SQLite's own: called after a commit. What failed is tried again after the next. Nothing is copied that is
+ * not surely in the log. */
 static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int frames)
 {
     struct store *store = arg;
 
+    if (frames >= store->checkpoint_frames && store->unsynced && sync_log(store) != SQLITE_OK) {
+        store->sync_failed = true;
+        return SQLITE_OK;
+    }
+    if (frames >= store->checkpoint_frames || !store->unsynced)
+        is_synced(store, frames);
     if (frames >= store->checkpoint_frames &&
         sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) ==
             SQLITE_IOERR_FSYNC)
@@ -77,28 +148,29 @@ static int checkpoint_at_times(void *arg, sqlite3 *db, const char *name, int fra
     return SQLITE_OK;
 }
 
-/* An old log that a power cut brings back is written over the file again, up to its hole. SQLite syncs the new length
- * with its next header only. */
-static int sync_log(struct store *store)
-{
-    sqlite3_file *wal = NULL;
-
-    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
-        wal == NULL || wal->pMethods == NULL)
-        return SQLITE_OK;
-    return wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
-}
-
-/* A reader that does not end keeps the log from beginning anew. */
+/* A reader that does not end keeps the log from beginning anew. An old log that a power cut brings back is written over
+ * the file again, up to its hole: SQLite syncs the new length with its next header only. */
 static enum muster_status copy_whole_log(struct store *store, struct muster_error *err)
 {
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
     if (result == SQLITE_OK)
         result = sync_log(store);
+    if (result == SQLITE_OK) {
+        store->synced.known = true;
+        store->synced.frames = 0;
+    }
     return result == SQLITE_OK || (result & 0xff) == SQLITE_BUSY
                ? MUSTER_OK
                : store_failed(store, result, "copy the log into the file", err);
+}
+
+void store_log_end(struct store *store)
+{
+    if (!store->synced.cut && sync_log(store) != SQLITE_OK)
+        store_log_cut(store);
+    if (!store->synced.cut)
+        sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 
 enum muster_status store_log_begin(struct store *store, struct muster_error *err)
