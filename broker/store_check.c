@@ -39,6 +39,23 @@ static const char *const rules[] = {
     " FROM job"
     " WHERE generation < 0 OR round < 0 OR seq < 0", /* they may have jumped above 2^62 */
 
+    /* starts of the broker: each has an id, and began with no more events than the next, or than there are */
+    "WITH RECURSIVE start (job, seq, rest, colon, space, number, began, good) AS"
+    " (SELECT job, seq, lineage || ' ', instr(lineage, ':'), instr(lineage || ' ', ' '), 0, 0, 1"
+    "  FROM job WHERE lineage <> ''"
+    "  UNION ALL SELECT job, seq, substr(rest, space + 1), instr(substr(rest, space + 1), ':'),"
+    "   instr(substr(rest, space + 1), ' '), number + 1,"
+    "   CAST(substr(rest, colon + 1, space - colon - 1) AS INTEGER),"
+    "   colon BETWEEN 2 AND 17 AND space - colon BETWEEN 2 AND 20"
+    "   AND CAST(substr(rest, colon + 1, space - colon - 1) AS INTEGER) BETWEEN began AND seq"
+    "   AND substr(rest, 1, colon - 1) NOT GLOB '*[^0-9a-f]*'"
+    "   AND substr(rest, colon + 1, space - colon - 1) NOT GLOB '*[^0-9]*'"
+    "  FROM start WHERE good AND rest <> '')"
+    " SELECT printf('job %s with %d events has a start of the broker, number %d of its lineage, "
+    "that'"
+    "  || ' does not fit', job, seq, number) FROM start WHERE NOT good OR number > " STRING_OF(
+        LINEAGE_MAX),
+
     /* what a generation and its nodes are */
     "SELECT printf('generation %d of job %s is \"%s\", has %d ranks, layout \"%s\" and resume step "
     "%d',"

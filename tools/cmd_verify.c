@@ -20,15 +20,20 @@ struct verify {
     int64_t checkpoints, files, bytes, damaged;
 };
 
-/* Most reasons begin with the path, which stands before them already. */
-static const char *without_path(const char *what, const char *file)
+/* Most reasons begin with the path, or with that and its being damaged, which stand before them already. */
+static const char *what_else(const char *what, const char *file)
 {
+    static const char damaged[] = "is damaged";
     size_t length = strlen(file);
 
     if (strncmp(what, file, length) != 0)
         return what;
     what += length;
-    return what + strspn(what, ": ");
+    what += strspn(what, ": ");
+    if (strncmp(what, damaged, strlen(damaged)) != 0)
+        return what;
+    what += strlen(damaged);
+    return what + strspn(what, ":; ");
 }
 
 static void say_damage(struct verify *v, const struct muster_checkpoint_row *checkpoint,
@@ -53,8 +58,8 @@ static void print_damage(struct verify *v, const json_t *damage)
                 json_string_value(json_object_get(damage, "file")),
                 json_integer_value(json_object_get(damage, "checkpoint")),
                 json_integer_value(json_object_get(damage, "step")),
-                without_path(json_string_value(json_object_get(damage, "what")),
-                             json_string_value(json_object_get(damage, "file"))));
+                what_else(json_string_value(json_object_get(damage, "what")),
+                          json_string_value(json_object_get(damage, "file"))));
 }
 
 static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,

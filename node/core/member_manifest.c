@@ -1,6 +1,8 @@
 /* member_manifest - the manifests that this node writes beside its shards: fetched in chunks, one after another. */
 #include "node/core/member_state.h"
 
+#include <stdio.h>
+
 static void manifest_ask(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_MANIFEST_GET);
@@ -128,6 +130,20 @@ void manifest_look(struct member *m)
     manifest_ask(m);
 }
 
+/* Why the choice could not be repaired. What the database lists may be gone from the disk. */
+static const char *why_not_repaired(struct member *m, const struct member_input *in)
+{
+    char text[TEXT_MAX + 1];
+
+    if (in->code != MUSTER_E_NOT_FOUND)
+        return member_text(m, in->text);
+    snprintf(text, sizeof text,
+             "%.2000s; if the broker's database was put back to an older copy, run `muster import "
+             "%.1500s`, which takes what is there, and start the job again",
+             in->text, m->options.checkpoint_dir);
+    return member_text(m, text);
+}
+
 void manifest_done(struct member *m, const struct member_input *in, bool written)
 {
     struct wire_msg message = message_make(WIRE_MANIFEST_DONE);
@@ -141,7 +157,7 @@ void manifest_done(struct member *m, const struct member_input *in, bool written
         message = message_make(WIRE_RESTORE_FAILED);
         message.u.restore_failed = (struct wire_restore_failed){.checkpoint = in->checkpoint,
                                                                 .step = m->manifest_step,
-                                                                .text = member_text(m, in->text)};
+                                                                .text = why_not_repaired(m, in)};
     } else {
         member_log(
             m, 1,

@@ -3,8 +3,10 @@
 
 #include "node/shard/shard.h"
 #include "schema/error.h"
+#include "schema/paths.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What was copied back by hand may lack its ROUND file; its manifest says the same. */
@@ -29,18 +31,23 @@ static enum muster_status is_it(const struct dir_deletion *d, const char *path, 
     return MUSTER_OK;
 }
 
+/* Where it was written, which is no name: the "/.muster/<g>-<r>" at the end of the path. NULL: it has one, maybe in a root
+ * that is itself called .muster. */
+static const char *under_way(const struct dir_deletion *d, const char *path)
+{
+    const char *at = paths_under_way(path);
+    char name[64];
+
+    snprintf(name, sizeof name, "/.muster/%" PRIu64 "-%" PRIu64, d->generation, d->round);
+    return at != NULL && strcmp(at, name) == 0 ? at : NULL;
+}
+
 /* The name that it was given for good: "" if it is not known, or was not given one yet. */
 static const char *known_name(const struct dir_deletion *d)
 {
-    static const char under_way[] = "/.muster/";
     const char *name = strrchr(d->path, '/');
-    size_t before = name == NULL ? 0 : (size_t)(name - d->path) + 1;
-    const size_t length = sizeof under_way - 1;
 
-    if (before == 0 || d->path[0] != '/' ||
-        (before >= length && memcmp(d->path + before - length, under_way, length) == 0))
-        return "";
-    return name + 1;
+    return name == NULL || d->path[0] != '/' || under_way(d, d->path) != NULL ? "" : name + 1;
 }
 
 /* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the directory is now:
@@ -66,22 +73,14 @@ static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PA
 
 /* The checkpoint directory that it lies in, which is another than the job's present one after the job has moved, and maybe
  * on another file system, to which nothing can be renamed. */
-static enum muster_status root_of(const char *from, char ret_root[FS_PATH_MAX],
-                                  struct muster_error *err)
+static enum muster_status root_of(const struct dir_deletion *d, const char *from,
+                                  char ret_root[FS_PATH_MAX], struct muster_error *err)
 {
-    static const char own[] = "/.muster";
-    char *end;
-    enum muster_status status = fs_path(ret_root, err, "%s", from);
+    const char *end = under_way(d, from) != NULL ? under_way(d, from) : strrchr(from, '/');
 
-    if (status != MUSTER_OK)
-        return status;
-    end = strrchr(ret_root, '/');
     if (end == NULL)
         return error_set(err, MUSTER_E_ARGUMENT, "%.600s is no path of a checkpoint", from);
-    *end = '\0';
-    if ((size_t)(end - ret_root) >= sizeof own - 1 && strcmp(end - (sizeof own - 1), own) == 0)
-        *(end - (sizeof own - 1)) = '\0';
-    return MUSTER_OK;
+    return fs_path(ret_root, err, "%.*s", (int)(end - from), from);
 }
 
 /* "<root>/.muster/trash-<g>-<r>-<random>", which nobody reads and the next start clears. */
@@ -200,7 +199,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_E_NOT_FOUND)
         return MUSTER_OK;
     if (status == MUSTER_OK)
-        status = root_of(from, root, err);
+        status = root_of(&d, from, root, err);
     d.root = root;
     if (status == MUSTER_OK)
         status = keeps ? users_place(&d, from, to, err) : own_place(&d, to, err);

@@ -61,6 +61,7 @@ ask verify --broker "$broker" >"$dir/verify.txt" || code=$?
 same "exit code of verify" "$code" 1
 same "damages" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 says "$(cat "$dir/verify.txt")" "^damaged: .*/2/shard-.*step 2" "^damaged: .*/3/shard-.*step 3" "^damaged: .*/4/manifest.json"
+same "damages that say it twice" "$(grep -c '^damaged: .*is damaged' "$dir/verify.txt")" 0
 same "as JSON" "$(ask verify --json --broker "$broker" | grep -c '"what"')" 3
 ask verify 1 --db "$db" >"$dir/verify.txt" || fail "checkpoint 1 is whole: $(cat "$dir/verify.txt")"
 

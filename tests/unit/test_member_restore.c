@@ -121,9 +121,14 @@ static void a_choice_that_cannot_be_repaired_is_a_failed_restore(void **state)
         message.u.manifest_chunk.bytes.size = 2;
         member_frame(f, message);
         assert_int_equal(member_did(f, MEMBER_WRITE_MANIFEST)->round, 4);
-        member_feed(f, (struct member_input){
-                           .kind = MEMBER_MANIFEST_FAILED, .checkpoint = 4, .text = "gone"});
+        member_feed(f, (struct member_input){.kind = MEMBER_MANIFEST_FAILED,
+                                             .checkpoint = 4,
+                                             .code = MUSTER_E_NOT_FOUND,
+                                             .text = "gone"});
         assert_non_null(member_sent(f, WIRE_RESTORE_FAILED));
+        assert_non_null(strstr(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.text,
+                               "gone; if the broker's database was put back to an older copy, run "
+                               "`muster import /"));
         assert_int_equal(member_sent(f, WIRE_RESTORE_FAILED)->u.restore_failed.checkpoint, 4);
         member_fixture_close(f);
         joining((void **)&f);

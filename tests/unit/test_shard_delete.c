@@ -104,6 +104,31 @@ static void it_is_moved_into_the_users_folder(void **state)
     assert_true(scratch_exists(scratch_path(f->root, "old/%s/manifest.json", name)));
 }
 
+/* Its folder was made beside the job's directory. */
+static void a_directory_that_is_called_as_the_hidden_one_is_a_directory(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct dir_deletion d;
+    char root[FS_PATH_MAX], path[FS_PATH_MAX];
+
+    committed(f);
+    shard_job_must(fs_path(root, &err, "%s", scratch_path(f->root, "in/.muster")), &err);
+    shard_job_must(fs_path(path, &err, "%s%s", root, strrchr(f->path, '/')), &err);
+    assert_int_equal(mkdir(scratch_path(f->root, "in"), 0777), 0);
+    assert_int_equal(mkdir(root, 0777), 0);
+    assert_int_equal(mkdir(scratch_path(root, ".muster"), 0777), 0);
+    assert_int_equal(rename(f->path, path), 0);
+    d = deletion(f);
+    d.root = root;
+    d.path = path;
+    d.trash = "old";
+    shard_job_must(dir_delete_checkpoint(&d, &err), &err);
+    assert_false(scratch_exists(path));
+    assert_int_equal(scratch_count(scratch_path(root, "old")), 1);
+    assert_int_equal(scratch_count(scratch_path(f->root, "in")), 1);
+}
+
 /* The folder outlived the job's records, whose numbers began anew. */
 static void one_of_its_name_in_the_users_folder_stays_beside_it(void **state)
 {
@@ -294,6 +319,7 @@ int main(void)
         TEST(it_is_found_without_its_path),
         TEST(one_in_a_directory_that_the_job_left_is_removed_there),
         TEST(it_is_moved_into_the_users_folder),
+        TEST(a_directory_that_is_called_as_the_hidden_one_is_a_directory),
         TEST(one_of_its_name_in_the_users_folder_stays_beside_it),
         TEST(another_life_of_its_round_stays),
         TEST(one_without_its_round_file_is_known_by_its_manifest),
