@@ -80,6 +80,9 @@ coordinator_ends() {
 # What is released is forgotten: the queue counts.
 ended() { query "SELECT taken || ' taken, ' || ended || ' ended' FROM task_queue WHERE name = 'main'"; }
 in_state() { query "SELECT count(*) FROM task WHERE state = '$1'"; }
+# has_a_task INDEX - its newest process.
+has_a_task() { [ "$(query "SELECT count(*) FROM task WHERE state = 'leased' AND worker = (SELECT incarnation FROM task_worker
+    WHERE worker_index = $1 AND state = 'live')")" -ge 1 ]; }
 attempts() { wc -l <"$TASKS_LOG"; }
 attempts_at_least() { [ "$(attempts)" -ge "$1" ]; }
 

@@ -10,198 +10,27 @@
  *   prog_tasks beside COUNT                so many tasks of prog_member: its steps go on
  *   prog_tasks silent                      one task that says nothing; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT` finds them
+ *   prog_tasks leave COUNT                 schedules COUNT that wait for the file; until it is killed
+ *   prog_tasks leave_an_error              one that fails and 20 that wait; until it is killed: `attach_error`
  *
- * Every attempt is one line "ID ATTEMPT" in the file TASKS_LOG, written before the function does anything. */
+ * What the functions are and note: task_functions.h. */
 #include <muster/muster.h>
 
 #include "tests/proc/check.h"
+#include "tests/proc/task_functions.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 60000
 
 static struct muster_error err; /* of the main thread */
 static muster_coordinator_t *coordinator;
-
-/* --- functions ---------------------------------------------------------------------------------- */
-
-static void note(const muster_task_t *task)
-{
-    const char *path = getenv("TASKS_LOG");
-    char line[64];
-    int fd = path != NULL ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
-    int n = snprintf(line, sizeof line, "%" PRIu64 " %d\n", muster_task_id(task),
-                     muster_task_attempt(task));
-
-    if (fd < 0)
-        return;
-    if (write(fd, line, (size_t)n) != n)
-        abort();
-    close(fd);
-}
-
-static void nap(int64_t ms)
-{
-    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    nanosleep(&time, NULL);
-}
-
-static int64_t number_of(const muster_task_t *task)
-{
-    char text[32] = "";
-    size_t size;
-    const void *args = muster_task_args(task, &size);
-
-    memcpy(text, args, size < sizeof text ? size : sizeof text - 1);
-    return strtoll(text, NULL, 10);
-}
-
-static int echo(muster_task_t *task, void *arg)
-{
-    size_t size;
-    const void *args = muster_task_args(task, &size);
-
-    (void)arg;
-    note(task);
-    return muster_task_set_result(task, args, size) == MUSTER_OK ? 0 : 1;
-}
-
-static int fail(muster_task_t *task, void *arg)
-{
-    (void)arg;
-    note(task);
-    return muster_task_fail(task, (int)number_of(task), "as it was asked to");
-}
-
-/* For so many ms, or until it is cancelled. */
-static int slow(muster_task_t *task, void *arg)
-{
-    (void)arg;
-    note(task);
-    for (int64_t ms = 0; ms < number_of(task); ms += 5) {
-        if (muster_task_cancelled(task))
-            return 1;
-        nap(5);
-    }
-    return 0;
-}
-
-/* Until the file TASKS_LOG.go is there. */
-static int held(muster_task_t *task, void *arg)
-{
-    char path[1024];
-
-    (void)arg;
-    note(task);
-    snprintf(path, sizeof path, "%s.go", getenv("TASKS_LOG"));
-    while (access(path, F_OK) != 0)
-        nap(5);
-    return 0;
-}
-
-/* Ends its process in its first so many attempts. */
-static int die(muster_task_t *task, void *arg)
-{
-    (void)arg;
-    note(task);
-    if (muster_task_attempt(task) <= number_of(task))
-        raise(SIGKILL);
-    return 0;
-}
-
-static int big(muster_task_t *task, void *arg)
-{
-    size_t size = (size_t)number_of(task);
-    uint8_t *bytes = malloc(size);
-    enum muster_status status;
-
-    (void)arg;
-    note(task);
-    if (bytes == NULL)
-        return 1;
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(i * 31 + i / 977);
-    status = muster_task_set_result(task, bytes, size);
-    free(bytes);
-    return status == MUSTER_OK ? 0 : 1;
-}
-
-static int make(muster_task_t *task, void *arg)
-{
-    int *value = malloc(sizeof *value);
-
-    (void)arg;
-    if (value == NULL)
-        return 1;
-    *value = 100 * (int)number_of(task) + muster_task_worker_index(task);
-    muster_task_set_value(task, value, free);
-    return 0;
-}
-
-static int make_slowly(muster_task_t *task, void *arg)
-{
-    note(task); /* as 1 0: the first value, no attempt */
-    nap(2000);
-    return make(task, arg);
-}
-
-/* Says every 20 ms for 3 s that it goes on. */
-static int renew(muster_task_t *task, void *arg)
-{
-    (void)arg;
-    note(task);
-    for (int i = 0; i < 150; i++) {
-        if (muster_task_cancelled(task))
-            return muster_task_fail(task, 8, "it was taken away though it renewed");
-        muster_task_renew(task);
-        nap(20);
-    }
-    return 0;
-}
-
-/* A result that is one byte too long; whoever does not look at the answer fails all the same. */
-static int too_big(muster_task_t *task, void *arg)
-{
-    size_t size = ((size_t)16 << 20) + 1;
-    uint8_t *bytes = calloc(1, size);
-    bool refused;
-
-    (void)arg;
-    if (bytes == NULL)
-        return 1;
-    refused = muster_task_set_result(task, bytes, size) == MUSTER_E_ARGUMENT;
-    free(bytes);
-    return refused ? 0 : 2;
-}
-
-static int make_bad(muster_task_t *task, void *arg)
-{
-    (void)arg;
-    return muster_task_fail(task, 5, "the file of numbers is not there");
-}
-
-static int use(muster_task_t *task, void *arg)
-{
-    const int *value = muster_task_value(task, 0);
-    char text[32];
-
-    (void)arg;
-    note(task);
-    if (value == NULL || *value % 100 != muster_task_worker_index(task))
-        return muster_task_fail(task, 9, "that is another worker's value");
-    snprintf(text, sizeof text, "%d", *value / 100);
-    return muster_task_set_result(task, text, strlen(text)) == MUSTER_OK ? 0 : 1;
-}
 
 /* --- the worker --------------------------------------------------------------------------------- */
 
@@ -215,13 +44,6 @@ static void on_term(int signo)
 
 static int work(int slots, int prefetch)
 {
-    static const struct {
-        const char *name;
-        muster_task_fn *fn;
-    } functions[] = {{"echo", echo},         {"fail", fail},       {"slow", slow},
-                     {"die", die},           {"big", big},         {"make", make},
-                     {"make_bad", make_bad}, {"use", use},         {"make_slowly", make_slowly},
-                     {"renew", renew},       {"too_big", too_big}, {"held", held}};
     struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
     struct sigaction action = {.sa_handler = on_term};
     sigset_t set;
@@ -233,9 +55,7 @@ static int work(int slots, int prefetch)
     options.prefetch = prefetch;
     options.connect_timeout_ms = PATIENCE_MS;
     CHECK(muster_worker_open(&options, &worker, &err) == MUSTER_OK);
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        CHECK(muster_worker_register(worker, functions[i].name, functions[i].fn, NULL, &err) ==
-              MUSTER_OK);
+    CHECK(task_functions_register(worker, &err) == MUSTER_OK);
     CHECK(sigaction(SIGTERM, &action, NULL) == 0);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     CHECK(muster_worker_serve(worker, &err) == MUSTER_OK);
@@ -375,8 +195,6 @@ static void another_value(void)
     CHECK(muster_coordinator_create_per_worker(coordinator, "make", "8", 1, &again, &err) ==
           MUSTER_E_EXISTS);
     CHECK(strstr(err.text, "per-worker value 1 of queue values") != NULL);
-    muster_coordinator_close(&coordinator);
-    open_queue("values", false, 0);
     CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &again, &err) ==
           MUSTER_OK);
 }
@@ -395,18 +213,26 @@ static void error_in_done(void)
 static void many_errors(void)
 {
     muster_remote_value_t *first, *values[10];
+    int raised = 0;
 
     first = schedule("fail", "1");
     await_failure(first);
     muster_remote_value_free(&first);
     CHECK(join() == MUSTER_E_TASK && err.code == 1);
     for (int i = 0; i < 10; i++)
-        if (try_schedule("fail", "2", &values[i]) != MUSTER_OK)
+        if (try_schedule("fail", "2", &values[i]) != MUSTER_OK) {
+            CHECK(err.status == MUSTER_E_TASK && err.code == 2);
             values[i] = NULL;
-    join();
+            raised++;
+        }
+    if (join() != MUSTER_OK) {
+        CHECK(err.status == MUSTER_E_TASK && err.code == 2);
+        raised++;
+    }
+    CHECK(raised > 0);
+    CHECK(join() == MUSTER_OK); /* all have ended, and one return clears them all */
     for (int i = 0; i < 10; i++)
         muster_remote_value_free(&values[i]);
-    CHECK(join() == MUSTER_OK);
 }
 
 static void cancelled_is_not_reported(void)
@@ -582,6 +408,72 @@ static void size_two(void)
     CHECK(muster_coordinator_scheduled(coordinator) == 50);
 }
 
+/* Its tasks are held, so that nothing makes room. */
+static void full_queue_blocks(void)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+
+    muster_coordinator_close(&coordinator);
+    open_queue("full", true, 2);
+    for (int i = 0; i < 2; i++) {
+        value = schedule("gated", "x");
+        muster_remote_value_free(&value);
+    }
+    call.function = "gated";
+    CHECK(muster_coordinator_schedule(coordinator, &call, 300, &value, &err) == MUSTER_E_TIMEOUT);
+    CHECK(err.task == 0 && strstr(err.text, "the queue stayed full") != NULL);
+    CHECK(value == NULL && muster_coordinator_scheduled(coordinator) == 2);
+    task_gate(true);
+    value = schedule("gated", "y");
+    expect(&value, "y");
+    CHECK(join() == MUSTER_OK && muster_coordinator_scheduled(coordinator) == 3);
+    task_gate(false);
+}
+
+/* The wait's own end and the task's are told apart by status and error.task alone. */
+static void time_limits(void)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+    enum muster_status status;
+    int waits = 0;
+
+    call.function = "slow";
+    call.args = "600000";
+    call.args_size = 6;
+    call.timeout_ms = 300;
+    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
+    while ((status = muster_coordinator_join(coordinator, 50, &err)) == MUSTER_E_TIMEOUT) {
+        CHECK(err.task == 0);
+        waits++;
+    }
+    CHECK(status == MUSTER_E_TASK_TIMEOUT && waits > 0);
+    CHECK(err.task == muster_remote_value_id(value));
+    expect_error(&value, MUSTER_E_TASK_TIMEOUT);
+    CHECK(join() == MUSTER_OK);
+}
+
+/* They take a while to end once they are told to; there are slots for more. */
+static void nothing_runs_behind_an_error(void)
+{
+    muster_remote_value_t *values[4], *bad;
+    size_t begun, ended;
+
+    for (int i = 0; i < 4; i++)
+        values[i] = schedule("linger", "");
+    do
+        task_lingerers(&begun, &ended);
+    while (begun < 3 && task_nap(5));
+    bad = schedule("fail", "8");
+    CHECK(join() == MUSTER_E_TASK && err.code == 8);
+    task_lingerers(&begun, &ended);
+    CHECK(begun >= 3 && begun == ended);
+    for (int i = 0; i < 4; i++)
+        expect_error(&values[i], MUSTER_E_CANCELLED);
+    muster_remote_value_free(&bad);
+}
+
 /* Whoever schedules and leaves: close handed over for a second, and lost the rest without a word. */
 static void fire_and_forget(void)
 {
@@ -668,12 +560,39 @@ static void begin(int count)
     free(values);
 }
 
+/* Until it is killed. The script opens the gate. */
+static void leave(int count)
+{
+    char text[32];
+
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        schedule("gated", text);
+    }
+    for (;;)
+        pause();
+}
+
+static void leave_an_error(void)
+{
+    schedule("fail", "9");
+    leave(20);
+}
+
+/* Of the coordinator that was killed before any call returned it. */
+static void attach_error(void)
+{
+    CHECK(muster_coordinator_scheduled(coordinator) == 21);
+    CHECK(join() == MUSTER_E_TASK && err.code == 9 && err.task == 1);
+    CHECK(join() == MUSTER_OK);
+}
+
 static void hold(void)
 {
     muster_remote_value_t *values[3];
 
     for (int i = 0; i < 3; i++)
-        values[i] = schedule("held", "");
+        values[i] = schedule("gated", "");
     CHECK(join() == MUSTER_OK);
     muster_coordinator_close(&coordinator); /* nothing was released */
     for (int i = 0; i < 3; i++)
@@ -763,7 +682,7 @@ static void lost_ps(int count)
     fflush(stdout);
     while ((status = muster_coordinator_done(coordinator, &done, &err)) == MUSTER_E_UNAVAILABLE &&
            patience-- > 0)
-        nap(1);
+        task_nap(1);
     CHECK(status == MUSTER_OK);
     CHECK(join() == MUSTER_OK);
     for (int i = 0; i < count; i++)
@@ -805,6 +724,9 @@ int main(int argc, char **argv)
                      {"too_big_a_result", too_big_a_result},
                      {"renewed_lease", renewed_lease},
                      {"size_two", size_two},
+                     {"full_queue_blocks", full_queue_blocks},
+                     {"time_limits", time_limits},
+                     {"nothing_runs_behind_an_error", nothing_runs_behind_an_error},
                      {"fire_and_forget", fire_and_forget},
                      {"unknown_function", unknown_function},
                      {"poisoned", poisoned}};
@@ -813,7 +735,7 @@ int main(int argc, char **argv)
 
     if (strcmp(what, "worker") == 0)
         return work(count, argc > 3 ? atoi(argv[3]) : 0);
-    open_queue("main", strcmp(what, "attach") != 0, 0);
+    open_queue("main", strncmp(what, "attach", strlen("attach")) != 0, 0);
     if (strcmp(what, "run") == 0)
         run(count, argc > 3 ? argv[3] : "echo");
     else if (strcmp(what, "hold") == 0)
@@ -828,6 +750,12 @@ int main(int argc, char **argv)
         values();
     else if (strcmp(what, "lost_ps") == 0)
         lost_ps(count);
+    else if (strcmp(what, "leave") == 0)
+        leave(count);
+    else if (strcmp(what, "leave_an_error") == 0)
+        leave_an_error();
+    else if (strcmp(what, "attach_error") == 0)
+        attach_error();
     else if (strcmp(what, "begin") == 0)
         begin(count);
     else if (strcmp(what, "attach") == 0)

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define BLOCKS_AT 6 /* tasks that have not ended */
+
 /* muster_coordinator_open waits for the answer: the world goes on meanwhile. */
 enum muster_status task_link_start(struct task_link *link, struct muster_error *err)
 {
@@ -59,7 +61,7 @@ void sim_tasks_coordinator_begins(bool fresh)
     struct muster_error err;
 
     options.fresh = fresh;
-    options.max_queued = w.blocks ? 6 : 0;
+    options.max_queued = w.blocks ? BLOCKS_AT : 0;
     options.broker_timeout_ms = INT32_MAX;
     options.connect_timeout_ms = INT32_MAX;
     if (muster_coordinator_open(&options, &w.coordinator, &err) != MUSTER_OK)
@@ -141,6 +143,9 @@ static void schedule_one(void)
     if (status == MUSTER_OK) {
         w.to_schedule--;
         w.stats->tasks++;
+        INSIST(!w.blocks || w.coordinator->scheduled - w.coordinator->ended <= BLOCKS_AT,
+               "%llu tasks of a queue of %d have not ended",
+               (unsigned long long)(w.coordinator->scheduled - w.coordinator->ended), BLOCKS_AT);
         w.values[muster_remote_value_id(value)] = value;
     } else if (is_error(status)) {
         raised(status, &err);
