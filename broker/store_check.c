@@ -101,7 +101,7 @@ static const char *const rules[] = {
                         "  AND captured_ms" NONE_OR_COUNT_OK " AND saved_ms" NONE_OR_COUNT_OK ")",
 
     /* tasks: see broker/core/tasks.h. None is lost: what is not released is there, and what has not ended is
-     * what the queue's count says; none is done twice: its attempts are its losses, and the one that it has. */
+     * what the queue's count says; none is done twice: its attempts are its losses, the excused ones, and the one that it has. */
     "SELECT printf('queue %d (%s of job %s) has taken %d tasks, %d ended, %d are released, %d had "
     "the error', queue,"
     "  name, job, taken, ended, released, error_number) FROM task_queue"
@@ -118,18 +118,20 @@ static const char *const rules[] = {
     "  FROM task_queue LEFT JOIN task ON id BETWEEN queue << 40 AND (queue << 40) + (1 << 40) - 1"
     "  GROUP BY queue)"
     " WHERE there <> taken - released OR last > taken OR live <> taken - ended",
-    "SELECT printf('task %d of queue %d is \"%s\" at attempt %d with %d losses', id & ((1 << 40) - "
+    "SELECT printf('task %d of queue %d is \"%s\" at attempt %d with %d losses, %d excused', id & "
+    "((1 << 40) - "
     "1), id >> 40,"
-    "  state, attempt, losses) FROM task"
+    "  state, attempt, losses, excused) FROM task"
     " WHERE id & ((1 << 40) - 1) = 0 OR losses NOT BETWEEN 0 AND 255"
+    "  OR excused NOT BETWEEN 0 AND 255 - losses"
     "  OR NOT (EXISTS (SELECT 1 FROM task_queue WHERE queue = id >> 40)"
     "   OR EXISTS (SELECT 1 FROM task_garbage WHERE queue = id >> 40"
     "    AND id & ((1 << 40) - 1) BETWEEN first AND last))"
-    "  OR NOT CASE state WHEN 'queued' THEN worker = 0 AND attempt = losses"
-    "   WHEN 'leased' THEN worker <> 0 AND attempt = losses + 1"
-    "   WHEN 'done' THEN worker <> 0 AND attempt = losses + 1"
-    "   WHEN 'failed' THEN worker <> 0 AND attempt - losses IN (0, 1)"
-    "   WHEN 'cancelled' THEN attempt - losses IN (0, 1) ELSE 0 END",
+    "  OR NOT CASE state WHEN 'queued' THEN worker = 0 AND attempt = losses + excused"
+    "   WHEN 'leased' THEN worker <> 0 AND attempt = losses + excused + 1"
+    "   WHEN 'done' THEN worker <> 0 AND attempt = losses + excused + 1"
+    "   WHEN 'failed' THEN worker <> 0 AND attempt - losses - excused IN (0, 1)"
+    "   WHEN 'cancelled' THEN attempt - losses - excused IN (0, 1) ELSE 0 END",
     "SELECT printf('task %d of queue %d is leased to worker %d, which is %s', id & ((1 << 40) - "
     "1), queue,"
     "  t.worker_index, CASE WHEN w.incarnation <> t.worker THEN 'another process now'"

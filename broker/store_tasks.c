@@ -26,11 +26,11 @@ static const char *const statements[STORE_TASK_COUNT] = {
         " ON CONFLICT (id) DO NOTHING",
     [STORE_TASK_STATE] =
         "UPDATE task SET state = ?2, attempt = ?3, losses = ?4, worker = ?5, worker_index = ?6,"
-        " leased_unix_ms = ?7 WHERE id = ?1 AND NOT " ENDED,
+        " leased_unix_ms = ?7, excused = ?8 WHERE id = ?1 AND NOT " ENDED,
     [STORE_TASK_END] =
         "UPDATE task SET state = ?2, attempt = ?3, losses = ?4, worker = ?5, ended_unix_ms = ?6,"
-        " status = ?7, code = ?8, text = ?9, result = ?10, bytes = ?11 WHERE id = ?1 AND "
-        "NOT " ENDED,
+        " status = ?7, code = ?8, text = ?9, result = ?10, bytes = ?11, excused = ?12 WHERE id = ?1"
+        " AND NOT " ENDED,
     [STORE_TASK_TEXT] = "UPDATE task SET text = ?2 WHERE id = ?1 AND NOT " ENDED,
     [STORE_TASK_PART] = "INSERT INTO task_part (id, attempt, offset, bytes) VALUES (?1, ?2, ?3, ?4)"
                         " ON CONFLICT (id, attempt, offset) DO UPDATE SET bytes = ?4",
@@ -157,6 +157,7 @@ static enum muster_status write_state(struct store *store, const struct record_t
     bind_number(s, 5, row->worker);
     bind_number(s, 6, row->worker_index);
     sqlite3_bind_int64(s, 7, row->unix_ms);
+    bind_number(s, 8, row->excused);
     return run(store, STORE_TASK_STATE, err);
 }
 
@@ -177,6 +178,7 @@ static enum muster_status write_end(struct store *store, const struct record_tas
     bind_text(s, 9, row->text);
     bind_bytes(s, 10, row->result);
     bind_number(s, 11, row->bytes);
+    bind_number(s, 12, row->excused);
     status = run(store, STORE_TASK_END, err);
     if (status != MUSTER_OK || row->attempt < 2) /* nobody else can have left parts of a result */
         return status;
@@ -418,11 +420,12 @@ static bool read_task(sqlite3_stmt *s, struct record *row)
                                  .fn = text_of(s, 8),
                                  .uses = bytes_of(s, 9),
                                  .args = bytes_of(s, 10),
-                                 .text = text_of(s, 11)};
+                                 .text = text_of(s, 11),
+                                 .excused = number_of(s, 12)};
     return state_of(text_of(s, 1), &task->state) && task->attempt <= UINT8_MAX &&
-           task->losses <= UINT8_MAX && task->timeout_ms <= INT32_MAX &&
-           strlen(task->fn) <= NAME_MAX_BYTES && task->args.size <= TASK_ARGS_MAX &&
-           task->uses.size <= (size_t)TASK_USES_MAX * 4;
+           task->losses <= UINT8_MAX && task->excused <= UINT8_MAX &&
+           task->timeout_ms <= INT32_MAX && strlen(task->fn) <= NAME_MAX_BYTES &&
+           task->args.size <= TASK_ARGS_MAX && task->uses.size <= (size_t)TASK_USES_MAX * 4;
 }
 
 static enum muster_status load_kind(struct store *store, enum record_kind kind, const char *sql,
@@ -475,7 +478,7 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
          read_worker},
         {RECORD_TASK,
          "SELECT id, state, attempt, losses, worker, worker_index, timeout_ms, leased_unix_ms, fn,"
-         " uses, args, text FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
+         " uses, args, text, excused FROM task WHERE state IN ('queued', 'leased') ORDER BY id",
          read_task},
     };
     int64_t garbage = 0;

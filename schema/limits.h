@@ -70,6 +70,7 @@
 #define TASK_QUEUED_DEFAULT 262144               /* then schedule blocks (as their queue) */
 #define TASK_QUEUE_BYTES_MAX ((size_t)256 << 20) /* arguments of one queue in the broker's memory */
 #define TASK_ATTEMPTS_DEFAULT 3                  /* workers that a task may take with it */
+#define TASK_TRIES_MAX 255     /* attempts of a task, also those that do not count: a byte */
 #define TASK_CREDIT_MAX 512    /* tasks that a worker takes at once; its HELLO names them all */
 #define TASK_RESOURCES_MAX 256 /* per-worker values of one queue */
 #define TASK_QUEUES_MAX 256    /* over all jobs */

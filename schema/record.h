@@ -284,6 +284,7 @@ struct record_task { /* also TASK_STATE, TASK_END, with the fields that change *
     enum wire_task_state state;
     uint64_t attempt; /* how often it was given to a worker */
     uint64_t losses;  /* how often the worker was lost with it, or it took too long */
+    uint64_t excused; /* attempts that may have begun, and do not count against it */
     const char *fn;
     struct wire_bytes args;
     struct wire_bytes uses;

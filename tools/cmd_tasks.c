@@ -262,8 +262,8 @@ static void say_waiting(struct tool *tool, const struct muster_task_queue_row *q
                 tool->job);
     else if (task->losses > 0)
         fprintf(tool->out,
-                "It waits for a worker that holds nothing else: after a loss a task runs "
-                "alone.\n");
+                "It waits for a free slot: what was lost with a worker is not fetched ahead, and "
+                "after its second loss, or one by time, it runs alone at a worker.\n");
     else
         fprintf(tool->out,
                 "It waits for its turn: %" PRId64 " tasks are queued, and %" PRId64

@@ -1,14 +1,21 @@
-/* servers - the parameter servers that a job has: tasks need them, steps do not (bystander.c). One that was lost is
- * missed until it is back, also by the launches that follow: it stands among their nodes, with its old row, until
+/* servers - the parameter servers that a job has: tasks need them, steps do not (bystander.c). One that was lost, was
+ * preempted or failed took what it had with it: it is missed until it is back, also by the launches that follow: it stands among their nodes, with its old row, until
  * its rank is taken again. A job that has finished misses nobody. */
 #include "broker/core/state.h"
+
+/* Who said that it has finished is needed no more. */
+static bool is_gone(const struct peer *peer)
+{
+    return peer->state == NODE_LOST ||
+           (peer->state == NODE_LEFT && peer->leave_why != LEAVE_FINISHED);
+}
 
 /* The newest process of each rank counts: the last in the order in which they came. */
 static bool is_missing(const struct job *job, size_t index)
 {
     const struct peer *peer = job->peers[index];
 
-    if (peer->role != ROLE_PS || peer->state != NODE_LOST)
+    if (peer->role != ROLE_PS || !is_gone(peer))
         return false;
     for (size_t i = 0; i < job->peers_count; i++)
         if (job->peers[i]->role == ROLE_PS && job->peers[i]->rank == peer->rank &&

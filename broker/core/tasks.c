@@ -163,6 +163,7 @@ struct task *tasks_create(struct core *core, struct task_queue *queue,
     task->number = row->number;
     task->attempt = row->attempt;
     task->losses = row->losses;
+    task->excused = row->excused;
     task->timeout_ms = row->timeout_ms;
     task->args_size = row->args.size;
     task->uses_size = row->uses.size;
@@ -178,21 +179,34 @@ struct task *tasks_create(struct core *core, struct task_queue *queue,
     return task;
 }
 
-/* A task's list, by what is known of it. */
+bool tasks_is_doubtful(const struct task *task)
+{
+    return task->losses + task->excused > 0;
+}
+
+/* The first loss is most often the worker's own end, and those that were lost together go on together. Not so when one
+ * more would be the last: nobody is to fail for what another did. */
+bool tasks_is_suspect(const struct task *task)
+{
+    return tasks_is_doubtful(task) &&
+           (task->losses >= 2 || task->late || task->losses + 1 >= task->queue->max_attempts);
+}
+
 static struct task **list_of(struct task *task, struct task ***ret_last)
 {
     struct task_queue *queue = task->queue;
-    bool suspect = task->losses > 0;
 
-    *ret_last = suspect ? &queue->suspects_last : &queue->last;
-    return suspect ? &queue->suspects_first : &queue->first;
+    *ret_last = task->alone ? &queue->suspects_last : &queue->last;
+    return task->alone ? &queue->suspects_first : &queue->first;
 }
 
 /* To the front means before all of higher numbers: as if it had never been taken from there. */
 void tasks_list_put(struct task *task, bool front)
 {
-    struct task **last, **first = list_of(task, &last);
+    struct task **last, **first;
 
+    task->alone = tasks_is_suspect(task);
+    first = list_of(task, &last);
     task->prev = front ? NULL : *last;
     task->next = front ? *first : NULL;
     while (task->next != NULL && task->next->number < task->number) {
@@ -210,6 +224,20 @@ void tasks_list_take(struct task *task)
     *(task->prev != NULL ? &task->prev->next : first) = task->next;
     *(task->next != NULL ? &task->next->prev : last) = task->prev;
     task->prev = task->next = NULL;
+}
+
+void tasks_list_again(struct task_queue *queue)
+{
+    struct task *lists[] = {queue->first, queue->suspects_first};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (struct task *task = lists[i], *next; task != NULL; task = next) {
+            next = task->next;
+            if (tasks_is_suspect(task) == task->alone)
+                continue;
+            tasks_list_take(task);
+            tasks_list_put(task, true);
+        }
 }
 
 size_t tasks_forget(struct core *core, struct task *task)
@@ -376,6 +404,7 @@ void tasks_persist_state(struct core *core, struct task *task)
                              .state = worker != NULL ? TASK_LEASED : TASK_QUEUED,
                              .attempt = task->attempt,
                              .losses = task->losses,
+                             .excused = task->excused,
                              .worker = worker != NULL ? worker->incarnation : 0,
                              .worker_index = worker != NULL ? worker->index : 0,
                              .unix_ms = core->now_unix,
@@ -504,6 +533,7 @@ void tasks_end(struct core *core, struct task *task, const struct task_end *end,
                                        .state = end->state,
                                        .attempt = task->attempt,
                                        .losses = task->losses,
+                                       .excused = task->excused,
                                        .worker = worker,
                                        .fn = "",
                                        .unix_ms = core->now_unix,

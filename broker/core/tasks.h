@@ -13,8 +13,10 @@
  *   T1 a task ends once: its end is written once, by the worker that holds its lease, or without one
  *   T2 whatever a coordinator or worker was told was written before
  *   T3 an error is raised when the queue has no lease, with or without a task: nothing is executing
- *   T4 a task whose worker was lost runs alone on the next: the one that ends its workers is found, and its
- *      neighbours are not taken for it */
+ *   T4 a task whose worker was lost is given again where it begins at once, never ahead; from its second loss on, or
+ *      when one more would be its last, it runs alone: the one that ends its workers is found, and none fails for
+ *      what its neighbours did
+ *   T5 an attempt's number is given again only if nobody can have begun it */
 #ifndef BROKER_CORE_TASKS_H
 #define BROKER_CORE_TASKS_H
 
@@ -69,7 +71,7 @@ struct task_queue {
     int64_t created_unix_ms;
 
     struct task *first, *last;                   /* queued, to be given in this order */
-    struct task *suspects_first, *suspects_last; /* queued, and to run alone */
+    struct task *suspects_first, *suspects_last; /* queued, and to run alone (T4) */
     uint64_t live;                               /* tasks in memory */
     uint64_t leases;                             /* of tasks; also those taken away */
     size_t bytes;                                /* arguments in memory */
@@ -90,11 +92,15 @@ struct task_queue {
 struct task {
     struct task_queue *queue;
     uint64_t number;
-    uint64_t attempt, losses;
+    uint64_t attempt; /* losses, excused, and the one that somebody has */
+    uint64_t losses;  /* it may have been the task's doing; so many as max_attempts are too many */
+    uint64_t excused; /* attempts that may have begun, and that do not count */
     uint64_t timeout_ms;
     struct task_lease *lease; /* NULL: queued */
     bool cancel;              /* wanted while it was leased */
     bool named;               /* its row says that it makes no progress */
+    bool late;                /* its last attempt was taken away, and may run on */
+    bool alone;               /* it is, or was, among the suspects */
     int64_t not_before_boot_ms;
     uint64_t parts_have, parts_attempt; /* bytes of a long result that came, and from whom */
     size_t args_size, uses_size;
@@ -116,6 +122,7 @@ struct task_lease {
     int64_t sent_boot_ms;  /* 0 = not yet */
     int64_t every_ms;      /* until it is sent again */
     bool stuck_said;       /* that it makes no progress */
+    bool loaded;           /* from before this broker start: in no order, begun or not */
     struct task_lease *prev, *next; /* of its worker, in order of serial */
 };
 
@@ -175,7 +182,10 @@ bool tasks_queue_number_is_free(const struct core *core, uint64_t queue);
 struct task *tasks_find(const struct core *core, uint64_t queue, uint64_t number);
 struct task *tasks_create(struct core *core, struct task_queue *queue,
                           const struct record_task *row); /* in no list yet */
-void tasks_list_put(struct task *task, bool front);       /* by its losses into one of two */
+void tasks_list_put(struct task *task, bool front); /* into one of two, by what is known of it */
+bool tasks_is_suspect(const struct task *task);     /* it is to run alone */
+bool tasks_is_doubtful(const struct task *task);    /* it is not to be given ahead */
+void tasks_list_again(struct task_queue *queue);    /* another max_attempts counts */
 void tasks_list_take(struct task *task);
 struct task *tasks_first_queued(const struct task_queue *queue); /* of the lowest number */
 size_t tasks_forget(struct core *core, struct task *task);       /* in no list; bytes */
@@ -255,9 +265,13 @@ void tasks_lease_new(struct core *core, struct task_worker *worker, struct task_
                      enum wire_task_kind kind);
 void tasks_give(struct core *core);
 void tasks_send_again(struct core *core, struct task_worker *worker);
-/* The lease's attempt is over without an end. `counted`: it may be the task's doing. */
-void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, unsigned status,
-                     const char *why);
+enum task_over {                 /* an attempt, without an end */
+                 TASK_NOT_BEGUN, /* by its worker's own word: the number is free again */
+                 TASK_EXCUSED,   /* it may have begun, and was no doing of the task */
+                 TASK_COUNTED
+};
+void tasks_give_back(struct core *core, struct task_lease *lease, enum task_over how,
+                     unsigned status, const char *why);
 void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned status,
                        const char *why);
 

@@ -2,7 +2,8 @@
  *
  * Work is given by credit: a worker says how many tasks it takes (its slots and what it fetches ahead), and a
  * lease stands against it until its end was taken. First every worker that has a free slot gets one task at a
- * time in turn, then what is fetched ahead, so that few tasks spread over many workers. */
+ * time in turn, then what is fetched ahead, so that few tasks spread over many workers. What was lost with a worker
+ * comes first, and is never fetched ahead: when its worker is lost too it is known that it had begun. */
 #include "broker/core/tasks.h"
 
 #include <inttypes.h>
@@ -31,18 +32,44 @@ static void queue_again(struct core *core, struct task *task)
 static void give_up(struct core *core, struct task *task, unsigned status, const char *why,
                     uint64_t worker)
 {
-    const char *text = out_printf(core,
-                                  "task %" PRIu64 " (%s) of queue %s: %s; it was tried %" PRIu64
-                                  " times and is not "
-                                  "tried again",
-                                  task->number, task->fn, task->queue->name, why, task->losses);
+    const char *besides =
+        task->excused == 0
+            ? ""
+            : out_printf(core, ", besides %" PRIu64 " that do not count,", task->excused);
+    const char *text = out_printf(
+        core,
+        "task %" PRIu64 " (%s) of queue %s: %s; it was tried %" PRIu64 " times%s and is not "
+        "tried again",
+        task->number, task->fn, task->queue->name, why, task->losses, besides);
 
     tasks_end(core, task, &(struct task_end){.state = TASK_FAILED, .status = status, .text = text},
               worker);
 }
 
-void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, unsigned status,
-                     const char *why)
+/* It has no lease any more. */
+static void again_or_never(struct core *core, struct task *task, unsigned status, const char *why,
+                           uint64_t worker)
+{
+    if (task->cancel)
+        tasks_end(core, task,
+                  &(struct task_end){.state = TASK_CANCELLED,
+                                     .status = MUSTER_E_CANCELLED,
+                                     .text = "it was cancelled"},
+                  worker);
+    else if (task->losses >= task->queue->max_attempts || task->attempt >= TASK_TRIES_MAX)
+        give_up(core, task, status, why, worker);
+    else
+        queue_again(core, task);
+}
+
+/* Whose result came in part has begun, whatever is said of it. */
+static bool was_begun(const struct task *task)
+{
+    return task->parts_have > 0 && task->parts_attempt == task->attempt;
+}
+
+void tasks_give_back(struct core *core, struct task_lease *lease, enum task_over how,
+                     unsigned status, const char *why)
 {
     struct task *task = lease->task;
     uint64_t worker = lease->worker->incarnation;
@@ -50,20 +77,13 @@ void tasks_give_back(struct core *core, struct task_lease *lease, bool counted, 
     tasks_lease_free(lease);
     if (task == NULL)
         return;
-    if (counted)
+    if (how == TASK_COUNTED)
         task->losses++;
-    else if (task->attempt > 0)
-        task->attempt--; /* the worker never began it */
-    if (task->cancel)
-        tasks_end(core, task,
-                  &(struct task_end){.state = TASK_CANCELLED,
-                                     .status = MUSTER_E_CANCELLED,
-                                     .text = "it was cancelled"},
-                  worker);
-    else if (counted && task->losses >= task->queue->max_attempts)
-        give_up(core, task, status, why, worker);
+    else if (how == TASK_EXCUSED || was_begun(task))
+        task->excused++;
     else
-        queue_again(core, task);
+        task->attempt--;
+    again_or_never(core, task, status, why, worker);
 }
 
 void tasks_node_left(struct core *core, uint64_t incarnation)
@@ -75,6 +95,15 @@ void tasks_node_left(struct core *core, uint64_t incarnation)
             worker->node_left = true;
 }
 
+/* Whether it was its turn at the worker, as far as is known: what waits behind others does nothing wrong. Those before
+ * it may have ended without a word that came, so that it may have begun all the same: its number is not given again. */
+static enum task_over what_it_was(const struct task_lease *lease, uint64_t place)
+{
+    bool its_turn = lease->loaded || lease->begun_boot_ms > 0 || place < lease->worker->slots;
+
+    return its_turn && !lease->worker->node_left ? TASK_COUNTED : TASK_EXCUSED;
+}
+
 void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned status,
                        const char *why)
 {
@@ -84,7 +113,8 @@ void tasks_worker_lost(struct core *core, struct task_worker *worker, unsigned s
 
     tasks_values_lost(core, worker, text);
     while (worker->last != NULL) /* from behind, so that the first is the first again */
-        tasks_give_back(core, worker->last, !worker->node_left, status, text);
+        tasks_give_back(core, worker->last, what_it_was(worker->last, worker->held - 1), status,
+                        text);
     tasks_persist_worker(core, worker, RECORD_WORKER_LOST);
     tasks_worker_free(core, worker);
 }
@@ -98,19 +128,12 @@ static void take_away(struct core *core, struct task_lease *lease)
     lease->task = NULL;
     task->lease = NULL;
     task->losses++;
-    if (task->cancel)
-        tasks_end(core, task,
-                  &(struct task_end){.state = TASK_CANCELLED,
-                                     .status = MUSTER_E_CANCELLED,
-                                     .text = "it was cancelled"},
-                  lease->worker->incarnation);
-    else if (task->losses >= task->queue->max_attempts)
-        give_up(core, task, MUSTER_E_TASK_TIMEOUT,
-                out_printf(core, "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
-                           task->timeout_ms, lease->worker->index),
-                lease->worker->incarnation);
-    else
-        queue_again(core, task);
+    task->late = true;
+    again_or_never(core, task, MUSTER_E_TASK_TIMEOUT,
+                   out_printf(core,
+                              "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
+                              task->timeout_ms, lease->worker->index),
+                   lease->worker->incarnation);
     if (lease->worker->mapped)
         tasks_worker_alive(core, lease->worker, MUSTER_OK);
 }
@@ -231,7 +254,8 @@ static void give(struct core *core, struct task_worker *worker, struct task *tas
 {
     tasks_list_take(task);
     task->attempt++;
-    worker->alone = task->losses > 0;
+    task->late = false;
+    worker->alone = task->alone;
     tasks_lease_new(core, worker, task->queue, task, task->number, task->attempt, TASK_KIND_TASK);
     tasks_persist_state(core, task);
 }
@@ -283,13 +307,35 @@ static void give_suspects(struct core *core, struct task_queue *queue)
     }
 }
 
-static bool give_round(struct core *core, bool ahead)
+static bool has_doubtful(const struct task_worker *worker, const struct task_queue *queue)
+{
+    return serves(worker, queue) && !queue->error_pending && queue->first != NULL &&
+           tasks_is_doubtful(queue->first);
+}
+
+static bool doubtful_waits(const struct core *core, const struct task_worker *worker)
+{
+    for (const struct task_queue *q = core->tasks->queues; q != NULL; q = q->next)
+        if (has_doubtful(worker, q))
+            return true;
+    return false;
+}
+
+/* Free slots get first what was lost with its worker, then anything. Nothing is fetched ahead of what was lost and
+ * waits for a slot. */
+enum turn { LOST, FREE, AHEAD };
+
+static bool give_round(struct core *core, enum turn turn)
 {
     bool any = false;
 
-    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next) {
+        if (turn == AHEAD && doubtful_waits(core, w))
+            continue;
         for (struct task_queue *q = core->tasks->queues; q != NULL; q = q->next)
-            any |= give_one(core, w, q, ahead ? w->takes : w->slots);
+            if (turn == FREE || has_doubtful(w, q) == (turn == LOST))
+                any |= give_one(core, w, q, turn == AHEAD ? w->takes : w->slots);
+    }
     return any;
 }
 
@@ -309,10 +355,9 @@ void tasks_give(struct core *core)
                               q->first); /* also if no worker is there to whom it could be given */
         give_suspects(core, q);
     }
-    while (give_round(core, false))
-        continue;
-    while (give_round(core, true))
-        continue;
+    for (enum turn turn = LOST; turn <= AHEAD; turn++)
+        while (give_round(core, turn))
+            continue;
     for (struct task_worker *w = tasks->workers; w != NULL; w = w->next)
         tasks_send_again(core, w);
 }

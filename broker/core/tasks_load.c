@@ -43,6 +43,7 @@ static void load_task(struct core *core, const struct record_task *row)
 {
     struct task_queue *queue = tasks_queue_find(core, row->queue);
     struct task_worker *worker;
+    struct task_lease *lease;
     struct task *task;
 
     if (queue == NULL)
@@ -54,8 +55,9 @@ static void load_task(struct core *core, const struct record_task *row)
         tasks_list_put(task, false);
         return;
     }
-    tasks_lease_add(worker, queue, task, row->number, row->attempt, TASK_KIND_TASK);
-    worker->alone = worker->alone || row->losses > 0; /* as it was given (T4) */
+    lease = tasks_lease_add(worker, queue, task, row->number, row->attempt, TASK_KIND_TASK);
+    lease->loaded = true;
+    worker->alone = worker->alone || tasks_is_suspect(task); /* as it was given (T4) */
 }
 
 void tasks_load(struct core *core, const struct record *row)

@@ -141,6 +141,7 @@ void tasks_queue_open(struct core *core, const struct input *in)
     queue->route = in->route;
     queue->max_queued = m->max_queued > 0 ? m->max_queued : TASK_QUEUED_DEFAULT;
     queue->max_attempts = m->max_attempts > 0 ? m->max_attempts : TASK_ATTEMPTS_DEFAULT;
+    tasks_list_again(queue);
     queue->dirty = true;
     opened(core, in, queue, MUSTER_OK, "");
 }

@@ -16,9 +16,12 @@ static const char *missing_ps(struct core *core, const char *job_name)
         return "";
     return out_printf(core,
                       "parameter server %" PRIu64 " of job %s (process %" PRIu64
-                      " on %s) was lost and is not back; start it again, then go on from the "
+                      " on %s) %s and is not back; start it again, then go on from the "
                       "newest checkpoint",
-                      peer->rank, job_name, peer->pid, peer->host);
+                      peer->rank, job_name, peer->pid, peer->host,
+                      peer->state == NODE_LOST             ? "was lost"
+                      : peer->leave_why == LEAVE_PREEMPTED ? "was preempted"
+                                                           : "failed");
 }
 
 static uint64_t live_workers(const struct core *core, const char *job)

@@ -143,7 +143,7 @@ static void take_back_unheard(struct core *core, struct task_worker *worker,
     for (struct task_lease *lease = worker->last, *prev; lease != NULL; lease = prev) {
         prev = lease->prev; /* from behind, so that the first is the first again */
         if (!names(m, lease))
-            tasks_give_back(core, lease, false, MUSTER_OK, "");
+            tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_OK, "");
     }
 }
 
@@ -367,7 +367,7 @@ static unsigned take_end(struct core *core, struct task_worker *worker,
         return MUSTER_E_STALE;
     }
     if (entry->state == TASK_QUEUED) {
-        tasks_give_back(core, lease, false, MUSTER_OK, "");
+        tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_OK, "");
         return MUSTER_OK;
     }
     return end_of_task(core, worker, entry, lease);
@@ -447,7 +447,7 @@ static void take_leave(struct core *core, struct task_worker *worker, uint64_t n
 
     answer->u.work_left.nonce = nonce;
     while (worker->last != NULL)
-        tasks_give_back(core, worker->last, false, MUSTER_OK, "");
+        tasks_give_back(core, worker->last, TASK_NOT_BEGUN, MUSTER_OK, "");
     tasks_persist_worker(core, worker, RECORD_WORKER_LEFT);
     tasks_worker_free(core, worker);
 }

@@ -62,12 +62,13 @@ declare -A invariant=(
         AND state IN ('queued', 'leased') GROUP BY queue HAVING count(id) <> taken - ended"
     [T_owner]="SELECT id FROM task WHERE id >> 40 NOT IN (SELECT queue FROM task_queue UNION SELECT queue FROM task_garbage)
         UNION ALL SELECT id FROM task_part WHERE id NOT IN (SELECT id FROM task)"
-    # each attempt but the present or last one was a loss, and there are not too many
+    # each attempt but the present or last one was a loss or excused, and of losses there are not too many
     [T_attempts]="SELECT id, state, attempt, losses, worker FROM task WHERE NOT CASE state
-        WHEN 'queued' THEN attempt = losses AND worker = 0 WHEN 'leased' THEN attempt = losses + 1
-        WHEN 'done' THEN attempt = losses + 1 AND worker <> 0 WHEN 'failed' THEN attempt - losses IN (0, 1)
-        WHEN 'cancelled' THEN attempt - losses IN (0, 1) ELSE 0 END"
-    [T_cap]="SELECT id, attempt, max_attempts FROM task JOIN task_queue ON queue = id >> 40 WHERE attempt > max_attempts"
+        WHEN 'queued' THEN attempt = losses + excused AND worker = 0
+        WHEN 'leased' THEN attempt = losses + excused + 1 WHEN 'done' THEN attempt = losses + excused + 1 AND worker <> 0
+        WHEN 'failed' THEN attempt - losses - excused IN (0, 1)
+        WHEN 'cancelled' THEN attempt - losses - excused IN (0, 1) ELSE 0 END"
+    [T_cap]="SELECT id, attempt, max_attempts FROM task JOIN task_queue ON queue = id >> 40 WHERE attempt - excused > max_attempts"
     [T_leases]="SELECT t.id, t.worker, w.incarnation, w.state FROM task t JOIN task_queue q ON q.queue = t.id >> 40
         LEFT JOIN task_worker w ON w.job = q.job AND w.worker_index = t.worker_index
         WHERE t.state = 'leased' AND (w.incarnation IS NOT t.worker OR w.state <> 'live')"

@@ -2,12 +2,12 @@
  * database of a broker, on a virtual clock, with frames that are late or lost, connections that break, processes
  * that die, stop and come back. A world is its seed. Checked as it goes:
  *   no task ends twice, and none is lost: all have ended when the faults are over
- *   no task is begun more than three times
+ *   no task is begun more than three times, beside attempts that do not count; no attempt is begun twice
  *   the rows fit together: none lost, leases of living workers (broker/store_check.c)
  *   when an error was raised nothing is executing, at any worker that the broker could hear
  *   a task has its own worker's part of each per-worker value, made for this queue; none fails for want of one that
  *   could be made
- *   a result is the task's own, long ones too */
+ *   a result is the task's own and all of one attempt, long ones too */
 #ifndef TESTS_SIM_SIM_TASKS_H
 #define TESTS_SIM_SIM_TASKS_H
 

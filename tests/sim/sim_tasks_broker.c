@@ -39,6 +39,9 @@ static void check_ends(void)
     for (size_t i = 0; i < w.out.count; i++) {
         const struct record *row = &w.out.items[i].record;
 
+        if (w.out.items[i].kind == ACTION_PERSIST && row->kind == RECORD_TASK_STATE &&
+            row->u.task.queue == w.queue && row->u.task.number < NUMBERS_MAX)
+            w.excused[row->u.task.number] = row->u.task.excused;
         if (w.out.items[i].kind != ACTION_PERSIST || row->kind != RECORD_TASK_END ||
             row->u.task.queue != w.queue)
             continue;

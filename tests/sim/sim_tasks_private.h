@@ -28,7 +28,6 @@
 #define FRAMES_MAX 4096
 #define NUMBERS_MAX 512
 #define FAULTS_UNTIL_MS (1000000 + FAULTS_MS)
-#define SIM_TASKS_RESULT(number) ((number) % 16 == 0 ? 60000 : sizeof(uint64_t)) /* its bytes */
 #define SIM_TASKS_LIMIT_MS 800
 #define CAUGHT 7 /* exit code */
 
@@ -78,8 +77,9 @@ struct sim_tasks_world {
     muster_per_worker_t *per_worker[PER_WORKER];
     size_t per_worker_count; /* there are */
     struct process processes[WORKERS];
-    struct task_link *links[WORKERS + 1]; /* the last is the coordinator's */
-    uint64_t began[NUMBERS_MAX];
+    struct task_link *links[WORKERS + 1];              /* the last is the coordinator's */
+    uint64_t began[NUMBERS_MAX], excused[NUMBERS_MAX]; /* attempts; and those that do not count */
+    bool begun[NUMBERS_MAX][TASK_TRIES_MAX + 1];       /* this attempt */
     bool ended[NUMBERS_MAX];
     uint64_t to_schedule;
     bool faults;
@@ -96,6 +96,8 @@ extern struct sim_tasks_world sim_tasks_world;
 uint64_t sim_tasks_below(uint64_t count); /* a random number */
 bool sim_tasks_one_in(
     uint64_t count); /* of so many steps of the world one, on average; never without faults */
+/* Its bytes: an attempt's differ from another's, the first is the longest. */
+size_t sim_tasks_result_size(uint64_t number, uint64_t attempt);
 void sim_tasks_expected(const char *text); /* a control has failed, as it must or otherwise */
 
 #define INSIST(condition, ...)                                                     \

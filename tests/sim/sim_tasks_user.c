@@ -70,6 +70,8 @@ void sim_tasks_coordinator_begins(bool fresh)
     w.queue = w.coordinator->queue;
     if (fresh) {
         memset(w.began, 0, sizeof w.began);
+        memset(w.begun, 0, sizeof w.begun);
+        memset(w.excused, 0, sizeof w.excused);
         memset(w.ended, 0, sizeof w.ended);
         memset(w.freed, 0, sizeof w.freed);
     }
@@ -178,14 +180,20 @@ static bool all_known(void)
 
 static void check_result(uint64_t number, const uint8_t *result, size_t size)
 {
-    uint64_t said = 0;
+    uint64_t said[2] = {0};
 
-    INSIST(size == SIM_TASKS_RESULT(number), "the result of task %llu has %zu bytes",
-           (unsigned long long)number, size);
-    memcpy(&said, result, sizeof said);
-    INSIST(said == number && result[size - 1] == (size > sizeof said ? number & 0xff : 0),
-           "task %llu has the result of %llu", (unsigned long long)number,
-           (unsigned long long)said);
+    INSIST(size >= sizeof said, "the result of task %llu has %zu bytes", (unsigned long long)number,
+           size);
+    memcpy(said, result, sizeof said);
+    INSIST(said[0] == number, "task %llu has the result of %llu", (unsigned long long)number,
+           (unsigned long long)said[0]);
+    INSIST(size == sim_tasks_result_size(number, said[1]),
+           "the result of task %llu, attempt %llu, has %zu bytes", (unsigned long long)number,
+           (unsigned long long)said[1], size);
+    for (size_t i = sizeof said; i < size; i++)
+        INSIST(result[i] == (uint8_t)(number + said[1]),
+               "the result of task %llu is of attempt %llu, and of another from byte %zu on",
+               (unsigned long long)number, (unsigned long long)said[1], i);
 }
 
 static void fetch_one(muster_remote_value_t *value)

@@ -77,6 +77,17 @@ static int64_t takes_ms(const struct muster_task *task)
     return (slow ? 3 * SIM_TASKS_LIMIT_MS : 5) + (int64_t)sim_tasks_below(is_long ? 4000 : 120);
 }
 
+static void check_attempt(const struct muster_task *task)
+{
+    INSIST(task->number < NUMBERS_MAX && task->attempt <= TASK_TRIES_MAX &&
+               !w.begun[task->number][task->attempt],
+           "attempt %llu of task %llu is begun twice", (unsigned long long)task->attempt,
+           (unsigned long long)task->number);
+    w.begun[task->number][task->attempt] = true;
+    INSIST(++w.began[task->number] <= 3 + w.excused[task->number],
+           "task %llu is begun a fourth time", (unsigned long long)task->number);
+}
+
 static void attempt_begins(struct process *process, struct running *slot)
 {
     struct muster_task *task = worker_attempt_begin(process->worker);
@@ -85,8 +96,7 @@ static void attempt_begins(struct process *process, struct running *slot)
         return;
     w.stats->attempts++;
     if (task->kind == TASK_KIND_TASK && task->queue == w.queue)
-        INSIST(task->number < NUMBERS_MAX && ++w.began[task->number] <= 3,
-               "task %llu is begun a fourth time", (unsigned long long)task->number);
+        check_attempt(task);
     if (!is_callable(process, task)) {
         worker_attempt_end(process->worker, task);
         return;
@@ -107,6 +117,11 @@ static void value_is_made(struct muster_task *task)
     muster_task_set_value(task, made, free);
 }
 
+size_t sim_tasks_result_size(uint64_t number, uint64_t attempt)
+{
+    return number % 16 == 0 ? 100000 / (size_t)attempt : 2 * sizeof(uint64_t);
+}
+
 /* Ends as the argument says: "f" fails; else with a result. */
 static void task_is_done(struct muster_task *task)
 {
@@ -116,11 +131,11 @@ static void task_is_done(struct muster_task *task)
         task->status = MUSTER_E_TASK, task->code = 17;
     if (task->status != MUSTER_OK)
         return;
-    task->result_size = SIM_TASKS_RESULT(task->number);
+    task->result_size = sim_tasks_result_size(task->number, task->attempt);
     task->result = malloc(task->result_size);
     assert_non_null(task->result);
-    memset(task->result, (int)(task->number & 0xff), task->result_size);
-    memcpy(task->result, &task->number, sizeof task->number);
+    memset(task->result, (int)((task->number + task->attempt) & 0xff), task->result_size);
+    memcpy(task->result, (uint64_t[]){task->number, task->attempt}, 2 * sizeof(uint64_t));
 }
 
 static void attempt_ends(struct process *process, struct running *slot)

@@ -145,6 +145,38 @@ static void who_left_in_good_order_is_not_missed(void **state)
     assert_missing(f, -1);
 }
 
+/* Its weights are gone as with one that was killed. */
+static void who_left_otherwise_is(void **state)
+{
+    static const struct {
+        enum wire_leave_why why;
+        const char *words;
+    } ways[] = {{LEAVE_PREEMPTED, "was preempted and is not back"},
+                {LEAVE_FAILED, "failed and is not back"},
+                {LEAVE_ERROR, "failed and is not back"}};
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct tasks_fixture *f = *state;
+
+        if (i > 0) {
+            tasks_without_core(state);
+            tasks_with_queue(state);
+        }
+        joins(f, CHIEF);
+        joins(f, PS);
+        leaves(f, PS, ways[i].why);
+        assert_missing(f, PS);
+        assert_non_null(strstr(f->unavailable, ways[i].words));
+        leaves(f, CHIEF, LEAVE_FAILED);
+        joins(f, CHIEF_AGAIN); /* the next launch misses it too */
+        tasks_restart(f);
+        tasks_open_queue(f, false, 0);
+        assert_missing(f, PS);
+        joins(f, PS_AGAIN);
+        assert_missing(f, -1);
+    }
+}
+
 static void a_job_that_finished_misses_nobody_when_it_begins_again(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -167,6 +199,7 @@ int main(void)
         TEST(the_one_that_was_lost_last_is_named),
         TEST(the_next_launch_misses_it_too),
         TEST(who_left_in_good_order_is_not_missed),
+        TEST(who_left_otherwise_is),
         TEST(a_job_that_finished_misses_nobody_when_it_begins_again),
     };
 

@@ -193,52 +193,6 @@ static void a_task_that_ends_its_workers_is_named_and_given_up(void **state)
     assert_true(tasks_queue(f)->error_pending);
 }
 
-static void its_neighbours_are_not_taken_for_it(void **state)
-{
-    struct tasks_fixture *f = *state;
-
-    tasks_worker_begin(f, 0, 1, 4);
-    tasks_add(f, 4);
-    assert_sent(f, "c:taken 4; w0:work 1.1 2.1 3.1 4.1");
-    tasks_worker_begin(f, 1, 1, 4);
-    f->workers[0].silent = true;
-    tasks_pass(f, 5000);
-    assert_sent(f, "w1:work 1.2"); /* alone, though four are taken */
-    tasks_done(f, 1, 1, 2);
-    assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.2");
-    f->workers[1].silent = true; /* the second one does it */
-    tasks_worker_begin(f, 2, 1, 4);
-    assert_sent(f, "w2:welcome; w2:work 3.2");
-    tasks_done(f, 2, 3, 2);
-    tasks_done(f, 2, 4, 2);
-    tasks_pass(f, 5500);
-    assert_sent(f, "w2:work 2.3");
-    f->workers[2].silent = true;
-    tasks_pass(f, 6000);
-    assert_sent(f, "c:ended @3 2.3=failed/MUSTER_E_LOST");
-}
-
-static void a_suspect_waits_for_a_worker_that_drains_for_it(void **state)
-{
-    struct tasks_fixture *f = *state;
-
-    tasks_worker_begin(f, 0, 1, 2);
-    tasks_worker_begin(f, 1, 1, 2);
-    tasks_add(f, 10);
-    assert_sent(f, "c:taken 10; w1:work 1.1 3.1; w0:work 2.1 4.1");
-    f->workers[1].silent = true;
-    tasks_pass(f, 5000);
-    assert_sent(f, "");
-    tasks_done(f, 0, 2, 1);
-    assert_sent(f, "w0:taken 2.1; c:ended @0 2.1=done"); /* nothing new */
-    tasks_done(f, 0, 4, 1);
-    assert_sent(f, "w0:taken 4.1; c:ended @1 4.1=done; w0:work 1.2");
-    tasks_done(f, 0, 1, 2);
-    assert_sent(f, "w0:taken 1.2; c:ended @2 1.2=done; w0:work 3.2");
-    tasks_done(f, 0, 3, 2);
-    assert_sent(f, "w0:taken 3.2; c:ended @3 3.2=done; w0:work 5.1 6.1");
-}
-
 static void a_new_process_takes_a_dead_ones_index_after_two_seconds(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -865,8 +819,6 @@ int main(void)
         TEST(a_lost_workers_task_goes_to_another_at_once),
         TEST(a_result_of_a_lease_that_was_taken_away_is_stale),
         TEST(a_task_that_ends_its_workers_is_named_and_given_up),
-        TEST(its_neighbours_are_not_taken_for_it),
-        TEST(a_suspect_waits_for_a_worker_that_drains_for_it),
         TEST(a_new_process_takes_a_dead_ones_index_after_two_seconds),
         TEST(a_worker_that_leaves_gives_back_what_it_did_not_begin),
         TEST(a_worker_that_is_leaving_is_given_no_more),

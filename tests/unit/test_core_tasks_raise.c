@@ -110,25 +110,6 @@ static void nobody_is_waited_for_for_ever(void **state)
     assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 1 1");
 }
 
-static void a_suspect_runs_alone_after_a_start_too(void **state)
-{
-    struct tasks_fixture *f = *state;
-
-    tasks_worker_begin(f, 0, 1, 4);
-    tasks_add(f, 1);
-    f->workers[0].silent = true;
-    tasks_pass(f, 5000);
-    tasks_worker_begin(f, 1, 1, 4);
-    assert_sent(f, "w1:welcome; w1:work 1.2");
-    tasks_restart(f);
-    tasks_open_queue(f, false, 0);
-    tasks_hello(f, 1, "1.2");
-    tasks_add(f, 1);
-    assert_sent(f, "c:taken 2");
-    tasks_done(f, 1, 1, 2);
-    assert_sent(f, "w1:taken 1.2; c:ended @0 1.2=done; w1:work 2.1");
-}
-
 /* Its RAISE waits for an attempt, and would cancel what it had scheduled and never added. */
 static void what_a_dead_coordinator_wanted_cancelled_is_not_the_next_ones(void **state)
 {
@@ -187,7 +168,6 @@ int main(void)
         TEST(nor_one_behind_which_another_was_asked_for),
         TEST(after_a_start_it_is_raised_when_all_have_said_what_they_have),
         TEST(nobody_is_waited_for_for_ever),
-        TEST(a_suspect_runs_alone_after_a_start_too),
         TEST(what_a_dead_coordinator_wanted_cancelled_is_not_the_next_ones),
         TEST(a_second_error_is_not_taken_for_the_first),
     };

@@ -91,9 +91,9 @@ static void a_suspect_is_made_alone(void **state)
     assert_int_equal(tasks_queue(f)->resources[0].losses, 1);
     assert_sent(f, "w4:welcome; w4:work r1");
     tasks_say(f, WIRE_RESOURCE_ADD, 2);
-    assert_sent(f, "c:resource 2"); /* not to 4; nor to 3, which has a suspect, too */
+    assert_sent(f, "c:resource 2; w3:work r2"); /* not to 4, which makes one alone */
     tasks_done(f, 3, 1, 2);
-    assert_sent(f, "w3:taken 1.2; c:ended @0 1.2=done; w3:work r2");
+    assert_sent(f, "w3:taken 1.2; c:ended @0 1.2=done");
 }
 
 static void one_that_was_made_is_no_suspect(void **state)

@@ -7,7 +7,8 @@
  *   muster_worker_close
  *
  * A task is run at least once: the same task may come again, to this worker or another, with a higher attempt
- * number, when a worker was lost or too slow. What an attempt gives counts only if the task was not given to
+ * number, when a worker was lost, was preempted with its node, or was too slow; no number is begun twice. Of these
+ * attempts max_attempts (muster_coordinator_options) count, those that the task may have ended. What an attempt gives counts only if the task was not given to
  * another meanwhile. A function that must not do a thing twice notes task id and attempt with what it does.
  *
  * Workers may come and go, also while tasks run: they take no part in steps and rounds.
