@@ -76,6 +76,8 @@ static void take_save(struct save_policies *to, const struct muster_save_policy 
         rule.kind = SAVE_RULE_CONTINUOUS_MS;
     else if (p->kind == MUSTER_SAVE_YOUNG_DALY)
         rule = (struct save_rule){.kind = SAVE_RULE_YOUNG_DALY};
+    else if (p->kind == MUSTER_SAVE_FIRST) /* the ranks' own, until its save fails */
+        rule = (struct save_rule){.kind = SAVE_RULE_FIRST};
     else if (p->kind == MUSTER_SAVE_OVERHEAD)
         rule = (struct save_rule){.kind = SAVE_RULE_OVERHEAD_PPM,
                                   .number = p->share < 0.000001 ? 1 : (int64_t)(p->share * 1e6)};

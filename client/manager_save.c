@@ -212,8 +212,11 @@ static bool ask_functions(struct muster_manager *m, int64_t step)
 
 static bool policies_want(struct muster_manager *m, int64_t step)
 {
+    bool first =
+        m->fresh || (m->node->local != NULL && m->latest < 0); /* with a broker that knows */
+
     manager_keep_tell_again(m);
-    return step_rules_want(&m->rules, step, m->fresh) || ask_functions(m, step) ||
+    return step_rules_want(&m->rules, step, first) || ask_functions(m, step) ||
            manager_keep_alone_due(m);
 }
 

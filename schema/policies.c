@@ -159,7 +159,16 @@ static const struct {
 } save_words[] = {{"period-ms", SAVE_RULE_PERIOD_MS, 1, INT64_MAX},
                   {"continuous-ms", SAVE_RULE_CONTINUOUS_MS, 0, INT64_MAX},
                   {"overhead-ppm", SAVE_RULE_OVERHEAD_PPM, 1, 999999},
-                  {"young-daly", SAVE_RULE_YOUNG_DALY, 0, 0}};
+                  {"young-daly", SAVE_RULE_YOUNG_DALY, 0, 0},
+                  {"first", SAVE_RULE_FIRST, 0, 0}};
+
+static bool has_number(enum save_rule_kind kind)
+{
+    for (size_t i = 0; i < sizeof save_words / sizeof *save_words; i++)
+        if (save_words[i].kind == kind)
+            return save_words[i].most > 0;
+    return false;
+}
 
 static bool parse_save_rule(struct words *words, struct save_policies *policies)
 {
@@ -239,7 +248,7 @@ enum muster_status save_policies_parse(const char *text, struct save_policies *r
         if (from == end || !parse_save_rule(&words, &found))
             return bad_rule("save", from, (size_t)(end - from),
                             "not a rule such as \"period-ms 600000\", \"continuous-ms 0\", "
-                            "\"overhead-ppm 20000\", \"young-daly\"",
+                            "\"overhead-ppm 20000\", \"young-daly\", \"first\"",
                             err);
     }
     *ret = found;
@@ -316,7 +325,7 @@ enum muster_status save_policies_text(const struct save_policies *policies,
         for (size_t k = 0; k < sizeof save_words / sizeof *save_words; k++)
             if (save_words[k].kind == policies->rules[i].kind)
                 add(&text, "%s", save_words[k].word);
-        if (policies->rules[i].kind != SAVE_RULE_YOUNG_DALY)
+        if (has_number(policies->rules[i].kind))
             add(&text, " %" PRId64, policies->rules[i].number);
     }
     if (text.full)

@@ -14,6 +14,7 @@
  *     continuous-ms N         once the last save is done, and N ms after it began
  *     overhead-ppm N          saves take at most N millionths of the time
  *     young-daly
+ *     first                   as soon as can be, where the save of the first step failed
  *
  * Steps are counts of steps done, as everywhere between node and broker. A rule stands once or several
  * times. Words are separated by single blanks, rules by "; ". Pure; no memory of its own. */
@@ -61,6 +62,7 @@ enum save_rule_kind {
     SAVE_RULE_CONTINUOUS_MS,
     SAVE_RULE_OVERHEAD_PPM,
     SAVE_RULE_YOUNG_DALY,
+    SAVE_RULE_FIRST,
     SAVE_RULE_KIND_COUNT
 };
 struct save_rule {

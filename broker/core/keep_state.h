@@ -54,6 +54,7 @@ struct keep_state {
     size_t pins_count, pins_capacity;
     /* save_policy.c */
     int64_t saved_boot_ms;  /* when the last save began */
+    bool committed;         /* one was, in this launch */
     int64_t saved_unix_ms;  /* the same, as a start read it; 0 = no round is known */
     int64_t retry_boot_ms;  /* no round by a policy before ... */
     int64_t retry_every_ms; /* ... which doubles while they come to nothing */

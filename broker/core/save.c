@@ -181,6 +181,7 @@ static void commit(struct core *core, struct job *job, struct round *round)
     persist_round(core, job, round);
     persist_checkpoint(core, &round->checkpoint);
     registry_add(job, &round->checkpoint);
+    job->keep.committed = true;
     grace_save_measured(job, round);
     event.round = round->round;
     event.cause = round->cause;

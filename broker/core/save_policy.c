@@ -62,6 +62,19 @@ static bool is_writing(const struct job *job)
     return false;
 }
 
+/* The first step is saved by what its ranks compute. It was not if one of them is beyond it, and there is nothing. */
+static bool first_is_missing(const struct job *job)
+{
+    if (job->keep.committed || job->gen.resume_step > 0 || registry_newest(job) != NULL)
+        return false;
+    for (uint64_t rank = 0; job->trainers != NULL && rank < job->gen.world_size; rank++) {
+        const struct peer *peer = job->trainers[rank];
+        if (peer != NULL && peer->done > 0 && peer->begun > peer->done)
+            return true;
+    }
+    return false;
+}
+
 /* Boot ms; INT64_MAX: not before something else happens. */
 static int64_t due_at(const struct core *core, const struct job *job, const struct save_rule *rule)
 {
@@ -82,6 +95,8 @@ static int64_t due_at(const struct core *core, const struct job *job, const stru
         return cost < 0 ? core->now
                         : last + cost +
                               daly_interval_ms(cost, save_policy_between_ms(job, core->now_unix));
+    case SAVE_RULE_FIRST:
+        return first_is_missing(job) ? core->now : INT64_MAX;
     default:
         return INT64_MAX;
     }
@@ -189,6 +204,7 @@ void save_policy_launched(struct core *core, struct job *job)
     job->keep.saved_boot_ms = core->now;
     job->keep.retry_boot_ms = 0;
     job->keep.policy_round = 0;
+    job->keep.committed = false;
     job_timer(job, core->now);
 }
 

@@ -25,6 +25,7 @@ declare -A rules=(
     [continuous]='--continuous-ms 0 --behind 1 --save-ms 150'
     [overhead]='--ask 1 --overhead-ppm 200000 --save-ms 100' # a fifth of the time
     [held]='--sharded 1 --overhead-ppm 100000 --skew-ms 600' # rank 0 stands at the save step until rank 1 is there
+    [first]='--first 1 --fail-rank 0 --fail-step 0' # whose save of the first step fails
     [daly]='--young-daly 1'
     [daly_behind]='--young-daly 1 --behind 1 --save-ms 1500'
     [behind]='--overhead-ppm 20000 --behind 1 --save-ms 900' # which stops training for the snapshot alone
@@ -42,6 +43,7 @@ launch spaced 2 120
 launch continuous 2 90
 launch overhead 2 150
 launch held 2 12
+launch first 2 90
 launch daly 2 60
 launch daly_behind 2 100
 launch behind 2 120
@@ -99,6 +101,12 @@ holds "ms that training stood still for its saves, in their rows" "$(query "SELE
 read -r stood all longest <<<"$(sed -n 's/^stood //p' "$(log 0)")"
 holds "ms of $all that rank 0 stood still, the longest time $longest" "$stood" -le $((all / 10 + 2 * longest))
 
+recall first # one saves it later, and only once
+ranks_end 0
+same_on_all "steps saved" 's/^saved //p'
+same "saves of a job whose first save failed" "$(wc -w <<<"$said")" 1
+listed "$said"
+
 recall daly_behind # its cost is not known until it is written
 ranks_end 0
 same_on_all "steps saved" 's/^saved //p'
@@ -128,4 +136,5 @@ holds "saves of a job that is interrupted every four seconds" "$(wc -w <<<"$said
 
 finish "given steps and a period together; continuous with 250 ms between saves, and right behind the save before" \
     "saves take at most a fifth of the time, and a tenth with the wait for the other rank; Young and Daly's interval falls from minutes to less than a second with the interruptions" \
+    "a first save that fails is made later" \
     "every rank answers alike, saves the same steps and lists them"

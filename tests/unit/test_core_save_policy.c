@@ -260,6 +260,37 @@ static void a_launch_that_did_not_finish_is_an_interruption(void **state)
     assert_in_range(core_job(f)->keep.run_ms, HOUR, HOUR + 5000);
 }
 
+static void stands(struct core_fixture *f, int64_t begun, int64_t done)
+{
+    f->nodes[0].begun = begun;
+    f->nodes[0].done = done;
+    core_heartbeat(f, 0);
+}
+
+/* Its ranks ask for the first step themselves; when nothing came of it, it is not lost. */
+static void a_first_save_that_failed_is_made_later(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "", "first");
+    stands(f, 1, 0);
+    assert_int_equal(opens_after(f, 5000), -1);
+    stands(f, 1, 1); /* it is at the end of the first step still */
+    assert_int_equal(opens_after(f, 5000), -1);
+    stands(f, 2, 1);
+    assert_in_range(opens_after(f, 5000), 0, 1000);
+    core_report(f, 0, core_job(f)->round, 2, 1);
+    core_save_failed(f, 0, core_job(f)->round, 2, MUSTER_E_SAVE);
+    stands(f, 3, 2);
+    assert_in_range(opens_after(f, 5000), 500, 1500);
+    finish(f, 3, 1);
+    stands(f, 5, 4);
+    assert_int_equal(opens_after(f, 70000), -1);
+    registry_drop(core_job(f), registry_newest(core_job(f))->row.round);
+    assert_null(registry_newest(core_job(f))); /* it was saved all the same */
+    assert_int_equal(opens_after(f, 5000), -1);
+}
+
 static void the_chief_may_wish_for_a_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -355,6 +386,7 @@ int main(void)
         ONE(daly_follows_cost_and_interruptions),
         ONE(a_save_below_a_millisecond_has_a_cost),
         ONE(a_launch_that_did_not_finish_is_an_interruption),
+        ONE(a_first_save_that_failed_is_made_later),
         ONE(the_chief_may_wish_for_a_save),
         ONE(metrics_and_times_are_in_the_rows),
         cmocka_unit_test(who_waits_for_the_commit_stands_still_until_then),

@@ -241,6 +241,20 @@ static void a_save_that_fails_leaves_nothing_and_training_goes_on(void **state)
     assert_string_equal(managed_steps(), "0 4");
 }
 
+static void the_first_save_is_not_lost_when_it_fails(void **state)
+{
+    (void)state;
+    managed.save = (struct muster_save_policy){.kind = MUSTER_SAVE_FIRST};
+    managed.node.state = NULL;
+    managed.node.termination.save_fn = save_but_2;
+    managed.node.termination.restore_fn = restore_nothing;
+    managed_begin();
+    assert_int_equal(save_fails(2, false), MUSTER_E_SAVE);
+    assert_true(managed_save(3));
+    assert_false(managed_save(4));
+    assert_string_equal(managed_steps(), "3");
+}
+
 /* --- reading ----------------------------------------------------------------------------------------- */
 
 static void a_reader_lists_and_restores_any_step(void **state)
@@ -534,6 +548,7 @@ int main(void)
         TEST(the_position_comes_back),
         TEST(a_notice_saves_whatever_the_policies_say),
         TEST(a_save_that_fails_leaves_nothing_and_training_goes_on),
+        TEST(the_first_save_is_not_lost_when_it_fails),
         TEST(a_reader_lists_and_restores_any_step),
         TEST(reload_reads_anew_and_what_was_read_is_only_borrowed),
         TEST(falls_back_only_when_asked_and_says_so),

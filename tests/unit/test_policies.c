@@ -27,8 +27,9 @@ static void a_list_survives_as_text(void **state)
         "best 3 least loss; best 1 greatest eval/acc_5 unmeasured",
         "steps 1; steps 0 5 4611686018427387903",
     };
-    static const char *const saves[] = {
-        "", "period-ms 600000", "continuous-ms 0; overhead-ppm 20000", "young-daly; young-daly"};
+    static const char *const saves[] = {"", "period-ms 600000",
+                                        "continuous-ms 0; overhead-ppm 20000",
+                                        "young-daly; young-daly", "first; period-ms 1"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -80,7 +81,7 @@ static void what_is_no_rule_is_named(void **state)
     }
     assert_int_equal(policies.count, 77);
     static const char *const wrong_saves[] = {"period-ms 0", "overhead-ppm 1000000", "young-daly 1",
-                                              "latest 2"};
+                                              "first 1", "latest 2"};
     for (size_t i = 0; i < sizeof wrong_saves / sizeof *wrong_saves; i++)
         assert_int_equal(save_policies_parse(wrong_saves[i], &saves, &err), MUSTER_E_ARGUMENT);
     assert_int_equal(saves.count, 77);

@@ -59,7 +59,9 @@ enum muster_save_kind {
     /* Each rank computes these alike from the step. */
     MUSTER_SAVE_EVERY_STEPS, /* steps that `number` divides */
     MUSTER_SAVE_STEPS,       /* these steps */
-    MUSTER_SAVE_FIRST, /* the first step there is, if nothing was ever saved; once: it is not tried again if that fails */
+    /* The first step there is, if nothing was ever saved; if that fails a later one, as soon as the broker finds that
+     * all ranks can (a process alone: the next). */
+    MUSTER_SAVE_FIRST,
     /* The broker decides these, as a round: all ranks at one step. (A process alone decides them at each step's end.) */
     MUSTER_SAVE_PERIOD_MS, /* `number` ms after the last save began */
     MUSTER_SAVE_CONTINUOUS_MS, /* as soon as the last save is done and `number` ms after it began, 0 is legal */
