@@ -38,6 +38,11 @@ int64_t side_range(struct sim *sim, int64_t low, int64_t high)
     return high <= low ? low : low + (int64_t)(next(&sim->side) % (uint64_t)(high - low + 1));
 }
 
+int64_t frames_below(struct sim *sim, int64_t below)
+{
+    return (int64_t)(next(&sim->frames) % (uint64_t)below);
+}
+
 bool side_chance(struct sim *sim, unsigned percent)
 {
     return next(&sim->side) % 100 < percent;
@@ -236,6 +241,7 @@ bool sim_run(const struct sim_options *options, struct sim_stats *stats,
     arena_init(&sim->arena, 0);
     arena_init(&sim->frame, 0);
     keeps_plan_world(sim);
+    net_plan(sim);
     stats->keeping += sim->keeps;
     plan_focus(sim);
     job_plan(sim);

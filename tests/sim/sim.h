@@ -59,6 +59,15 @@ enum sim_fault {
     FAULT_HAND_FREEZES,       /* it goes on with it later */
     FAULT_BROKER_IN_DELETION, /* the broker dies where it writes or tells one */
     FAULT_DATABASE_LOST,      /* and the manifests on disk are what is left */
+    /* Of single frames, in a part of the worlds; counted when they hit. A late one is overtaken by others. */
+    FAULT_UP_LOST,
+    FAULT_UP_TWICE,
+    FAULT_UP_LATE,
+    FAULT_DOWN_LOST,
+    FAULT_DOWN_TWICE,
+    FAULT_DOWN_LATE,
+    FAULT_PUB_TWICE,
+    FAULT_PUB_LATE,
     /* With SQLite as the disk, in one of the calls that it makes to its file system. All are counted
      * when they hit. */
     FAULT_STORE_IO,   /* EIO */

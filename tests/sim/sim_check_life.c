@@ -10,6 +10,7 @@
 #define SECOND_US 1000000LL
 #define WAIT_LIMIT_US (30 * SECOND_US)
 #define LONGEST_STEP 8 /* a slow one in a hold, in step_us */
+#define UNTOLD_MAX_US (10 * SECOND_US)
 #define OPEN_LIMIT_US (60 * SECOND_US)
 
 /* --- what a process does ----------------------------------------------------------------------------------- */
@@ -62,7 +63,12 @@ void check_begin(struct sim *sim, struct sim_proc *proc)
     if (round == NULL || round->state != ROUND_DECIDED || proc->begun <= round->step ||
         has_captured(sim, proc, round))
         return;
-    proc->beyond_round = round->round;
+    if (proc->closed && proc->view.round == round->round)
+        sim_broken(
+            sim, "I2",
+            "rank %u begins step %lld beyond the step %lld of round %llu, for which its gate "
+            "was closed, and has not captured",
+            proc->rank, (long long)proc->begun, (long long)round->step, U(round->round));
 }
 
 /* Without faults no boundary between two steps waits long: agreeing, a save, and no timeout. */
@@ -246,6 +252,27 @@ static void check_waits(struct sim *sim, struct sim_proc *proc)
                job ? wire_generation_state_name(job->state) : "?");
 }
 
+/* I10: the first error reaches every live node. A round is served first; who is not connected is told when it is. */
+static bool is_to_act(struct sim *sim, const struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    const struct record_generation *row = disk_generation(sim, job->name, proc->view.generation);
+
+    return row != NULL && row->error_rank >= 0 && row->error_rank != (int64_t)proc->rank &&
+           proc->alive && !proc->frozen && !proc->leaving && !proc->lost_history &&
+           proc->route != 0 && role_is_trainer(proc->role) && proc->view.started &&
+           proc->view.mode != VIEW_END && job->open_round == 0;
+}
+
+static void check_told(struct sim *sim, struct sim_proc *proc)
+{
+    proc->untold_us = is_to_act(sim, proc) ? proc->untold_us + SECOND_US : 0;
+    if (proc->untold_us > UNTOLD_MAX_US)
+        sim_broken(sim, "I10",
+                   "rank %u has trained on for %lld s beside the first error of its launch",
+                   proc->rank, (long long)(proc->untold_us / SECOND_US));
+}
+
 /* I5: a round ends, too. */
 static void check_open_round(struct sim *sim, struct sim_job *job)
 {
@@ -316,6 +343,8 @@ void check_second(struct sim *sim, struct sim_event *event)
     }
     for (size_t i = 0; i < sim->procs_count && convergence; i++)
         check_waits(sim, sim->procs[i]);
+    for (size_t i = 0; i < sim->procs_count && convergence; i++)
+        check_told(sim, sim->procs[i]);
     check_finished(sim);
     sim_after(sim, SECOND_US, check_second, NULL);
 }

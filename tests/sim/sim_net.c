@@ -1,5 +1,5 @@
-/* sim_net - the wires. A command connection is in order and loses nothing while it stands; when it is
- * cut, or the broker's process ends, what is under way is lost (a prefix may still arrive) and a new
+/* sim_net - the wires. A command connection is in order and loses nothing while it stands (but for the worlds of single
+ * frames' mishaps); when it is cut, or the broker's process ends, what is under way is lost (a prefix may still arrive) and a new
  * connection has a new route. Nothing queues up for a broker that is not connected. PUB may lose any
  * message to any subscriber, and whoever comes late has missed what was before. */
 #include "tests/sim/sim_world.h"
@@ -29,6 +29,69 @@ static int64_t arrival(struct sim *sim, int64_t *last_us, int64_t extra_us)
     return at;
 }
 
+/* --- single frames ------------------------------------------------------------------------------------ */
+
+/* In a part of the worlds a frame may be lost, come twice or be overtaken, which TCP does not do to ours: the protocol
+ * does not count on that. By a stream of chance of their own, so that the other worlds stay as they are. */
+#define FRAMES_PERCENT 30 /* of the worlds */
+#define STRIKES_PERCENT 3 /* of their frames, each of the three */
+#define TWICE_MAX_US 500000
+#define LATE_MAX_US 300000
+
+struct mishaps {
+    enum sim_fault lost, twice, late;
+};
+static const struct mishaps of_up = {FAULT_UP_LOST, FAULT_UP_TWICE, FAULT_UP_LATE};
+static const struct mishaps of_down = {FAULT_DOWN_LOST, FAULT_DOWN_TWICE, FAULT_DOWN_LATE};
+static const struct mishaps of_pub = {FAULT_NOTHING, FAULT_PUB_TWICE, FAULT_PUB_LATE};
+
+void net_plan(struct sim *sim)
+{
+    sim->frames = sim->options.seed * UINT64_C(0xd1342543de82ef95) + 5;
+    sim->frames_fail = frames_below(sim, 100) < FRAMES_PERCENT && !sim->options.healthy &&
+                       sim->options.grace == NULL;
+}
+
+static bool strikes(struct sim *sim, enum sim_fault kind)
+{
+    if (!sim->frames_fail || kind == FAULT_NOTHING || sim_is_calm(sim) ||
+        frames_below(sim, 100) >= STRIKES_PERCENT)
+        return false;
+    sim->stats->faults[kind]++;
+    return true;
+}
+
+static void arrives(struct sim *sim, const struct sim_event *frame, int64_t at_us)
+{
+    struct sim_event *event = sim_at(sim, at_us, frame->fn, frame->proc);
+
+    event->number = frame->number;
+    event->stamp = frame->stamp;
+    event->data = frame->data;
+    event->size = frame->size;
+}
+
+static void send(struct sim *sim, const struct sim_event *frame, int64_t *last_us, int64_t extra_us,
+                 const struct mishaps *mishaps)
+{
+    struct sim_event again = *frame;
+    int64_t before_us = *last_us, at_us = arrival(sim, last_us, extra_us);
+
+    if (strikes(sim, mishaps->twice)) {
+        again.data = own(frame->data, frame->size);
+        arrives(sim, &again, at_us + frames_below(sim, TWICE_MAX_US));
+    }
+    if (strikes(sim, mishaps->lost)) {
+        free(frame->data);
+        return;
+    }
+    if (strikes(sim, mishaps->late)) {
+        at_us += frames_below(sim, LATE_MAX_US);
+        *last_us = before_us;
+    }
+    arrives(sim, frame, at_us);
+}
+
 static void keep(struct sim_frames *frames, uint64_t stamp, uint8_t *data, size_t size)
 {
     frames->items = realloc(frames->items, (frames->count + 1) * sizeof *frames->items);
@@ -55,12 +118,10 @@ static void arrive_up(struct sim *sim, struct sim_event *event)
 static void send_up(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
                     size_t size)
 {
-    struct sim_event *event = sim_at(sim, arrival(sim, &proc->up_last_us, 0), arrive_up, NULL);
+    const struct sim_event frame = {
+        .fn = arrive_up, .number = proc->index, .stamp = route, .data = data, .size = size};
 
-    event->number = proc->index;
-    event->stamp = route;
-    event->data = data;
-    event->size = size;
+    send(sim, &frame, &proc->up_last_us, 0, &of_up);
 }
 
 void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size)
@@ -86,11 +147,10 @@ static void arrive_down(struct sim *sim, struct sim_event *event)
 static void send_down(struct sim *sim, struct sim_proc *proc, uint64_t route, uint8_t *data,
                       size_t size)
 {
-    struct sim_event *event = sim_at(sim, arrival(sim, &proc->down_last_us, 0), arrive_down, proc);
+    const struct sim_event frame = {
+        .fn = arrive_down, .proc = proc, .stamp = route, .data = data, .size = size};
 
-    event->stamp = route;
-    event->data = data;
-    event->size = size;
+    send(sim, &frame, &proc->down_last_us, 0, &of_down);
 }
 
 void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
@@ -130,12 +190,12 @@ void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t s
             continue;
         if (sim->pub_drop_all || proc->stall_down || (loss > 0 && sim_chance(sim, loss)))
             continue;
-        int64_t extra = sim->pub_stall ? PUB_STALL_US : 0;
-        struct sim_event *event =
-            sim_at(sim, arrival(sim, &proc->sub_last_us, extra), arrive_event, proc);
-        event->stamp = proc->sub_stamp;
-        event->data = own(data, size);
-        event->size = size;
+        const struct sim_event frame = {.fn = arrive_event,
+                                        .proc = proc,
+                                        .stamp = proc->sub_stamp,
+                                        .data = own(data, size),
+                                        .size = size};
+        send(sim, &frame, &proc->sub_last_us, sim->pub_stall ? PUB_STALL_US : 0, &of_pub);
     }
 }
 

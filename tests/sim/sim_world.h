@@ -146,7 +146,7 @@ struct sim_proc {
     uint64_t applied_said;
     uint64_t request_said;
     uint64_t acknowledged; /* highest request that was answered after it was written */
-    uint64_t beyond_round; /* began a step beyond this round's S */
+    int64_t untold_us;     /* live beside a first error that it does not act on */
     uint64_t past_said;
     uint64_t reported_round; /* its last REPORT */
     int64_t reported_begun;
@@ -277,6 +277,8 @@ struct sim {
     struct sim_failure *failure;
     bool failed, over;
     uint64_t random;
+    uint64_t frames; /* of the mishaps of single ones */
+    bool frames_fail;
     uint64_t side; /* of what worlds with policies have beside the others */
     bool keeps;
     int64_t now_us;
@@ -350,6 +352,7 @@ uint64_t sim_random(struct sim *sim);
 int64_t sim_range(struct sim *sim, int64_t low, int64_t high); /* both included */
 bool sim_chance(struct sim *sim, unsigned percent);
 int64_t side_range(struct sim *sim, int64_t low, int64_t high);
+int64_t frames_below(struct sim *sim, int64_t below); /* 0 ... below - 1 */
 bool side_chance(struct sim *sim, unsigned percent);
 const char *sim_word(struct sim *sim, const char *text); /* interned copy */
 struct sim_event *sim_at(struct sim *sim, int64_t at_us, sim_event_fn *fn, struct sim_proc *proc);
@@ -447,6 +450,7 @@ int64_t broker_boot_ms(const struct sim *sim);
 int64_t broker_unix_ms(const struct sim *sim);
 
 /* sim_net.c */
+void net_plan(struct sim *sim);
 void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
 void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size);
 void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t size);

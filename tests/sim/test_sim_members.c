@@ -1,0 +1,73 @@
+/* Must-fail controls inside the node's core: one that orders who does not write to train on beyond S, and one that does
+ * not act on the errors of others. The mutated files stand in for those of the archive. */
+#include "node/core/member_state.h"
+
+void view_set_truly(struct member *m, enum view_mode mode);
+void error_heard_truly(struct member *m, int rank, int code, int64_t step, const char *text,
+                       bool round_follows);
+
+#define view_set view_set_truly
+#include "node/core/member.c" /* NOLINT(bugprone-suspicious-include) */
+#undef view_set
+#define error_heard error_heard_truly
+#include "node/core/member_error.c" /* NOLINT(bugprone-suspicious-include) */
+#undef error_heard
+
+#include "tests/sim/sim_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static bool walks_on, is_deaf;
+
+void view_set(struct member *m, enum view_mode mode)
+{
+    view_set_truly(m, mode);
+    if (walks_on && mode == VIEW_STEP_TO && !m->writer)
+        m->view.step++;
+}
+
+void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
+                 bool round_follows)
+{
+    if (!is_deaf || m->options.rank % 2 == 0)
+        error_heard_truly(m, rank, code, step, text, round_follows);
+}
+
+static int nothing_is_mutated(void **state)
+{
+    (void)state;
+    walks_on = is_deaf = false;
+    return 0;
+}
+
+static void a_step_beyond_the_save_step_is_seen(void **state)
+{
+    struct sim_options options = {.async = -1};
+
+    (void)state;
+    walks_on = true;
+    assert_true(sim_find_broken(&options, 50, "I2"));
+}
+
+static void an_error_that_is_not_acted_on_is_seen(void **state)
+{
+    struct sim_options options = {.async = 1};
+
+    (void)state;
+    is_deaf = true;
+    assert_true(sim_find_broken(&options, 400, "I10"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_step_beyond_the_save_step_is_seen, nothing_is_mutated),
+        cmocka_unit_test_setup(an_error_that_is_not_acted_on_is_seen, nothing_is_mutated),
+    };
+
+    sim_guard_aborts();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
