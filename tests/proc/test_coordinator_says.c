@@ -326,11 +326,9 @@ static void a_queue_is_not_opened_while_nothing_can_be_written(void **state)
 /* Its beats are answered all the while. */
 static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **state)
 {
-    enum muster_status status;
-
     (void)state;
     muster_coordinator_close(&coordinator);
-    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    assert_int_equal(open_it(30000, 3000), MUSTER_OK);
     muster_remote_value_t *value = schedule();
     assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
     atomic_store(&world.unreadable, true);
@@ -340,21 +338,19 @@ static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **stat
     assert_says(" cannot read which tasks have ended: cannot read a page. Nothing is lost");
     assert_int_equal(join(300), MUSTER_E_STORAGE);
     atomic_store(&world.unreadable, false);
-    while ((status = join(300)) == MUSTER_E_STORAGE)
+    while (join(300) != MUSTER_OK) /* until it was asked again; the alarm ends a hang */
         continue;
-    assert_int_equal(status, MUSTER_OK);
     muster_remote_value_free(&value);
 }
 
 static void a_result_that_cannot_be_read_is_named_for_it(void **state)
 {
-    enum muster_status status;
     const void *data;
     size_t size;
 
     (void)state;
     muster_coordinator_close(&coordinator);
-    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    assert_int_equal(open_it(30000, 3000), MUSTER_OK);
     muster_remote_value_t *value = schedule();
     atomic_store(&world.done, true);
     assert_int_equal(join(20000), MUSTER_OK);
@@ -364,10 +360,8 @@ static void a_result_that_cannot_be_read_is_named_for_it(void **state)
     assert_says("cannot read it (MUSTER_E_IO: a file could not be read or written");
     assert_int_equal(muster_remote_value_fetch(value, 300, &data, &size, &err), MUSTER_E_STORAGE);
     atomic_store(&world.unreadable, false);
-    do
-        status = muster_remote_value_fetch(value, 300, &data, &size, &err);
-    while (status == MUSTER_E_STORAGE);
-    assert_int_equal(status, MUSTER_OK);
+    while (muster_remote_value_fetch(value, 300, &data, &size, &err) != MUSTER_OK)
+        continue;
     assert_int_equal(size, RESULT_BYTES);
     muster_remote_value_free(&value);
 }
