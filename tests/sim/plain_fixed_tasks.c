@@ -28,6 +28,8 @@ static void expect_faults(const struct sim_tasks_stats *s)
     sim_expect_often("fault", "worker killed", s->worker_kills);
     sim_expect_often("fault", "worker left", s->leaves);
     sim_expect_often("fault", "worker stopped", s->pauses);
+    sim_expect_often("fault", "worker preempted with its node", s->preempted);
+    sim_expect_often("end", "stale", s->stale);
     sim_expect_often("fault", "connection cut", s->cuts);
     sim_expect_often("fault", "frame lost", s->frames_lost);
     sim_expect_often("coordinator", "attached", s->attaches);

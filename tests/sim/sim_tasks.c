@@ -76,6 +76,17 @@ static void count_ends(void)
         w.stats->done += value != NULL && value->state == TASK_DONE;
         w.stats->failed += value != NULL && value->state == TASK_FAILED;
         w.stats->cancelled += value != NULL && value->state == TASK_CANCELLED;
+        if (value == NULL)
+            continue;
+        INSIST(value->state != TASK_DONE || w.began[i] > 0 || w.broken == SIM_TASKS_MIXES,
+               "task %zu is done and was not begun", i);
+        INSIST(!w.poison || value->state != TASK_FAILED || w.poisoned[i] > 0,
+               "task %zu has failed for what another did: %.150s", i,
+               value->text == NULL ? "" : value->text);
+        INSIST(w.poisoned[i] <= 4, "task %zu ended %llu workers", i,
+               (unsigned long long)w.poisoned[i]);
+        INSIST(!w.poison || value->state != TASK_DONE || w.poisoned[i] == 0,
+               "task %zu is done and ended its workers", i);
     }
 }
 
@@ -94,7 +105,7 @@ static void clean_up(void)
     scratch_remove(w.dir);
 }
 
-static void run(uint64_t seed, enum sim_tasks_break how, const char *expected,
+static void run(uint64_t seed, enum sim_tasks_break how, bool poison, const char *expected,
                 struct sim_tasks_stats *stats)
 {
     const struct store_options options = {.allow_network_fs = true};
@@ -102,6 +113,7 @@ static void run(uint64_t seed, enum sim_tasks_break how, const char *expected,
 
     memset(&w, 0, sizeof w);
     w.broken = how;
+    w.poison = poison;
     w.expected = expected;
     w.blocks = seed % 2 == 0;
     w.seed = w.random = seed;
@@ -117,13 +129,14 @@ static void run(uint64_t seed, enum sim_tasks_break how, const char *expected,
     sim_tasks_broker_starts();
     for (size_t i = 0; i < WORKERS; i++)
         sim_tasks_worker_begins(i);
-    w.faults = how == SIM_TASKS_SOUND;
+    w.faults = how == SIM_TASKS_SOUND && !poison;
     sim_tasks_coordinator_begins(true);
     while (w.now < FAULTS_UNTIL_MS)
         world_passes();
     while (!world_passes())
         continue;
     count_ends();
+    sim_tasks_fetch_long_results();
     clean_up();
 }
 
@@ -135,7 +148,7 @@ bool sim_tasks_fails(uint64_t seed, enum sim_tasks_break how, const char *words)
 
     assert_true(child >= 0);
     if (child == 0) {
-        run(seed, how, words, &stats);
+        run(seed, how, how == SIM_TASKS_BLAMES, words, &stats);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -145,7 +158,12 @@ bool sim_tasks_fails(uint64_t seed, enum sim_tasks_break how, const char *words)
 
 void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats)
 {
-    run(seed, SIM_TASKS_SOUND, NULL, stats);
+    run(seed, SIM_TASKS_SOUND, false, NULL, stats);
+}
+
+void sim_tasks_run_poisoned(uint64_t seed, struct sim_tasks_stats *stats)
+{
+    run(seed, SIM_TASKS_SOUND, true, NULL, stats);
 }
 
 void sim_tasks_print(const struct sim_tasks_stats *stats)
@@ -167,6 +185,9 @@ void sim_tasks_print(const struct sim_tasks_stats *stats)
                  {"worker kills", stats->worker_kills},
                  {"workers left", stats->leaves},
                  {"workers stopped", stats->pauses},
+                 {"workers preempted", stats->preempted},
+                 {"workers ended by a task", stats->poisoned},
+                 {"stale ends", stats->stale},
                  {"connections cut", stats->cuts},
                  {"frames lost", stats->frames_lost},
                  {"attaches", stats->attaches},

@@ -5,6 +5,7 @@
  *   no task is begun more than three times, beside attempts that do not count; no attempt is begun twice
  *   the rows fit together: none lost, leases of living workers (broker/store_check.c)
  *   when an error was raised nothing is executing, at any worker that the broker could hear
+ *   what is done was begun
  *   a task has its own worker's part of each per-worker value, made for this queue; none fails for want of one that
  *   could be made
  *   a result is the task's own and all of one attempt, long ones too */
@@ -18,7 +19,7 @@ struct core;
 struct sim_tasks_stats {
     uint64_t tasks, attempts, done, failed, cancelled, raised, stale;
     uint64_t broker_kills, worker_kills, leaves, pauses, cuts, attaches, frames_lost, checks;
-    uint64_t fresh, cancels, fetched, freed, values_made, timeouts;
+    uint64_t fresh, cancels, fetched, freed, values_made, timeouts, preempted, poisoned;
     uint64_t messages[WIRE_TYPE_MAX]; /* that were heard */
 };
 
@@ -29,13 +30,20 @@ struct sim_tasks_stats {
 /* Fails the test (cmocka) where an invariant does not hold; names the seed. */
 void sim_tasks_run(uint64_t seed, struct sim_tasks_stats *stats);
 
+/* A world where nothing fails but tasks that end their workers' processes: these are failed by name, after three losses
+ * that count and one at most that does not, and no other task fails. */
+void sim_tasks_run_poisoned(uint64_t seed, struct sim_tasks_stats *stats);
+
 /* Must-fail controls: a core that is broken on purpose, in a world without other faults. */
 enum sim_tasks_break {
     SIM_TASKS_SOUND,
     SIM_TASKS_LOSE,  /* forgets what is queued, once */
     SIM_TASKS_TWICE, /* gives one that has ended again */
     SIM_TASKS_RUNS,  /* raises an error while something runs */
-    SIM_TASKS_STAYS  /* never raises one */
+    SIM_TASKS_STAYS, /* never raises one */
+    SIM_TASKS_AGAIN, /* gives the number of an attempt that a preempted worker had begun again ... */
+    SIM_TASKS_MIXES, /* ... which nobody sees but in a result that is of two attempts */
+    SIM_TASKS_BLAMES /* lets what ends its workers run with others until the end; of poisoned worlds */
 };
 /* True: the world failed, with these words. In a child process. */
 bool sim_tasks_fails(uint64_t seed, enum sim_tasks_break how, const char *words);

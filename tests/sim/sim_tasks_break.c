@@ -27,12 +27,39 @@ static void lose_queued(struct core *core, struct task_queue *queue)
     }
 }
 
+/* As if the worker had never begun what it is lost with, by and by. */
+static void give_numbers_again(struct core *core)
+{
+    for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
+        for (struct task_lease *lease = w->first; w->node_left && lease != NULL;
+             lease = lease->next)
+            if (lease->task != NULL && lease->task->attempt == lease->attempt)
+                lease->task->attempt--, lease->task->excused--;
+}
+
+/* Their losses are not looked at when it is said who runs alone. */
+static void let_all_run_together(struct task_queue *queue)
+{
+    for (struct task *task; (task = queue->suspects_first) != NULL;) {
+        uint64_t losses = task->losses;
+
+        tasks_list_take(task);
+        task->losses = 0;
+        tasks_list_put(task, true);
+        task->losses = losses;
+    }
+}
+
 void sim_tasks_break_core(struct core *core, enum sim_tasks_break how)
 {
     struct task_queue *queue = core->tasks != NULL ? core->tasks->queues : NULL;
 
     if (queue == NULL)
         return;
+    if (how == SIM_TASKS_AGAIN || how == SIM_TASKS_MIXES)
+        give_numbers_again(core);
+    if (how == SIM_TASKS_BLAMES)
+        let_all_run_together(queue);
     if (how == SIM_TASKS_LOSE && queue->first != NULL)
         lose_queued(core, queue);
     else if (how == SIM_TASKS_TWICE)

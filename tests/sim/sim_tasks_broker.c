@@ -78,6 +78,9 @@ static void send_action(const struct action *action)
 
     if (link == NULL)
         return;
+    if (action->kind == ACTION_SEND && message.type == WIRE_WORK_TAKEN)
+        for (size_t i = 0; i < message.u.work_taken.tasks.count; i++)
+            w.stats->stale += message.u.work_taken.tasks.items[i].code == MUSTER_E_STALE;
     if (action->kind == ACTION_SEND_TASKS) {
         assert_int_equal(store_task_page(w.store, &message.u.tasks_page, &err), MUSTER_OK);
     } else if (action->kind == ACTION_SEND_TASK_RESULT) {
@@ -132,6 +135,12 @@ void sim_tasks_broker_starts(void)
     for (size_t i = 0; i <= WORKERS; i++)
         sim_tasks_reconnect(w.links[i]);
     step_core(INPUT_START, 0, NULL);
+    commit_and_send();
+}
+
+void sim_tasks_broker_hears(uint64_t route, const struct wire_msg *message)
+{
+    step_core(INPUT_MESSAGE, route, message);
     commit_and_send();
 }
 

@@ -1,6 +1,6 @@
 /* sim_tasks_private - one world of tasks, behind sim_tasks.h.
  * sim_tasks.c the world as a whole, sim_tasks_user.c the user's thread and its coordinator, sim_tasks_broker.c the broker, sim_tasks_worker.c the
- * workers' processes, sim_tasks_link.c the network and what stands in for client/task_link.c. */
+ * workers' processes, sim_tasks_node.c the node that one of them lives in, sim_tasks_link.c the network and what stands in for client/task_link.c. */
 #ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
 #define TESTS_SIM_SIM_TASKS_PRIVATE_H
 
@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #define WORKERS 4
+#define BESIDE 0 /* this worker lives in the node of a training */
 #define TASKS 80
 #define PER_WORKER 4  /* values: those that every worker can make, and ... */
 #define CANNOT_MAKE 3 /* ... the last, which this worker cannot */
@@ -77,12 +78,18 @@ struct sim_tasks_world {
     muster_per_worker_t *per_worker[PER_WORKER];
     size_t per_worker_count; /* there are */
     struct process processes[WORKERS];
+    struct {
+        uint64_t incarnation, generation;
+        int64_t next_ms;
+    } node;                                            /* that worker BESIDE lives in */
     struct task_link *links[WORKERS + 1];              /* the last is the coordinator's */
     uint64_t began[NUMBERS_MAX], excused[NUMBERS_MAX]; /* attempts; and those that do not count */
+    uint64_t poisoned[NUMBERS_MAX];                    /* workers that it ended */
     bool begun[NUMBERS_MAX][TASK_TRIES_MAX + 1];       /* this attempt */
     bool ended[NUMBERS_MAX];
     uint64_t to_schedule;
     bool faults;
+    bool poison;  /* some tasks end their worker's process, and nothing else does */
     bool blocks;  /* the coordinator's calls wait */
     bool waiting; /* one does: the world goes on in it */
     enum sim_tasks_break broken;
@@ -125,11 +132,13 @@ void sim_tasks_link_turns(struct task_link *link);
 /* sim_tasks_broker.c */
 void sim_tasks_broker_starts(void);
 void sim_tasks_broker_passes(void);
+void sim_tasks_broker_hears(uint64_t route, const struct wire_msg *message); /* it is not dead */
 void sim_tasks_check_rows(void);
 
 /* sim_tasks_user.c */
 void sim_tasks_coordinator_begins(bool fresh);
 void sim_tasks_coordinator_dies(void);
+void sim_tasks_fetch_long_results(void);
 bool sim_tasks_user_passes(void); /* one deed or none; true: all has ended */
 
 /* sim_tasks_worker.c */
@@ -137,6 +146,11 @@ void sim_tasks_worker_begins(size_t i);
 void sim_tasks_worker_dies(size_t i);
 void sim_tasks_process_passes(size_t i);
 void sim_tasks_check_nothing_runs(void);
+
+/* sim_tasks_node.c */
+uint64_t sim_tasks_node_begins(void);
+bool sim_tasks_node_passes(void);
+void sim_tasks_node_leaves(enum wire_leave_why why);
 
 /* sim_tasks.c */
 void sim_tasks_others_pass(void);

@@ -72,6 +72,7 @@ void sim_tasks_coordinator_begins(bool fresh)
         memset(w.began, 0, sizeof w.began);
         memset(w.begun, 0, sizeof w.begun);
         memset(w.excused, 0, sizeof w.excused);
+        memset(w.poisoned, 0, sizeof w.poisoned);
         memset(w.ended, 0, sizeof w.ended);
         memset(w.freed, 0, sizeof w.freed);
     }
@@ -129,14 +130,16 @@ static void schedule_one(void)
     enum muster_status status;
 
     call.function = "work";
-    call.args = sim_tasks_below(40) == 0 ? "f" : "w";
+    call.args = sim_tasks_below(w.broken == SIM_TASKS_BLAMES ? 8 : 40) != 0 ? "w"
+                : w.poison                                                  ? "p"
+                                                                            : "f";
     call.args_size = 1;
     if (w.broken == SIM_TASKS_SOUND) {
         call.per_worker = w.per_worker;
         call.per_worker_count =
             sim_tasks_below(3) > 0 ? 0 : 1 + sim_tasks_below(w.per_worker_count);
         call.timeout_ms = sim_tasks_below(6) == 0 ? SIM_TASKS_LIMIT_MS : 0;
-        if (call.timeout_ms > 0 && sim_tasks_below(10) == 0)
+        if (call.timeout_ms > 0 && sim_tasks_below(10) == 0 && !w.poison)
             call.args = "s";
     }
     w.waiting = w.blocks;
@@ -180,7 +183,7 @@ static bool all_known(void)
 
 static void check_result(uint64_t number, const uint8_t *result, size_t size)
 {
-    uint64_t said[2] = {0};
+    uint64_t said[3] = {0}; /* number, attempt, who */
 
     INSIST(size >= sizeof said, "the result of task %llu has %zu bytes", (unsigned long long)number,
            size);
@@ -191,7 +194,7 @@ static void check_result(uint64_t number, const uint8_t *result, size_t size)
            "the result of task %llu, attempt %llu, has %zu bytes", (unsigned long long)number,
            (unsigned long long)said[1], size);
     for (size_t i = sizeof said; i < size; i++)
-        INSIST(result[i] == (uint8_t)(number + said[1]),
+        INSIST(result[i] == (uint8_t)said[2],
                "the result of task %llu is of attempt %llu, and of another from byte %zu on",
                (unsigned long long)number, (unsigned long long)said[1], i);
 }
@@ -210,6 +213,29 @@ static void fetch_one(muster_remote_value_t *value)
         return;
     w.stats->fetched++;
     check_result(muster_remote_value_id(value), result, size);
+}
+
+static void fetch_to_the_end(uint64_t number)
+{
+    enum muster_status status = MUSTER_E_TIMEOUT;
+    struct muster_error err;
+    const void *result;
+    size_t size;
+
+    for (int i = 0; i < 2000 && status == MUSTER_E_TIMEOUT; i++) {
+        sim_tasks_time_passes();
+        status = muster_remote_value_fetch(w.values[number], 0, &result, &size, &err);
+    }
+    INSIST(status == MUSTER_OK, "the result of task %llu: %.200s", (unsigned long long)number,
+           err.text);
+    check_result(number, result, size);
+}
+
+void sim_tasks_fetch_long_results(void)
+{
+    for (uint64_t number = 16; number < NUMBERS_MAX; number += 16)
+        if (w.values[number] != NULL && w.values[number]->state == TASK_DONE)
+            fetch_to_the_end(number);
 }
 
 static void look_at_a_value(void)

@@ -22,6 +22,7 @@ void sim_tasks_worker_begins(size_t i)
                                      .index = i,
                                      .incarnation = process->worker->incarnation};
     task_link_open("", &owner, &process->worker->link, NULL);
+    process->worker->node = i == BESIDE ? sim_tasks_node_begins() : 0;
     process->worker->started = true;
     w.links[i] = process->worker->link;
     memset(process->running, 0, sizeof process->running);
@@ -72,13 +73,16 @@ static bool is_callable(const struct process *process, struct muster_task *task)
 static int64_t takes_ms(const struct muster_task *task)
 {
     bool slow = task->kind == TASK_KIND_TASK && task->args_size == 1 && task->bytes[0] == 's';
-    bool is_long = sim_tasks_one_in(10) || w.broken == SIM_TASKS_RUNS;
+    bool is_long =
+        sim_tasks_one_in(10) || w.broken == SIM_TASKS_RUNS || w.broken == SIM_TASKS_BLAMES;
 
     return (slow ? 3 * SIM_TASKS_LIMIT_MS : 5) + (int64_t)sim_tasks_below(is_long ? 4000 : 120);
 }
 
 static void check_attempt(const struct muster_task *task)
 {
+    if (w.broken == SIM_TASKS_MIXES)
+        return; /* its results are looked at */
     INSIST(task->number < NUMBERS_MAX && task->attempt <= TASK_TRIES_MAX &&
                !w.begun[task->number][task->attempt],
            "attempt %llu of task %llu is begun twice", (unsigned long long)task->attempt,
@@ -88,21 +92,35 @@ static void check_attempt(const struct muster_task *task)
            "task %llu is begun a fourth time", (unsigned long long)task->number);
 }
 
-static void attempt_begins(struct process *process, struct running *slot)
+/* A task that ends its worker. */
+static bool is_poison(const struct muster_task *task)
+{
+    return task->kind == TASK_KIND_TASK && task->args_size == 1 && task->bytes[0] == 'p';
+}
+
+/* False: the process is gone. */
+static bool attempt_begins(struct process *process, struct running *slot)
 {
     struct muster_task *task = worker_attempt_begin(process->worker);
 
     if (task == NULL)
-        return;
+        return true;
     w.stats->attempts++;
     if (task->kind == TASK_KIND_TASK && task->queue == w.queue)
         check_attempt(task);
+    if (is_poison(task)) {
+        w.stats->poisoned++;
+        w.poisoned[task->number]++;
+        sim_tasks_worker_dies((size_t)(process - w.processes));
+        return false;
+    }
     if (!is_callable(process, task)) {
         worker_attempt_end(process->worker, task);
-        return;
+        return true;
     }
     slot->task = task;
     slot->until_ms = w.now + takes_ms(task);
+    return true;
 }
 
 static void value_is_made(struct muster_task *task)
@@ -119,7 +137,7 @@ static void value_is_made(struct muster_task *task)
 
 size_t sim_tasks_result_size(uint64_t number, uint64_t attempt)
 {
-    return number % 16 == 0 ? 100000 / (size_t)attempt : 2 * sizeof(uint64_t);
+    return number % 16 == 0 ? 100000 / (size_t)attempt : 3 * sizeof(uint64_t);
 }
 
 /* Ends as the argument says: "f" fails; else with a result. */
@@ -134,8 +152,9 @@ static void task_is_done(struct muster_task *task)
     task->result_size = sim_tasks_result_size(task->number, task->attempt);
     task->result = malloc(task->result_size);
     assert_non_null(task->result);
-    memset(task->result, (int)((task->number + task->attempt) & 0xff), task->result_size);
-    memcpy(task->result, (uint64_t[]){task->number, task->attempt}, 2 * sizeof(uint64_t));
+    memset(task->result, (int)(task->worker->incarnation & 0xff), task->result_size);
+    memcpy(task->result, (uint64_t[]){task->number, task->attempt, task->worker->incarnation},
+           3 * sizeof(uint64_t));
 }
 
 static void attempt_ends(struct process *process, struct running *slot)
@@ -148,7 +167,8 @@ static void attempt_ends(struct process *process, struct running *slot)
     slot->task = NULL;
 }
 
-static void worker_works(struct process *process)
+/* False: one of them ended the process. */
+static bool worker_works(struct process *process)
 {
     for (uint64_t i = 0; i < process->worker->slots; i++) {
         struct running *slot = &process->running[i];
@@ -157,9 +177,30 @@ static void worker_works(struct process *process)
             muster_task_renew(slot->task);
         if (slot->task != NULL && (w.now >= slot->until_ms || atomic_load(&slot->task->cancelled)))
             attempt_ends(process, slot);
-        if (slot->task == NULL && !process->worker->stopping)
-            attempt_begins(process, slot);
+        if (slot->task == NULL && !process->worker->stopping && !attempt_begins(process, slot))
+            return false;
     }
+    return true;
+}
+
+/* Some of a result is under way. */
+static bool is_telling(const struct process *process)
+{
+    for (const struct muster_task *task = process->worker->first; task != NULL; task = task->next)
+        if (task->state == ATTEMPT_ENDED && task->parts.sent > 0 &&
+            task->parts.have < task->result_size)
+            return true;
+    return false;
+}
+
+/* The training that it lives in is preempted, or has finished: it is gone, and told its own broker nothing. */
+static bool is_preempted(const struct process *process)
+{
+    bool control = w.broken == SIM_TASKS_AGAIN || w.broken == SIM_TASKS_MIXES;
+
+    if (is_telling(process))
+        return sim_tasks_one_in(30) || (control && sim_tasks_below(2) == 0);
+    return sim_tasks_one_in(1000) || (w.broken == SIM_TASKS_AGAIN && sim_tasks_below(200) == 0);
 }
 
 void sim_tasks_process_passes(size_t i)
@@ -195,8 +236,17 @@ void sim_tasks_process_passes(size_t i)
         w.stats->cuts++;
         sim_tasks_reconnect(w.links[i]);
     }
-    worker_works(process);
-    sim_tasks_link_turns(w.links[i]);
+    if (i == BESIDE && !sim_tasks_node_passes()) {
+        sim_tasks_worker_dies(i);
+        return;
+    }
+    if (i == BESIDE && is_preempted(process)) {
+        sim_tasks_node_leaves(sim_tasks_below(2) == 0 ? LEAVE_PREEMPTED : LEAVE_FINISHED);
+        sim_tasks_worker_dies(i);
+        return;
+    }
+    if (worker_works(process))
+        sim_tasks_link_turns(w.links[i]);
 }
 
 /* A per-worker value may be made meanwhile. */

@@ -26,6 +26,18 @@ static void every_task_ends_once_whatever_breaks(void **state)
                                   stats.pauses > 0 && stats.attaches > 0 && stats.raised > 0));
 }
 
+/* T4, where nothing else ends workers. */
+static void who_ends_its_workers_is_failed_and_nobody_else(void **state)
+{
+    struct sim_tasks_stats stats = {0};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        sim_tasks_run_poisoned(seed, &stats);
+    sim_tasks_print(&stats);
+    assert_true(stats.poisoned > 10 && stats.failed > 3 && stats.done > 100);
+}
+
 /* In one of a few worlds: in each of them the thing that it takes may not come about. */
 static bool is_caught(enum sim_tasks_break how, const char *words)
 {
@@ -43,12 +55,17 @@ static void what_is_broken_is_caught(void **state)
     assert_true(is_caught(SIM_TASKS_TWICE, "ends twice"));
     assert_true(is_caught(SIM_TASKS_RUNS, "an error was raised and worker"));
     assert_true(is_caught(SIM_TASKS_STAYS, "not all tasks have ended"));
+    assert_true(is_caught(SIM_TASKS_AGAIN, "is begun twice"));
+    assert_true(is_caught(SIM_TASKS_MIXES, "and of another from byte"));
+    assert_true(is_caught(SIM_TASKS_BLAMES, "has failed for what another did"));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_task_ends_once_whatever_breaks),
-                                       cmocka_unit_test(what_is_broken_is_caught)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_ends_once_whatever_breaks),
+        cmocka_unit_test(who_ends_its_workers_is_failed_and_nobody_else),
+        cmocka_unit_test(what_is_broken_is_caught)};
 
     return cmocka_run_group_tests_name("sim_tasks", tests, NULL, NULL);
 }
