@@ -409,6 +409,16 @@ static void block(struct loop *loop, const struct muster_error *why)
     loop->retry_boot_ms = loop->now_boot_ms + loop->retry_ms;
 }
 
+/* The stories of the jobs tell it, by the row that goes with the batch that waits. */
+static void note_blocked(struct loop *loop)
+{
+    char text[MUSTER_ERROR_TEXT_MAX + 64];
+
+    snprintf(text, sizeof text, "for %" PRId64 " ms it could write nothing and decide nothing: %s",
+             loop->now_boot_ms - loop->blocked_since_ms, loop->blocked_by.text);
+    store_note(loop->store, STORE_PAST_BLOCKED, loop->now_unix_ms, text);
+}
+
 static void unblock(struct loop *loop)
 {
     if (loop->blocked)
@@ -423,6 +433,8 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
     struct muster_error why;
     enum muster_status status;
 
+    if (loop->blocked)
+        note_blocked(loop);
     failpoint_batch(FAILPOINT_COMMIT_BEFORE, &loop->batch);
     status = store_apply(loop->store, &loop->batch, loop->now_boot_ms, &why);
     if (status == MUSTER_E_STORAGE) {
@@ -725,6 +737,9 @@ enum muster_status loop_start(struct loop *loop, struct muster_error *err)
     read_clocks(loop);
     input.now_boot_ms = loop->now_boot_ms;
     input.now_unix_ms = loop->now_unix_ms;
+    store_note(loop->store, STORE_PAST_STARTED, loop->now_unix_ms,
+               store_is_older(loop->store) ? "its database had been put back to an older copy"
+                                           : "");
     core_step(loop->core, &input, &loop->batch);
     status = commit(loop, err);
     if (status == MUSTER_OK && loop->blocked) {

@@ -147,8 +147,8 @@ enum muster_status store_get_int(struct store *store, const char *sql, int64_t *
 
 /* --- transactions ------------------------------------------------------------------------------ */
 
-static enum muster_status step_once(struct store *store, sqlite3_stmt *statement, const char *doing,
-                                    struct muster_error *err)
+enum muster_status store_step(struct store *store, sqlite3_stmt *statement, const char *doing,
+                              struct muster_error *err)
 {
     int result = sqlite3_step(statement);
     enum muster_status status =
@@ -161,7 +161,7 @@ static enum muster_status step_once(struct store *store, sqlite3_stmt *statement
 static void roll_back(struct store *store)
 {
     if (sqlite3_get_autocommit(store->db) == 0) /* SQLite rolls back by itself on some errors */
-        step_once(store, store->rollback, "roll back", NULL);
+        store_step(store, store->rollback, "roll back", NULL);
 }
 
 /* The journal keeps its newest events of the last days and all since an active round's first; what goes
@@ -177,7 +177,7 @@ static enum muster_status prune(struct store *store, const struct record_event *
     sqlite3_bind_text(store->prune, 1, event->job, -1, SQLITE_STATIC);
     sqlite3_bind_int64(store->prune, 2, (int64_t)beyond);
     sqlite3_bind_int64(store->prune, 3, event->unix_ms - JOURNAL_AGE_MS);
-    return step_once(store, store->prune, "shorten the journal", err);
+    return store_step(store, store->prune, "shorten the journal", err);
 }
 
 static enum muster_status write_held(struct store *store, struct muster_error *err)
@@ -213,7 +213,7 @@ static enum muster_status end_transaction(struct store *store, enum muster_statu
                                           struct muster_error *err)
 {
     if (status == MUSTER_OK)
-        status = step_once(store, store->commit, "commit", err);
+        status = store_step(store, store->commit, "commit", err);
     if (status != MUSTER_OK)
         roll_back(store);
     else if (store->sync_failed)
@@ -228,13 +228,17 @@ static enum muster_status write_all(struct store *store, const struct actions *a
                                     int64_t now_boot_ms, struct muster_error *err)
 {
     uint64_t ends = 0;
-    enum muster_status status = step_once(store, store->begin, "begin a transaction", err);
+    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
 
     if (status == MUSTER_OK)
         status = write_rows(store, actions, err);
     if (status == MUSTER_OK)
+        status = store_past_write(store, err);
+    if (status == MUSTER_OK)
         status = store_mark_count(store, actions, &ends, err);
     status = end_transaction(store, status, err);
+    if (status == MUSTER_OK)
+        store_past_written(store);
     if (status == MUSTER_OK && store_mark_tell(store, ends, err) != MUSTER_OK)
         status = MUSTER_E_IO; /* it is committed, and must not be told */
     store->held_count = 0;
@@ -347,7 +351,7 @@ enum muster_status store_apply(struct store *store, const struct actions *action
 
 static enum muster_status tidy_once(struct store *store, struct muster_error *err)
 {
-    enum muster_status status = step_once(store, store->begin, "begin a transaction", err);
+    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
 
     if (status == MUSTER_OK)
         status = store_tidy_slice(store, err);
@@ -425,6 +429,8 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
         status = store_tasks_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_tidy_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_past_prepare(store, err);
     return status;
 }
 

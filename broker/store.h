@@ -58,6 +58,11 @@ enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *a
 enum muster_status store_apply(struct store *store, const struct actions *actions,
                                int64_t now_boot_ms, struct muster_error *err);
 
+enum store_past_kind { STORE_PAST_STARTED, STORE_PAST_BLOCKED, STORE_PAST_COUNT };
+/* What befell the broker itself, for the stories of its jobs: it goes with the next batch that is written, and replaces
+ * what waits there of its kind. Copies text. */
+void store_note(struct store *store, enum store_past_kind kind, int64_t unix_ms, const char *text);
+
 /* Deletes a slice of the task rows that nobody reads any more, if there are any and it is due. Not while a batch
  * is kept. As store_apply; no room is no failure here, it is tried again later. */
 enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err);

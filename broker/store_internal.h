@@ -2,7 +2,7 @@
  * store.c the connection and its transactions, store_open.c lock, checks and migrations, store_log.c the log and its
  * syncs, store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal
  * and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
- * nobody reads any more. */
+ * nobody reads any more, store_past.c what befell the broker itself. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
@@ -41,6 +41,12 @@ enum store_tidy { /* store_tidy.c's */
                   STORE_TIDY_COUNT
 };
 
+struct store_past { /* a row of broker_past that goes with the next batch */
+    bool wanted;
+    int64_t unix_ms;
+    char text[MUSTER_ERROR_TEXT_MAX + 64];
+};
+
 #define QUERY_LOOK_STEPS 1000 /* of SQLite's machine */
 #define QUERY_LOOKS_MAX 50000 /* a second's worth or less: nodes wait while the broker answers */
 
@@ -76,6 +82,8 @@ struct store {
     int query_looks_max; /* a query that needs more of QUERY_LOOK_STEPS is broken off */
     sqlite3_stmt *tasks[STORE_TASK_COUNT];
     sqlite3_stmt *tidy[STORE_TIDY_COUNT];
+    struct store_past past[STORE_PAST_COUNT];
+    sqlite3_stmt *past_add, *past_drop;
     bool untidy; /* there may be rows in task_garbage */
     int64_t tidy_due_boot_ms;
 
@@ -98,6 +106,9 @@ enum muster_status store_failed(struct store *store, int result, const char *doi
 enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
                                  struct muster_error *err);
 enum muster_status store_exec(struct store *store, const char *sql, struct muster_error *err);
+/* A statement that gives no row, once. */
+enum muster_status store_step(struct store *store, sqlite3_stmt *statement, const char *doing,
+                              struct muster_error *err);
 /* First column of the first row. */
 enum muster_status store_get_int(struct store *store, const char *sql, int64_t *ret_value,
                                  struct muster_error *err);
@@ -153,6 +164,12 @@ enum muster_status store_tidy_prepare(struct store *store, struct muster_error *
 enum muster_status store_tidy_range(struct store *store, uint64_t queue, uint64_t first,
                                     uint64_t last, bool ended_only, struct muster_error *err);
 enum muster_status store_tidy_slice(struct store *store, struct muster_error *err);
+
+/* --- store_past.c --- */
+enum muster_status store_past_prepare(struct store *store, struct muster_error *err);
+/* In the transaction of a batch; store_past_written after its commit. */
+enum muster_status store_past_write(struct store *store, struct muster_error *err);
+void store_past_written(struct store *store);
 
 /* --- store_rows.c --- */
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err);

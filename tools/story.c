@@ -250,6 +250,57 @@ bool story_has_incident(const struct story *story, const char *kind)
     return false;
 }
 
+/* Of the broker itself: it is in no journal, since it befalls all jobs. */
+static bool is_of_broker(const struct muster_event_row *event)
+{
+    return strncmp(event->kind, "broker ", 7) == 0;
+}
+
+static bool is_within(const struct muster_event_row *event, const struct muster_round_row *round)
+{
+    return event->unix_ms >= round->opened_unix_ms &&
+           (round->ended_unix_ms == 0 || event->unix_ms <= round->ended_unix_ms);
+}
+
+static void tell_broker(struct story *story, const struct muster_event_row *event,
+                        const struct muster_round_row *round)
+{
+    struct shown time = story_at(story, event->unix_ms);
+    bool put_back = event->text[0] != '\0';
+
+    if (strcmp(event->kind, "broker started") != 0)
+        story_say_text(story, event->text, "At %s the broker's disk was well again; ", time.text);
+    else if (put_back)
+        story_say_text(story, event->text, "At %s the broker was restarted, and ", time.text);
+    else if (round != NULL && round->decided_unix_ms != 0 &&
+             round->decided_unix_ms <= event->unix_ms)
+        story_say(story,
+                  "At %s the broker was restarted; it went on with round %" PRId64
+                  " at step %" PRId64 ", which had been decided.",
+                  time.text, round->round, round->step);
+    else
+        story_say(story, "At %s the broker was restarted.", time.text);
+}
+
+void story_broker(struct story *story, const struct muster_round_row *round)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
+        if (is_of_broker(&event[i]) && is_within(&event[i], round))
+            tell_broker(story, &event[i], round);
+}
+
+static bool is_in_a_round(const struct story *story, const struct muster_event_row *event)
+{
+    const struct muster_round_row *round = muster_rows_rounds(story->rounds);
+
+    for (size_t i = 0; i < muster_rows_count(story->rounds); i++)
+        if (is_within(event, &round[i]))
+            return true;
+    return false;
+}
+
 /* Incidents of [from, until), each with the broker's own words. */
 static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
 {
@@ -261,10 +312,13 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         const char *text = event[i].text;
 
         if (event[i].unix_ms < from_unix_ms || event[i].unix_ms >= until_unix_ms ||
-            is_told_elsewhere(&event[i]))
+            is_told_elsewhere(&event[i]) ||
+            (is_of_broker(&event[i]) && is_in_a_round(story, &event[i])))
             continue;
-        if (strcmp(event[i].kind, "not saved") == 0 && last != NULL &&
-            strcmp(last->reason, text) == 0) /* said already */
+        if (is_of_broker(&event[i]))
+            tell_broker(story, &event[i], NULL);
+        else if (strcmp(event[i].kind, "not saved") == 0 && last != NULL &&
+                 strcmp(last->reason, text) == 0) /* said already */
             story_say(story, "At %s the termination was left without a checkpoint.", time.text);
         else if (strcmp(event[i].kind, "not saved") == 0)
             story_say_text(story, text,
@@ -368,10 +422,12 @@ static const struct muster_event_row *first_failure(const struct story *story)
 {
     const struct muster_event_row *event = muster_rows_events(story->incidents);
 
+    const struct muster_event_row *first = NULL;
+
     for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
-        if (story_is_failure(&event[i]))
-            return &event[i];
-    return NULL;
+        if (story_is_failure(&event[i]) && (first == NULL || event[i].seq < first->seq))
+            first = &event[i]; /* by number: the clock of times may have been set back */
+    return first;
 }
 
 static void tell_failure_headline(struct story *story, int64_t generation)

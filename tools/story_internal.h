@@ -28,6 +28,8 @@ const struct muster_round_row *story_last_round(const struct story *story); /* N
 bool story_all_withdrawn(const struct story *story); /* it had notices, and none of them stands */
 
 bool story_has_incident(const struct story *story, const char *kind);
+/* What befell the broker while the round was open. */
+void story_broker(struct story *story, const struct muster_round_row *round);
 bool story_is_over(
     const struct story *story); /* its launch is ending, or has ended: no round follows */
 

@@ -341,6 +341,7 @@ void story_round(struct story *story, size_t index)
     tell_decision(story, &part);
     tell_captures(story, &part);
     tell_saves(story, &part);
+    story_broker(story, part.round);
     if (strcmp(state, "committed") == 0)
         tell_commit(story, &part);
     else if (strcmp(state, "aborted") == 0)

@@ -264,7 +264,7 @@ static void make_cancelled_between(struct db_fixture *db)
     db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4");
     db_sql(db,
            "UPDATE round SET state = 'aborted', reason_code = %d, ended_unix_ms = %lld,"
-           " reason = 'the broker restarted before a step was agreed' WHERE round = 4",
+           " reason = 'the broker was restarted before a step was decided' WHERE round = 4",
            MUSTER_E_ABORTED, DB_T0 + 2000);
     db_sql(db, "UPDATE notice SET state = 'cancelled'");
     db_event(db, 13, "kind = 'notice cancelled', rank = 2, text = 'signal-1', unix_ms = %lld",
@@ -423,6 +423,36 @@ static void make_hung(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ending'");
 }
 
+/* --- what befalls the broker --------------------------------------------------------------------- */
+
+static void make_broker_restarted(struct db_fixture *db) /* its first start is older than the job */
+{
+    make_committed(db);
+    db_sql(db,
+           "INSERT INTO broker_past (unix_ms, kind, text) VALUES (%lld, 'broker started', ''),"
+           " (%lld, 'broker started', ''), (%lld, 'broker started', '')",
+           DB_T0 - 9000000, DB_T0 + 350, DB_T0 + 850);
+}
+
+static void make_broker_blocked(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db,
+           "INSERT INTO broker_past (unix_ms, kind, text) VALUES (%lld, 'broker blocked',"
+           " 'for 300 ms it could write nothing and decide nothing: cannot commit: no room for"
+           " database /var/lib/muster/state.db (database or disk is full); free disk space')",
+           DB_T0 + 350);
+}
+
+static void make_stuck(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_event(db, 11,
+             "kind = 'stuck', rank = 1, step = 44, unix_ms = %lld, text ="
+             " 'rank 1 has been in step 44 for 61 s'",
+             DB_T0 + 4000);
+}
+
 static void make_step_failed(struct db_fixture *db)
 {
     make_periodic(db);
@@ -518,6 +548,9 @@ const struct cli_story cli_stories[] = {
     {"broker_away", make_broker_away},
     {"late_notice", make_late_notice},
     {"hung", make_hung},
+    {"broker_restarted", make_broker_restarted},
+    {"broker_blocked", make_broker_blocked},
+    {"stuck", make_stuck},
     {"step_failed", make_step_failed},
     {"standing", make_standing},
     {"joining", make_joining},
@@ -551,11 +584,38 @@ const struct cli_abort cli_aborts[] = {
     {"past", 1, 1, MUSTER_E_ABORTED, "rank 1 had begun step 49 already, past the save step 47",
      NULL},
     {"other_step", 1, 1, MUSTER_E_ABORTED, "rank 1 is at step 50, past the save step 47", NULL},
-    {"broker_restarted", 0, -1, MUSTER_E_ABORTED, "the broker restarted before a step was agreed",
-     NULL},
+    {"broker_restarted", 0, -1, MUSTER_E_ABORTED,
+     "the broker was restarted before a step was decided", NULL},
     {"margin", 2, 1, MUSTER_E_NOT_SAVED,
      "the deadline's margin was reached while rank 1 had not saved", NULL},
-    {"takeover", 1, 1, MUSTER_E_ABORTED, "another process took the place of rank 1", NULL},
+    {"margin_commit", 2, -1, MUSTER_E_NOT_SAVED,
+     "the deadline's margin was reached before the commit", NULL},
+    {"margin_report", 0, 1, MUSTER_E_NOT_SAVED,
+     "the deadline's margin was reached while rank 1 had not reported", NULL},
+    {"forgotten", 1, 1, MUSTER_E_ABORTED,
+     "rank 1 serves a later round, and this broker had forgotten it", NULL},
+    {"older", 1, -1, MUSTER_E_ABORTED,
+     "the broker's database was put back to an older copy: this round may have ended since, and "
+     "its shards be deleted",
+     "INSERT INTO broker_past (unix_ms, kind, text) SELECT opened_unix_ms + 1000, 'broker started',"
+     " 'its database had been put back to an older copy' FROM round WHERE round = 4"},
+    {"broken_off", 1, 3, MUSTER_E_PEER,
+     "the step of rank 1 towards the save step 47 was broken off for rank 3",
+     "UPDATE node SET state = 'lost' WHERE rank = 3"},
+    {"next_generation", 1, -1, MUSTER_E_ABORTED,
+     "the next generation was opened before it was committed", NULL},
+    {"nobody", 1, -1, MUSTER_E_NOT_SAVED, "no rank is left that could save", NULL},
+    {"sharded_lost", 0, 1, MUSTER_E_PEER,
+     "rank 1 was lost, and a sharded checkpoint needs every rank",
+     "UPDATE node SET state = 'lost' WHERE rank = 1"},
+    {"sharded_finished", 0, 1, MUSTER_E_ABORTED,
+     "rank 1 finished, and a sharded checkpoint needs every rank", NULL},
+    {"sharded_failed", 0, 1, MUSTER_E_STEP,
+     "rank 1 failed its step, and a sharded checkpoint needs every rank", NULL},
+    {"sharded_left", 0, 1, MUSTER_E_ABORTED,
+     "rank 1 left, and a sharded checkpoint needs every rank", NULL},
+    {"sharded_absent", 0, 1, MUSTER_E_ABORTED,
+     "rank 1 is not there, and a sharded checkpoint needs every rank", NULL},
     {"all_left", 0, -1, MUSTER_E_ABORTED, "all its processes left before it was committed", NULL},
     {"no_reason", 0, -1, MUSTER_E_STORAGE, "", NULL},
     {NULL, 0, 0, 0, NULL, NULL},

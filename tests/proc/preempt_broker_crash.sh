@@ -21,7 +21,8 @@ for job in replicated sharded; do
     ranks_start 3 --step-ms 1
     all_finished 400
     same_why
-    says "$story" "step $saved" committed
+    says "$story" "step $saved" committed \
+        "the broker was restarted; it went on with round 1 at step $decided, which had been decided"
     broker_stop
 done
 finish "broker killed between decision and publish and started again, both layouts: all commit, nothing is decided twice"
