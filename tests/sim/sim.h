@@ -224,7 +224,9 @@ struct sim_stats {
     uint64_t snapshots;
     uint64_t broker_starts;
     uint64_t process_exits_by_agent;
-    uint64_t steps_lost; /* work that was done twice */
+    uint64_t rested;                     /* jobs that came to rest after the faults */
+    uint64_t restless_us, restless_seed; /* the one that took longest for it */
+    uint64_t steps_lost;                 /* work that was done twice */
     uint64_t faults[FAULT_COUNT];
     uint64_t messages[WIRE_TYPE_MAX];
     uint64_t emitted[EVENT_KIND_COUNT];

@@ -590,6 +590,7 @@ void broker_start(struct sim *sim)
     b->alive = b->starting = true;
     b->busy = b->blocked = b->frozen = false;
     b->stamp++;
+    b->started_us = sim->now_us;
     b->pass_at_us = NEVER;
     sim->stats->broker_starts++;
     check_loaded(sim);

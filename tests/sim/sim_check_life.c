@@ -159,7 +159,7 @@ void check_end(struct sim *sim, struct sim_proc *proc)
 
 /* The user's own code takes as long as it takes: a step, a save, a restore. A step that waits for its
  * peers is no such thing. */
-static bool runs_user_code(const struct sim_proc *proc)
+bool runs_user_code(const struct sim_proc *proc)
 {
     return proc->alive && !proc->frozen &&
            (proc->behind_round != 0 || proc->state == THREAD_SAVING ||
@@ -167,7 +167,7 @@ static bool runs_user_code(const struct sim_proc *proc)
 }
 
 /* A step that on_error did not end: after the abort timeout its process is ended. */
-static bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc)
+bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc)
 {
     int64_t timeout_us = sim->jobs[proc->job].abort_timeout_ms * 1000;
 
@@ -339,6 +339,7 @@ void check_second(struct sim *sim, struct sim_event *event)
     for (size_t i = 0; i < sim->jobs_count && convergence; i++) {
         sim->jobs[i].comes = somebody_comes(sim, &sim->jobs[i]);
         check_open_round(sim, &sim->jobs[i]);
+        check_rests(sim, &sim->jobs[i]);
         check_converges(sim, &sim->jobs[i]);
     }
     for (size_t i = 0; i < sim->procs_count && convergence; i++)

@@ -160,6 +160,10 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
         if (s->aborts_by[i] > 0)
             fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
                     s->aborts_by[i]);
+    fprintf(out,
+            "\ncame to rest after the faults: jobs %" PRIu64 ", the last in %" PRIu64
+            " s (seed %" PRIu64 ")",
+            s->rested, s->restless_us / 1000000, s->restless_seed);
     fprintf(out, "\nsaves written behind training %" PRIu64, s->behind);
     fprintf(out,
             "\nworlds with policies %" PRIu64 ": saves by time and cost %" PRIu64

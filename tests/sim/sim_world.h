@@ -195,6 +195,8 @@ struct sim_job {
     bool comes;        /* a member that the decided round waits for is in the user's code */
     uint64_t open_round;
     int64_t open_charged_us;
+    bool rested; /* since the faults stopped, once */
+    int64_t restless_us;
     int64_t furthest, got_on_us; /* the most steps that a rank has done, and when it did */
     uint64_t told_seq;           /* the newest event that anybody was told of */
 };
@@ -253,6 +255,7 @@ struct sim_broker {
     struct actions doubt; /* it may be in the database or not: its commit did not return */
     bool in_doubt;
     uint64_t doubt_boot;
+    int64_t started_us;
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
     bool blocked;       /* a batch could not be written */
@@ -549,5 +552,10 @@ void check_restored(struct sim *sim, struct sim_proc *proc, uint64_t checkpoint,
 void check_end(struct sim *sim, struct sim_proc *proc);
 void check_second(struct sim *sim, struct sim_event *event); /* liveness, once a second */
 void check_over(struct sim *sim);
+bool runs_user_code(const struct sim_proc *proc);
+bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc);
+
+/* sim_check_calm.c */
+void check_rests(struct sim *sim, struct sim_job *job); /* once a second, when no fault is left */
 
 #endif
