@@ -45,6 +45,7 @@ static void overdue(struct task_parts *parts, struct task_window *window, size_t
                     int64_t now_ms)
 {
     parts->sent = parts->have;
+    parts->late = true;
     if (parts->every_ms < longest_ms(window))
         parts->every_ms = at_most(parts->every_ms * 2, longest_ms(window));
     parts->at_ms = now_ms + parts->every_ms;
@@ -82,16 +83,18 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
     if (any && parts->timed_to == 0) { /* the last one: it waits behind all others */
         parts->timed_to = parts->sent;
         parts->timed_ms = now_ms;
+        parts->late = false;
     }
     if (parts->sent > parts->have && parts->at_ms - now_ms < *wait_ms)
         *wait_ms = parts->at_ms - now_ms;
 }
 
-static void timed(struct task_window *window, int64_t took_ms)
+/* What waited for a repetition says less about the next answer: it is believed once, not four times. */
+static void timed(struct task_window *window, int64_t took_ms, bool late)
 {
     size_t parts = task_parts_ahead(window);
 
-    window->took_ms = took_ms > 0 ? took_ms : 1;
+    window->took_ms = took_ms / (late ? 4 : 1) + 1;
     if (took_ms > TASK_PARTS_SLOW_MS)
         parts = parts > 1 ? parts / 2 : 1;
     else if (took_ms <= TASK_PARTS_SLOW_MS / 2)
@@ -112,7 +115,7 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
     if (parts->sent < have) /* the first was sent again while it was on its way */
         parts->sent = have;
     if (parts->timed_to > 0 && have >= parts->timed_to) {
-        timed(window, now_ms - parts->timed_ms);
+        timed(window, now_ms - parts->timed_ms, parts->late);
         parts->timed_to = 0;
     }
     be_patient(parts, window, now_ms);
