@@ -15,6 +15,7 @@
 
 #define PATIENCE_S 60
 #define QUEUE 7
+#define BROKER_MS 3000 /* beats come each second, on a busy machine later */
 #define RESULT_BYTES 5000
 
 static struct {
@@ -304,7 +305,7 @@ static void a_wait_without_end_ends_when_nothing_can_be_written(void **state)
 {
     (void)state;
     muster_coordinator_close(&coordinator);
-    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
     muster_remote_value_t *value = schedule();
     assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
     atomic_store(&world.full, true);
@@ -328,7 +329,7 @@ static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **stat
 {
     (void)state;
     muster_coordinator_close(&coordinator);
-    assert_int_equal(open_it(30000, 3000), MUSTER_OK);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
     muster_remote_value_t *value = schedule();
     assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
     atomic_store(&world.unreadable, true);
@@ -350,7 +351,7 @@ static void a_result_that_cannot_be_read_is_named_for_it(void **state)
 
     (void)state;
     muster_coordinator_close(&coordinator);
-    assert_int_equal(open_it(30000, 3000), MUSTER_OK);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
     muster_remote_value_t *value = schedule();
     atomic_store(&world.done, true);
     assert_int_equal(join(20000), MUSTER_OK);
@@ -436,12 +437,12 @@ static void close_says_what_was_not_taken(void **state)
     muster_remote_value_t *value;
 
     (void)state;
-    begin_again(30000, 1500);
+    begin_again(30000, BROKER_MS);
     atomic_store(&world.no_answer, WIRE_TASKS_ADD);
     value = schedule();
     assert_int_equal(muster_coordinator_close(&coordinator), MUSTER_E_TIMEOUT);
     muster_remote_value_free(&value);
-    assert_int_equal(open_it(30000, 1500), MUSTER_OK);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
     value = schedule();
     atomic_store(&world.queue, QUEUE + 1);
     atomic_store(&world.start, 2);

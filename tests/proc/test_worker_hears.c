@@ -16,7 +16,7 @@
 #define PARTS 12
 
 static struct {
-    atomic_bool hang_ends, hang_ended, made, freed;
+    atomic_bool hang_began, hang_ends, hang_ended, made, freed;
     atomic_bool deaf;       /* to ends: who hears one stops the worker */
     uint64_t part_have;     /* of a long result */
     atomic_bool loses;      /* its index, once it has its task */
@@ -124,6 +124,7 @@ static bool answer_it(const struct wire_msg *asked, struct wire_msg *answer)
 static int hang(muster_task_t *task, void *arg)
 {
     (void)arg;
+    atomic_store(&world.hang_began, true);
     while (!atomic_load(&world.hang_ends) && !muster_task_cancelled(task))
         usleep(1000);
     atomic_store(&world.hang_ended, true);
@@ -265,8 +266,9 @@ static void functions_hear_that_the_index_is_anothers(void **state)
 {
     (void)state;
     give("hang", TASK_KIND_TASK);
-    atomic_store(&world.loses, true);
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
+    await(&world.hang_began); /* else it is cancelled before it is called */
+    atomic_store(&world.loses, true);
     await(&world.hang_ended);
 }
 
