@@ -97,7 +97,7 @@ recall held # the writes take no time
 ranks_end 0
 same_on_all "steps saved" 's/^saved //p'
 holds "saves of job $job" "$(saves period)" -ge 1
-holds "ms that training stood still for its saves, in their rows" "$(query "SELECT min(blocked_ms) FROM checkpoint WHERE job = '$job'")" -ge 500
+holds "ms that training stood still for its saves, in their rows" "$(query "SELECT min(blocked_ms) FROM checkpoint WHERE job = '$job' AND state = 'committed'")" -ge 500
 read -r stood all longest <<<"$(sed -n 's/^stood //p' "$(log 0)")"
 holds "ms of $all that rank 0 stood still, the longest time $longest" "$stood" -le $((all / 10 + 2 * longest))
 
