@@ -735,7 +735,7 @@ int main(int argc, char **argv)
 
     if (strcmp(what, "worker") == 0)
         return work(count, argc > 3 ? atoi(argv[3]) : 0);
-    open_queue("main", strncmp(what, "attach", strlen("attach")) != 0, 0);
+    open_queue("main", strstr(what, "attach") != what, 0); /* attach, attach_error */
     if (strcmp(what, "run") == 0)
         run(count, argc > 3 ? argv[3] : "echo");
     else if (strcmp(what, "hold") == 0)
