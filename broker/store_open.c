@@ -221,6 +221,16 @@ static enum muster_status identify(struct store *store, int64_t *ret_version,
                      store->path, application);
 }
 
+/* The result for which a page could not be had, of a row of quick_check: to it that is a damaged page. 0 = none. */
+static int unread_by(const char *row)
+{
+    static const char words[] = "error code=";
+    const char *at = strstr(row, words);
+    int result = at == NULL ? SQLITE_OK : atoi(at + sizeof words - 1);
+
+    return (result & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : result;
+}
+
 /* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well. */
 static enum muster_status run_quick_check(struct store *store, char *finding, size_t size,
                                           struct muster_error *err)
@@ -228,6 +238,7 @@ static enum muster_status run_quick_check(struct store *store, char *finding, si
     sqlite3_stmt *statement = NULL;
     int rows = 0;
     bool ok = true;
+    int unread = SQLITE_OK;
     int result;
     enum muster_status status = store_prepare(store, "PRAGMA quick_check", &statement, err);
 
@@ -240,22 +251,29 @@ static enum muster_status run_quick_check(struct store *store, char *finding, si
             snprintf(finding, size, "%s", text == NULL ? "no text" : text);
         rows++;
         ok = ok && text != NULL && strcmp(text, "ok") == 0;
+        if (text != NULL && unread == SQLITE_OK)
+            unread = unread_by(text);
     }
     sqlite3_finalize(statement);
     if (result != SQLITE_DONE)
         return store_failed(store, result, "check the file", err);
+    if (unread != SQLITE_OK)
+        return error_set(
+            err, MUSTER_E_IO,
+            "cannot check database %s: a page of it cannot be read (%s); check the disk",
+            store->path, sqlite3_errstr(unread));
     return rows == 1 && ok ? MUSTER_OK : store_damaged(store, finding, err);
 }
 
-/* To quick_check a page that the disk did not hand out is a damaged one. If it does at a second look,
- * there is no damage. */
+/* What a second look does not find is no damage, and what it can read could be read. */
 static enum muster_status quick_check(struct store *store, struct muster_error *err)
 {
     char finding[256] = "quick_check gave no answer";
     enum muster_status status = run_quick_check(store, finding, sizeof finding, err);
 
-    return status == MUSTER_E_CORRUPT ? run_quick_check(store, finding, sizeof finding, err)
-                                      : status;
+    return status == MUSTER_E_CORRUPT || status == MUSTER_E_IO
+               ? run_quick_check(store, finding, sizeof finding, err)
+               : status;
 }
 
 /* --- connection ----------------------------------------------------------------------------------- */

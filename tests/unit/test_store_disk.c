@@ -273,6 +273,29 @@ static void what_no_sync_acknowledged_is_never_copied(void **state)
     }
 }
 
+/* Found by two simulated clusters. From the at-th read of a start on the disk hands out nothing. */
+static void what_cannot_be_read_is_not_called_damaged(void **state)
+{
+    struct machine m;
+    enum muster_status status = MUSTER_E_IO;
+    uint64_t at = 0;
+
+    (void)state;
+    machine_begin(&m);
+    assert_int_equal(start(&m), MUSTER_OK);
+    write_samples(&m);
+    store_close(&m.store);
+    while (status != MUSTER_OK) {
+        fault_vfs_plan(m.faults, FAULT_CALL_READ, FAULT_IO, ++at, true);
+        status = start(&m);
+        if (fault_vfs_hits(m.faults) > 0 && status != MUSTER_E_IO)
+            fail_msg("no read from the %llu. on is %s: %s", (unsigned long long)at,
+                     muster_status_name(status), m.err.text);
+    }
+    assert_true(at > 20);
+    machine_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +304,7 @@ int main(void)
         cmocka_unit_test(what_a_start_has_read_survives),
         cmocka_unit_test(what_no_sync_acknowledged_is_never_copied),
         cmocka_unit_test(what_a_failed_sync_gave_up_takes_nothing_later_along),
+        cmocka_unit_test(what_cannot_be_read_is_not_called_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
