@@ -52,6 +52,7 @@ struct loop {
     bool blocked;
     struct muster_error blocked_by;
     int64_t blocked_since_ms;
+    int64_t blocked_since_unix_ms; /* the time that the rows of that batch have */
     int64_t retry_boot_ms;
     int64_t retry_ms;
     unsigned ticks_late;
@@ -400,6 +401,7 @@ static void block(struct loop *loop, const struct muster_error *why)
         broker_log(LOG_LEVEL_ERROR, "%s; until it works again nodes are answered %s", why->text,
                    muster_status_name(MUSTER_E_STORAGE));
         loop->blocked_since_ms = loop->now_boot_ms;
+        loop->blocked_since_unix_ms = loop->now_unix_ms;
         loop->retry_ms = RETRY_MIN_MS;
     } else {
         loop->retry_ms = min_i64(loop->retry_ms * 2, RETRY_MAX_MS);
@@ -416,7 +418,7 @@ static void note_blocked(struct loop *loop)
 
     snprintf(text, sizeof text, "for %" PRId64 " ms it could write nothing and decide nothing: %s",
              loop->now_boot_ms - loop->blocked_since_ms, loop->blocked_by.text);
-    store_note(loop->store, STORE_PAST_BLOCKED, loop->now_unix_ms, text);
+    store_note(loop->store, STORE_PAST_BLOCKED, loop->blocked_since_unix_ms, text);
 }
 
 static void unblock(struct loop *loop)

@@ -269,7 +269,7 @@ static void tell_broker(struct story *story, const struct muster_event_row *even
     bool put_back = event->text[0] != '\0';
 
     if (strcmp(event->kind, "broker started") != 0)
-        story_say_text(story, event->text, "At %s the broker's disk was well again; ", time.text);
+        story_say_text(story, event->text, "At %s the broker was held up: ", time.text);
     else if (put_back)
         story_say_text(story, event->text, "At %s the broker was restarted, and ", time.text);
     else if (round != NULL && round->decided_unix_ms != 0 &&

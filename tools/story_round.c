@@ -332,6 +332,7 @@ void story_round(struct story *story, size_t index)
     tell_opening(story, &part);
     tell_reports(story, &part);
     if (strcmp(state, "unchanged") == 0) {
+        story_broker(story, part.round);
         story_say_text(
             story, part.round->reason,
             "Round %" PRId64 " ended unchanged at step %" PRId64 " after %s, without a new save: ",

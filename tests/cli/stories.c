@@ -444,6 +444,17 @@ static void make_broker_blocked(struct db_fixture *db)
            DB_T0 + 350);
 }
 
+/* Its times are the decision's, which waited for the disk. */
+static void make_broker_blocked_at_the_end(struct db_fixture *db)
+{
+    make_operator(db);
+    db_sql(db,
+           "INSERT INTO broker_past (unix_ms, kind, text) SELECT ended_unix_ms, 'broker blocked',"
+           " 'for 20000 ms it could write nothing and decide nothing: cannot commit: no room for"
+           " database /var/lib/muster/state.db (database or disk is full); free disk space'"
+           " FROM round WHERE round = 4");
+}
+
 static void make_stuck(struct db_fixture *db)
 {
     make_periodic(db);
@@ -550,6 +561,7 @@ const struct cli_story cli_stories[] = {
     {"hung", make_hung},
     {"broker_restarted", make_broker_restarted},
     {"broker_blocked", make_broker_blocked},
+    {"broker_blocked_end", make_broker_blocked_at_the_end},
     {"stuck", make_stuck},
     {"step_failed", make_step_failed},
     {"standing", make_standing},

@@ -356,7 +356,7 @@ MUSTER_API enum muster_status muster_client_events(muster_client_t *client, cons
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
 /* What befell a generation: errors, losses, withdrawn notices, how it ended; with seq 0 what befell the broker in its
- * time: kind "broker started", "broker blocked" (for want of room on its disk). In the order of their times. */
+ * time: kind "broker started", "broker blocked" (since then, for want of room on its disk). In the order of their times. */
 MUSTER_API enum muster_status muster_client_incidents(muster_client_t *client, const char *job,
                                                       int64_t generation, muster_rows_t **ret_rows,
                                                       struct muster_error *ret_error);
