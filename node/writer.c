@@ -35,6 +35,37 @@ struct writer {
     struct dir_names names;
 };
 
+/* Manifests, and rounds that were aborted: in their order. Under the mutex. */
+static struct job *take_first(struct writer *writer)
+{
+    struct job *job = writer->first;
+
+    if (job == NULL)
+        return NULL;
+    writer->first = job->next;
+    if (writer->first == NULL)
+        writer->last = NULL;
+    return job;
+}
+
+static void work(struct writer *writer, const struct job *job);
+
+/* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for it. */
+static void work_between(void *arg)
+{
+    struct writer *writer = arg;
+    struct job *job;
+
+    do {
+        pthread_mutex_lock(&writer->mutex);
+        job = take_first(writer);
+        pthread_mutex_unlock(&writer->mutex);
+        if (job != NULL)
+            work(writer, job);
+        free(job);
+    } while (job != NULL);
+}
+
 static void work(struct writer *writer, const struct job *job)
 {
     char path[FS_PATH_MAX];
@@ -50,7 +81,9 @@ static void work(struct writer *writer, const struct job *job)
                                    .round = job->round,
                                    .step = job->step,
                                    .path = job->bytes,
-                                   .trash = job->bytes + strlen(job->bytes) + 1},
+                                   .trash = job->bytes + strlen(job->bytes) + 1,
+                                   .between = work_between,
+                                   .arg = writer},
             &err);
         path[0] = '\0';
         writer->done(&result, writer->arg);
@@ -67,14 +100,10 @@ static void work(struct writer *writer, const struct job *job)
 
 static struct job *take(struct writer *writer)
 {
-    struct job *job = writer->first;
+    struct job *job = take_first(writer);
 
-    if (job != NULL) {
-        writer->first = job->next;
-        if (writer->first == NULL)
-            writer->last = NULL;
+    if (job != NULL)
         return job;
-    }
     job = writer->stop || writer->deletes_no_more ? NULL : writer->deletions;
     if (job != NULL)
         writer->deletions = job->next;

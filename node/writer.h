@@ -1,5 +1,5 @@
 /* writer - the thread that writes manifests, removes aborted rounds and deletes checkpoints, beside the
- * agent's. Manifests go before deletions, which are dropped when the writer is destroyed: who decided on
+ * agent's. Manifests go before deletions, also between the files of one that has begun; deletions are dropped when the writer is destroyed: who decided on
  * them asks again.
  * Owns: its queue and its thread, which starts with the first job: most nodes never need it.
  * Never: a shard's content; the decision to write or remove. All signals are blocked in it. */

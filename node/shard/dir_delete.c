@@ -210,6 +210,6 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_OK)
         status = sync_names(&d, err);
     if (status == MUSTER_OK && !keeps)
-        status = fs_remove_tree(to, err);
+        status = fs_remove_tree_with(to, d.between, d.arg, err);
     return status;
 }

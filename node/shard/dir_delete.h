@@ -16,6 +16,9 @@ struct dir_deletion { /* all borrowed for the call */
     int64_t step;
     const char *path;  /* where it was last known to be, "" = not known */
     const char *trash; /* "" = it is removed; else a folder of root that it is moved to */
+    void (*between)(
+        void *arg); /* between one file of it and the next, once it is out of its place; or NULL */
+    void *arg;
 };
 
 /* MUSTER_OK also when it is gone already. What is another job's or round's is never touched, whatever its

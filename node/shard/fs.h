@@ -99,5 +99,8 @@ void fs_list_clear(struct fs_list *list);
 
 /* Removes a file or a whole tree; links are removed, not followed. What is gone already is fine. */
 enum muster_status fs_remove_tree(const char *path, struct muster_error *err);
+/* The same, with a call between one file and the next: a large tree takes long. */
+enum muster_status fs_remove_tree_with(const char *path, void (*between)(void *arg), void *arg,
+                                       struct muster_error *err);
 
 #endif

@@ -139,7 +139,13 @@ enum muster_status fs_walk(const char *dir, bool sync, const struct fs_watcher *
     return MUSTER_OK;
 }
 
-static enum muster_status remove_at(const char *path, int depth, struct muster_error *err)
+struct removal {
+    void (*between)(void *arg);
+    void *arg;
+};
+
+static enum muster_status remove_at(const struct removal *removal, const char *path, int depth,
+                                    struct muster_error *err)
 {
     char child[FS_PATH_MAX];
     struct dirent *entry;
@@ -162,7 +168,9 @@ static enum muster_status remove_at(const char *path, int depth, struct muster_e
             continue;
         status = fs_path(child, err, "%s/%s", path, entry->d_name);
         if (status == MUSTER_OK)
-            status = remove_at(child, depth + 1, err);
+            status = remove_at(removal, child, depth + 1, err);
+        if (removal->between != NULL)
+            removal->between(removal->arg);
     }
     closedir(dir);
     if (status == MUSTER_OK && rmdir(path) != 0 && errno != ENOENT)
@@ -172,5 +180,11 @@ static enum muster_status remove_at(const char *path, int depth, struct muster_e
 
 enum muster_status fs_remove_tree(const char *path, struct muster_error *err)
 {
-    return remove_at(path, 0, err);
+    return fs_remove_tree_with(path, NULL, NULL, err);
+}
+
+enum muster_status fs_remove_tree_with(const char *path, void (*between)(void *arg), void *arg,
+                                       struct muster_error *err)
+{
+    return remove_at(&(struct removal){between, arg}, path, 0, err);
 }

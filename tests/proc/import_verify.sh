@@ -102,6 +102,20 @@ says "$(cat "$dir/import.txt")" 'is running; end it, then import'
 touch "$dir/enough"
 rank_ends 0 0
 
+
+# all that is damaged of one checkpoint of several shards: two of them and its manifest
+job=many options=(--sharded 1 --save-every 1)
+ranks_start 3 --steps 2
+ranks_end 0
+for rank in 0 2; do
+    truncate -s -1 "$dir/checkpoints-$job"/1/shard-0000$rank-*
+done
+sed -i 's/"step": *1,/"step":3,/' "$dir/checkpoints-$job/1/manifest.json"
+code=0
+ask verify --broker "$broker" >"$dir/verify.txt" || code=$?
+same "exit code of verify with three damages in one checkpoint" "$code" 1
+says "$(cat "$dir/verify.txt")" "^damaged: .*/1/shard-00000" "^damaged: .*/1/shard-00002" "^damaged: .*/1/manifest.json"
+same "damages in one checkpoint" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 finish "a lost database is rebuilt from the manifests: rows and files as before, with metrics and custom metadata; the job resumes" \
     "a checkpoint without its name is imported, resumed from and named" \
     "verify names a flipped bit, a cut file, a broken and a changed manifest, each by its path, and nothing else"

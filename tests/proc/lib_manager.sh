@@ -47,3 +47,7 @@ same_on_all() {
     done
     holds "$1 of job $job" -n "$said"
 }
+
+# gaps CONDITION - how many neighbours among the job's rounds are not as they should be: a is before b.
+gaps() { query "SELECT count(*) FROM round a JOIN round b ON b.job = a.job AND b.generation = a.generation AND b.round = a.round + 1
+    JOIN checkpoint c ON c.job = a.job AND c.round = a.round WHERE a.job = '$job' AND NOT ($1)"; }

@@ -14,10 +14,6 @@ agreed() {
 # saves CAUSE - how many of the job's saves have that cause.
 saves() { query "SELECT count(*) FROM checkpoint WHERE job = '$job' AND cause = '$1'"; }
 
-# gaps CONDITION - how many neighbours among the job's rounds are not as they should be: a is before b.
-gaps() { query "SELECT count(*) FROM round a JOIN round b ON b.job = a.job AND b.generation = a.generation AND b.round = a.round + 1
-    JOIN checkpoint c ON c.job = a.job AND c.round = a.round WHERE a.job = '$job' AND NOT ($1)"; }
-
 # launch JOB RANKS STEPS - with the job's own policies, beside the others.
 declare -A rules=(
     [both]='--ask 1 --given 2,5 --period-ms 300 --skew-ms 15' # any-of: steps and time

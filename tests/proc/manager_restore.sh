@@ -30,10 +30,10 @@ same "generations after a restore of what is not there" "$(query "SELECT max(gen
 
 job=branch options=(--every 1 --keep-latest 9) # what was given up goes as the new branch comes as far
 there_is() { [ "$(cd "$dir/checkpoints-$job" && printf '%s\n' * | sort -V | xargs)" = "$*" ]; }
-ranks_start 2 --steps 5
+ranks_start 1 --steps 5
 ranks_end 0
 "$muster" pin 5 --job "$job" --broker "$broker" >"$dir/pin.txt" || fail "$(cat "$dir/pin.txt")"
-ranks_start 2 --steps 6 --restore 1 --insist 1 --gate "$dir/go"
+ranks_start 1 --steps 6 --restore 1 --insist 1 --gate "$dir/go"
 touch "$dir/go2"
 await "step 2 of the new branch, and not of the old one" there_is 0 1 2.2-6 3 4
 broker_kill
@@ -46,7 +46,7 @@ await "step 4 beside the one that is pinned" there_is 0 1 2.2-6 3.2-7 4 4.2-8
 await "the pinned one to go" there_is 0 1 2.2-6 3.2-7 4.2-8
 touch "$dir/go5"
 ranks_end 0
-ranks_start 2 --steps 7
+ranks_start 1 --steps 7
 ranks_end 0
 each_has resumed 5
 listed '0 1 2 3 4 5 6'
@@ -114,12 +114,19 @@ rank_said 0 '^function asked of 3' || fail "the chief's function was not asked"
 not rank_said 1 'function asked' || fail "another rank's function was asked"
 same "causes of function" "$(query "SELECT DISTINCT cause FROM checkpoint WHERE job = 'function'")" period
 
+job=once options=(--function-every 1000 --step-ms 20) # its one yes is one save
+ranks_start 2 --steps 60
+ranks_end 0
+same_on_all "steps saved" 's/^saved //p'
+same "saves of a function that says yes once" "$(wc -w <<<"$said")" 1
+
 job=period options=(--period-ms 500 --step-ms 20 --ask 1)
 ranks_start 3 --steps 150
 ranks_end 0
 same_on_all "answers of should_save" 's/^should //p'
 same_on_all "steps saved" 's/^saved //p'
 holds "saves by time of job $job" "$(wc -w <<<"$said")" -ge 2
+same "saves that came sooner than 500 ms after the one before" "$(gaps 'b.opened_unix_ms - a.decided_unix_ms >= 499')" 0
 listed "$said"
 
 finish "all ranks go back to an older step, and the newer ones count no more; a step that is not there changes nothing" \

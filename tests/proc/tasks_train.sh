@@ -58,6 +58,8 @@ at_worker() { [ "$(query "SELECT count(*) FROM task WHERE state = 'leased' AND w
 is_live() { [ "$(query "SELECT count(*) FROM task_worker WHERE job = '$job' AND worker_index = $1 AND state = 'live' AND pid =
     ${one[worker$1]}")" = 1 ]; }
 is_lost() { [ "$(query "SELECT count(*) FROM task_worker WHERE job = '$job' AND worker_index = $1 AND state = 'lost'")" = 1 ]; }
+any_at_worker() { [ "$(query "SELECT count(*) FROM task WHERE state = 'leased' AND leased_unix_ms < 1000 * (strftime('%s', 'now') - 1)")" -ge 1 ]; }
+server_is_missed() { grep -q "parameter server 0 of job $job (process " "$dir/$job.log"; }
 
 broker_start
 all_start plain 0
@@ -76,21 +78,29 @@ one_killed worker1
 await "steps without it" is_at_step 60
 is_lost 1 || fail "the steps went on and worker 1 is not lost"
 one_starts worker 1
+
+# Then the coordinator's process: `muster run` begins it anew, from the newest checkpoint.
+pkill -KILL -P "${one[coordinator]}" || fail "the coordinator's process is not there"
 job_ends
-same "the job's end" "$(tail -n 1 "$dir/killed.log")" "muster run: job killed finished (1 launch, 0 preemptions, 0 failures)"
-same "weights with a worker killed" "$end" "$right"
-same "losses with a worker killed" "$losses" "$right_losses"
+says "$(tail -n 1 "$dir/killed.log")" 'job killed finished \(2 launches, 0 preemptions, 1 failure\)'
+same "weights with a worker and the coordinator killed" "$end" "$right"
+same "losses with a worker and the coordinator killed" "$losses" "$right_losses"
 
 # A worker and the parameter server, whose weights are gone: both the job's newest checkpoint has.
 all_start together 20
 await "the middle" is_at_step 20
+for index in 0 1 2; do kill -STOP "${one[worker$index]}"; done
+await "a task that stands still" any_at_worker # and its coordinator in a call, so that only muster can miss the server
 one_killed worker2
 one_killed ps
+await "its loss, told by the coordinator's call" server_is_missed
+for index in 0 1; do kill -CONT "${one[worker$index]}"; done
 one_starts ps
 one_starts worker 2
 job_ends
 says "$(cat "$dir/together.log")" 'finished \(2 launches, 0 preemptions, 1 failure\)'
 same "weights with worker and parameter server killed" "$end" "$right"
 same "losses with worker and parameter server killed" "$losses" "$right_losses"
+
 finish "the loss falls from $first to $last in $steps steps of three workers and a parameter server; the same bits with a worker" \
-    "killed while it had a task, and with a worker and the parameter server killed together"
+    "killed while it had a task, then the coordinator, and with a worker and the parameter server killed together"

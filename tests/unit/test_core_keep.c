@@ -138,6 +138,29 @@ static void the_examples_hold_over_launches(void **state)
     run_cases(LAUNCHES);
 }
 
+/* As a list that never had it: the next of the chain may be another one. */
+static void what_was_deleted_by_hand_is_in_no_chain(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "near 4", "");
+    core_saved_whole(f, 1);
+    uint64_t second = core_saved_whole(f, 5);
+    uint64_t third = core_saved_whole(f, 7);
+    core_pin(f, third, "me", 0);
+    core_saved_whole(f, 9);
+    core_saved_whole(f, 10);
+    core_obey(f);
+    assert_kept(f, "a chain, a pin and the newest", "1 5 7 9 10");
+    core_drop(f, second, false);
+    core_obey(f);
+    assert_kept(f, "that one alone", "1 7 9 10");
+    core_start_again(f);
+    core_saved_whole(f, 11);
+    core_obey(f);
+    assert_kept(f, "the chain goes over what is pinned", "1 7 11");
+}
+
 static void the_best_by_metric_stay(void **state)
 {
     struct core_fixture *f = *state;
@@ -186,6 +209,7 @@ int main(void)
         cmocka_unit_test(the_examples_hold),
         cmocka_unit_test(the_examples_hold_with_a_restart_after_every_save),
         cmocka_unit_test(the_examples_hold_over_launches),
+        ONE(what_was_deleted_by_hand_is_in_no_chain),
         ONE(the_best_by_metric_stay),
         THREE(the_newest_goes_when_all_have_finished),
         THREE(the_newest_stays_when_another_rank_fails_after_the_end),

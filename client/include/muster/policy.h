@@ -36,7 +36,7 @@ enum muster_keep_kind {
     MUSTER_KEEP_NONE,
     MUSTER_KEEP_LATEST,           /* the newest `number`, 0 is legal */
     MUSTER_KEEP_EVERY_STEPS,      /* steps that `number` divides */
-    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on (after it was deleted by hand: from the next one), each at least `number` steps after the last one so kept */
+    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on, each at least `number` steps after the last one so kept (what was deleted by hand counts no more: another one may be kept in its stead, or let go) */
     MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last one so kept */
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
