@@ -175,6 +175,12 @@ bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc)
            sim->now_us < proc->deaf_since_us + timeout_us + SECOND_US;
 }
 
+/* No member, but the members' step does not end before it has begun it, too. */
+static bool holds_a_step_up(const struct sim_job *job, const struct sim_proc *proc)
+{
+    return !job->async && proc->state == THREAD_STEP && proc->view.started;
+}
+
 /* The job's decided round waits for a member that is on its way to S or saves. Everybody at S waits
  * with it. The way is max(60 s, ...) for each step (PROTOCOL.md, bounds): longer than WAIT_LIMIT_US by
  * contract; but each such wait ends with that member's steps up to S and its save. */
@@ -191,7 +197,8 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
             for (const struct sim_proc *proc = job->procs[rank]; proc; proc = proc->older)
                 if ((runs_user_code(proc) || is_to_be_ended(sim, proc)) &&
                     (proc->begun <= round->step || proc->behind_round == round->round) &&
-                    disk_member(sim, job->name, round->round, proc->incarnation) != NULL)
+                    (disk_member(sim, job->name, round->round, proc->incarnation) != NULL ||
+                     holds_a_step_up(job, proc)))
                     return true;
     }
     return false;

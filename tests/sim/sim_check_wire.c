@@ -109,7 +109,7 @@ static void check_report(struct sim *sim, struct sim_proc *proc, const struct wi
 }
 
 /* The outcome of an own save is not waited for beyond a bound while a decided round, of a step that this rank will not
- * come to, waits for its LEAVE. Only then may a commit cross that LEAVE. */
+ * come to, waits for its LEAVE; nor for a broker that is silent. Only then may a commit cross that LEAVE. */
 static void note_leave(const struct sim *sim, struct sim_proc *proc)
 {
     const char *name = sim->jobs[proc->job].name;
@@ -118,7 +118,9 @@ static void note_leave(const struct sim *sim, struct sim_proc *proc)
     bool others_wait = round != NULL && round->step > proc->done;
     int64_t waited_ms = sim->now_us / 1000 - proc->saved_us / 1000;
 
-    if (others_wait && row != NULL && waited_ms >= MANIFEST_WAIT_MS)
+    bool silent = sim->now_us / 1000 - proc->heard_us / 1000 >= LOST_MS;
+
+    if (row != NULL && ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent))
         proc->left_seq = row->seq;
 }
 

@@ -243,6 +243,7 @@ void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, siz
         SIM_TELL(sim, "%s/%u <- %s last %llu", sim->jobs[proc->job].name, proc->slot,
                  wire_type_name(message.type), (unsigned long long)message.down.last_seq);
     proc->frames_heard++;
+    proc->heard_us = sim->now_us;
     check_heard(sim, proc, &message);
     if (sim->options.mutation == MUTANT_NO_ORDER && message.type == WIRE_EVENT &&
         message.u.event.seq > proc->heard_contiguous)

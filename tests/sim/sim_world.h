@@ -106,6 +106,7 @@ struct sim_proc {
     enum sim_thread_state after_post;
     uint64_t thread_stamp; /* of the event that it waits for */
     uint64_t frames_heard;
+    int64_t heard_us; /* the last of them */
     uint64_t taken;   /* requests, for MUTANT_NO_DEDUPLICATION */
     int64_t since_us; /* in this state */
     int64_t total, policy_due;
@@ -160,7 +161,8 @@ struct sim_proc {
         deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent ends it */
     bool lost_history; /* began before the database was put back to an older copy */
     int64_t saved_us;  /* its last save was whole */
-    uint64_t left_seq; /* the newest event when it said LEAVE, if others waited for that; else 0 */
+    uint64_t
+        left_seq; /* the newest event when it said LEAVE, if it waited for its outcome no longer; else 0 */
 };
 
 struct sim_job {
