@@ -101,6 +101,71 @@ static void is_synced(struct store *store, int frames)
     store->synced.known = wal != NULL && read_header(wal, &page, &store->synced.salt);
 }
 
+/* --- what is not, cut off --------------------------------------------------------------------------- */
+
+/* SQLite's locks of the index (-shm), and the header at its beginning: see walformat.html of its documentation. */
+#define INDEX_REGION_BYTES 32768
+#define INDEX_HEADER_BYTES 96 /* twice the same */
+#define LOCK_WRITE 0          /* then: checkpoint, recovery */
+#define LOCK_CHANGES 3
+#define LOCK_READ_LOG \
+    4 /* the slots of readers of the log; a reader on slot 3 has all from the file */
+#define LOCK_READERS 4
+#define READER_LOOKS 20 /* a reader's transaction is one statement */
+#define READER_LOOK_MS 10
+
+static bool index_lock(sqlite3_file *file, int first, int count)
+{
+    int result = SQLITE_BUSY;
+
+    for (int i = 0; i < READER_LOOKS && result == SQLITE_BUSY; i++) {
+        if (i > 0)
+            sqlite3_sleep(READER_LOOK_MS);
+        result =
+            file->pMethods->xShmLock(file, first, count, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
+    }
+    return result == SQLITE_OK;
+}
+
+static void index_unlock(sqlite3_file *file, int first, int count)
+{
+    file->pMethods->xShmLock(file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+}
+
+/* The index says how long the log is, and lives on while anybody has the database open: with a log that is shorter than
+ * that nobody could read, and no broker start. Without a header the next who opens it makes it anew from the
+ * log. That goes first: who is killed in between leaves the whole log. */
+static bool forget_and_cut(sqlite3_file *file, sqlite3_file *wal, sqlite3_int64 size)
+{
+    void volatile *header = NULL;
+
+    if (file->pMethods->xShmMap(file, 0, INDEX_REGION_BYTES, 0, &header) != SQLITE_OK ||
+        header == NULL)
+        return false;
+    for (size_t i = 0; i < INDEX_HEADER_BYTES; i++)
+        ((uint8_t volatile *)header)[i] = 0;
+    file->pMethods->xShmBarrier(file);
+    return wal->pMethods->xTruncate(wal, size) == SQLITE_OK;
+}
+
+/* Not while anybody reads the log: the place of what is cut off is written again, and he would read that. */
+static bool cut_behind(const struct store *store, sqlite3_file *wal, sqlite3_int64 size)
+{
+    sqlite3_file *file = NULL;
+    bool done = false;
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+        file == NULL || file->pMethods == NULL || file->pMethods->iVersion < 2 ||
+        !index_lock(file, LOCK_WRITE, LOCK_CHANGES))
+        return false;
+    if (index_lock(file, LOCK_READ_LOG, LOCK_READERS)) {
+        done = forget_and_cut(file, wal, size);
+        index_unlock(file, LOCK_READ_LOG, LOCK_READERS);
+    }
+    index_unlock(file, LOCK_WRITE, LOCK_CHANGES);
+    return done;
+}
+
 /* A log that was begun anew in between has nothing of what was synced: that is in the file. */
 void store_log_cut(struct store *store)
 {
@@ -116,7 +181,7 @@ void store_log_cut(struct store *store)
     if (store->synced.frames > 0 && salt == store->synced.salt)
         size = HEADER_BYTES + (page + FRAME_HEADER_BYTES) * store->synced.frames;
     if (wal->pMethods->xFileSize(wal, &have) == SQLITE_OK && size < have &&
-        wal->pMethods->xTruncate(wal, size) == SQLITE_OK)
+        cut_behind(store, wal, size))
         wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 

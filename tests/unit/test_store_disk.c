@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NOW 1000000 /* boot ms */
 #define LARGE 200   /* events */
@@ -296,6 +297,107 @@ static void what_cannot_be_read_is_not_called_damaged(void **state)
     machine_end(&m);
 }
 
+/* --- beside a reader, on real files ----------------------------------------------------------------- */
+
+static int64_t look(sqlite3 *reader, const char *sql)
+{
+    sqlite3_stmt *statement;
+    int64_t value;
+
+    if (sqlite3_prepare_v2(reader, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW)
+        fail_msg("%s: %s (%d)", sql, sqlite3_errmsg(reader), sqlite3_extended_errcode(reader));
+    value = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    return value;
+}
+
+static sqlite3 *reader_open(const struct machine *m)
+{
+    sqlite3 *reader;
+
+    assert_int_equal(sqlite3_open_v2(m->db, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_extended_result_codes(reader, 1);
+    assert_int_equal(look(reader, "SELECT count(*) FROM job"), 1);
+    return reader;
+}
+
+static off_t log_size(const struct machine *m)
+{
+    char log[SCRATCH_PATH_MAX + 8];
+    struct stat file;
+
+    snprintf(log, sizeof log, "%s-wal", m->db);
+    assert_int_equal(stat(log, &file), 0);
+    return file.st_size;
+}
+
+/* Progress that no sync acknowledged is the last that the reader sees; the batch after it fails. Both are cut off, but
+ * not while they are read. */
+static void fail_behind_progress(struct machine *m, sqlite3 *reader, bool transaction)
+{
+    struct action item;
+    struct actions batch = batch_of(sample_of(RECORD_PROGRESS), 1, true, &item);
+    off_t synced = log_size(m);
+
+    assert_int_equal(store_apply(m->store, &batch, NOW + 60000, &m->err), MUSTER_OK);
+    assert_true(log_size(m) > synced);
+    if (transaction)
+        assert_int_equal(sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(look(reader, "SELECT count(*) FROM job"), 1);
+    fault_vfs_plan(m->faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
+    assert_int_equal(write_event(m, store_job_seq(m->store, SAMPLE_JOB) + 1), MUSTER_E_IO);
+    assert_int_equal(fault_vfs_hits(m->faults), 1);
+    store_close(&m->store);
+    if (transaction)
+        assert_true(log_size(m) > synced);
+    else
+        assert_int_equal(log_size(m), synced);
+}
+
+static void a_failed_sync_beside_a_reader(bool transaction, bool reads_between)
+{
+    struct machine m = {.options.allow_network_fs = true};
+    sqlite3 *reader;
+    uint64_t seq;
+
+    scratch_make(m.dir);
+    snprintf(m.db, sizeof m.db, "%s", scratch_path(m.dir, "muster.db"));
+    m.faults = fault_vfs_create(sqlite3_vfs_find(NULL), NULL);
+    assert_int_equal(start(&m), MUSTER_OK);
+    write_samples(&m);
+    seq = store_job_seq(m.store, SAMPLE_JOB);
+    reader = reader_open(&m);
+    fail_behind_progress(&m, reader, transaction);
+    if (reads_between)
+        assert_int_equal(look(reader, "SELECT seq FROM job"), (int64_t)seq);
+    if (start(&m) != MUSTER_OK)
+        fail_msg("beside a reader: %s", m.err.text);
+    seq = store_job_seq(m.store, SAMPLE_JOB);
+    assert_int_equal(write_event(&m, ++seq), MUSTER_OK);
+    if (transaction) { /* still of before */
+        assert_true(look(reader, "SELECT seq FROM job") < (int64_t)seq);
+        assert_int_equal(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(look(reader, "SELECT seq FROM job"), (int64_t)seq);
+    assert_int_equal(
+        look(reader, "SELECT count(*) FROM pragma_quick_check WHERE quick_check = 'ok'"), 1);
+    store_close(&m.store);
+    assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+    fault_vfs_destroy(&m.faults);
+    scratch_remove(m.dir);
+}
+
+/* The log was shorter than the index said that the reader kept alive: nobody could read any more, and no broker start. */
+static void a_broker_starts_again_beside_a_reader(void **state)
+{
+    (void)state;
+    a_failed_sync_beside_a_reader(false, false);
+    a_failed_sync_beside_a_reader(false, true);
+    a_failed_sync_beside_a_reader(true, false);
+    a_failed_sync_beside_a_reader(true, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +407,7 @@ int main(void)
         cmocka_unit_test(what_no_sync_acknowledged_is_never_copied),
         cmocka_unit_test(what_a_failed_sync_gave_up_takes_nothing_later_along),
         cmocka_unit_test(what_cannot_be_read_is_not_called_damaged),
+        cmocka_unit_test(a_broker_starts_again_beside_a_reader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
