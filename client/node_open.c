@@ -121,7 +121,8 @@ static struct save_target save_target(struct muster_node *node)
 static enum muster_status is_gone(const struct muster_node *node, const char *path,
                                   struct muster_error *err)
 {
-    if (!node->options.restore_fallback) /* else an older one may be somewhere else */
+    /* With restore_fallback an older one may be somewhere else; and the ranks go on without a bystander. */
+    if (!node->options.restore_fallback && role_is_trainer(node->role))
         dir_take_back(node->checkpoint_dir, &node->made);
     return error_set_code(
         err, MUSTER_E_RESTORE, ENOENT,
@@ -434,8 +435,6 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
     if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
         return status; /* it hears what ends this process until somebody else does */
     if (status != MUSTER_OK) {
-        if (status == MUSTER_E_LAYOUT) /* maybe what stands where the others' is to be mounted */
-            dir_take_back(node->checkpoint_dir, &node->made);
         if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);

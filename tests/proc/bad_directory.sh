@@ -40,11 +40,17 @@ if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
     rank_start 1 --steps 5 --open-ms 100
     ranks_end 1 1
     says "$(error_of 1)" 'status=MUSTER_E_LAYOUT ' "$dir/split is one directory for rank 1 on .* and another for rank 0 on .*; mount the same file system"
-    same "what is left in place of the mount" "$(ls -A "$dir/not mounted")" ''
+    # A refused rank cannot know who else works in the directory that it sees: it removes nothing.
+    made=$(cd "$dir/not mounted" && find . -type f | sort | xargs -d '\n' cksum)
+    same "what was made in place of the mount" "$(cd "$dir/not mounted" && find . | sort | xargs)" ". ./.muster ./.muster/JOB"
+    rank_start 1 --steps 5 --open-ms 100
+    ranks_end 1 1
+    says "$(error_of 1)" 'status=MUSTER_E_LAYOUT ' "mount the same file system"
+    same "what was made there, after another try" "$(cd "$dir/not mounted" && find . -type f | sort | xargs -d '\n' cksum)" "$made"
     rank_through=()
     rank_start 1 --steps 5
     ranks_end 0
-    also=("a rank that sees another directory than the first one under the same path is told so, and what it made there is taken back")
+    also=("a rank that sees another directory than the first one under the same path is told so, each time, and removes nothing")
 fi
 finish "an unwritable checkpoint directory is MUSTER_E_IO, another job's is MUSTER_E_JOB, with its path, and is not tried again; nothing was touched" \
     ${also[@]+"${also[@]}"}
