@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define OWNER_BYTES_MAX 1024 /* JOB and ROUND hold a name and three numbers */
+#define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 #define TEMP_AGE_S 3600      /* no writer needs an hour between creating and naming a small file */
 
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
@@ -122,13 +122,10 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
     char text[OWNER_BYTES_MAX];
     char *found;
     size_t size, length;
-    uint64_t number = 0;
     bool created;
     enum muster_status status = fs_path(path, err, "%s/JOB", muster);
 
-    if (status == MUSTER_OK)
-        status = fs_random_u64(&number, err);
-    snprintf(text, sizeof text, "%s\n%016" PRIx64 "\n", job, number);
+    snprintf(text, sizeof text, "%s\n", job);
     if (status == MUSTER_OK)
         status = fs_claim(muster, path, text, strlen(text), &created, err);
     if (status == MUSTER_OK && created)
@@ -156,6 +153,22 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
     return status;
 }
 
+/* In a file of its own: older libraries compare the whole of JOB. A directory that they made gets one, too. */
+static enum muster_status claim_number(const char *muster, struct muster_error *err)
+{
+    char path[FS_PATH_MAX], text[32];
+    uint64_t number = 0;
+    bool created = false;
+    enum muster_status status = fs_path(path, err, "%s/NUMBER", muster);
+
+    if (status == MUSTER_OK)
+        status = fs_random_u64(&number, err);
+    snprintf(text, sizeof text, "%016" PRIx64 "\n", number);
+    if (status == MUSTER_OK)
+        status = fs_claim(muster, path, text, strlen(text), &created, err);
+    return status == MUSTER_OK && created ? fs_sync_dir(muster, err) : status;
+}
+
 enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
@@ -175,22 +188,21 @@ enum muster_status dir_prepare(const char *root, const char *job, struct muster_
     if (status != MUSTER_OK)
         return status;
     clear_leftovers(muster, now_s);
-    return claim_for_job(root, muster, job, err);
+    status = claim_for_job(root, muster, job, err);
+    return status == MUSTER_OK ? claim_number(muster, err) : status;
 }
 
 uint64_t dir_number(const char *root)
 {
     char path[FS_PATH_MAX];
-    char *text, *line;
+    char *text;
     size_t size;
-    uint64_t number = 0;
+    uint64_t number;
 
-    if (fs_path(path, NULL, "%s/.muster/JOB", root) != MUSTER_OK ||
+    if (fs_path(path, NULL, "%s/.muster/NUMBER", root) != MUSTER_OK ||
         fs_read_small(path, OWNER_BYTES_MAX, &text, &size, NULL) != MUSTER_OK)
         return 0;
-    line = strchr(text, '\n');
-    if (line != NULL)
-        number = strtoull(line, NULL, 16);
+    number = strtoull(text, NULL, 16);
     free(text);
     return number;
 }
@@ -204,7 +216,7 @@ struct dir_made dir_look_made(const char *root)
     return made;
 }
 
-static bool has_only(const char *path, const char *name)
+static bool has_only(const char *path, const char *name, const char *other)
 {
     DIR *dir = opendir(path);
     const struct dirent *entry;
@@ -212,7 +224,7 @@ static bool has_only(const char *path, const char *name)
 
     while (only && (entry = readdir(dir)) != NULL)
         only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-               strcmp(entry->d_name, name) == 0;
+               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
     if (dir != NULL)
         closedir(dir);
     return only;
@@ -220,13 +232,14 @@ static bool has_only(const char *path, const char *name)
 
 void dir_take_back(const char *root, const struct dir_made *made)
 {
-    char muster[FS_PATH_MAX], job[FS_PATH_MAX];
+    char muster[FS_PATH_MAX], job[FS_PATH_MAX], number[FS_PATH_MAX];
 
     if (!made->muster || muster_path(root, muster, NULL) != MUSTER_OK ||
-        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK || !has_only(root, ".muster") ||
-        !has_only(muster, "JOB"))
+        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
+        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK ||
+        !has_only(root, ".muster", ".muster") || !has_only(muster, "JOB", "NUMBER"))
         return;
-    if (unlink(job) == 0 && rmdir(muster) == 0 && made->root)
+    if (unlink(number) == 0 && unlink(job) == 0 && rmdir(muster) == 0 && made->root)
         (void)rmdir(root);
 }
 

@@ -1,6 +1,7 @@
 /* dir - the directory that a job's checkpoints live in, and its discipline.
  *
- *   <root>/.muster/JOB                 whose directory this is: "<job>\n<its number>\n"
+ *   <root>/.muster/JOB                 whose directory this is: "<job>\n"
+ *   <root>/.muster/NUMBER              by which it is known: 16 hexadecimal digits, see dir_number
  *   <root>/.muster/<g>-<r>/            round r of generation g while it is being written
  *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (job, g, r, nonce)
  *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's shard, or
@@ -32,7 +33,7 @@
  * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
  * E_IO: path and cause. E_JOB: it is another job's, both named. */
 enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err);
-/* The random number that it got when it was claimed: two hosts that see different directories under one path see
+/* The random number that it got when it was first claimed by a library that gives one: two hosts that see different directories under one path see
  * different numbers. 0: it has none, or it cannot be read. */
 uint64_t dir_number(const char *root);
 

@@ -42,7 +42,7 @@ if [ "$(id -u)" = 0 ] && unshare -m --propagation private true 2>/dev/null; then
     says "$(error_of 1)" 'status=MUSTER_E_LAYOUT ' "$dir/split is one directory for rank 1 on .* and another for rank 0 on .*; mount the same file system"
     # A refused rank cannot know who else works in the directory that it sees: it removes nothing.
     made=$(cd "$dir/not mounted" && find . -type f | sort | xargs -d '\n' cksum)
-    same "what was made in place of the mount" "$(cd "$dir/not mounted" && find . | sort | xargs)" ". ./.muster ./.muster/JOB"
+    same "what was made in place of the mount" "$(cd "$dir/not mounted" && find . | sort | xargs)" ". ./.muster ./.muster/JOB ./.muster/NUMBER"
     rank_start 1 --steps 5 --open-ms 100
     ranks_end 1 1
     says "$(error_of 1)" 'status=MUSTER_E_LAYOUT ' "mount the same file system"

@@ -17,7 +17,7 @@ kept() {
     same "committed checkpoints of job $job" "$(committed)" "$1"
     same "directories of job $job" "$(cd "$root" && ls -d [0-9]* 2>/dev/null | sort -n | xargs)" "$1"
     same "manifests of job $job" "$(cd "$root" && ls -d [0-9]*/manifest.json 2>/dev/null | wc -l)" "$(wc -w <<<"$1")"
-    same "leftovers of job $job" "$(find "$root/.muster" -mindepth 1 ! -name JOB | wc -l)" 0
+    same "leftovers of job $job" "$(find "$root/.muster" -mindepth 1 ! -name JOB ! -name NUMBER | wc -l)" 0
     same "deletions that wait" "$(query "SELECT count(*) FROM checkpoint WHERE job = '$job' AND state = 'deleting'")" 0
 }
 

@@ -31,9 +31,9 @@ static void commit_names_the_directory_after_its_step(void **state)
     assert_int_equal(size, f->text_size);
     assert_memory_equal(text, f->text, size);
     free(text);
-    assert_int_equal(scratch_count(f->path), WORLD + 2); /* ROUND, manifest.json */
-    assert_int_equal(scratch_count(f->root), 2);         /* .muster, 12 */
-    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1);
+    assert_int_equal(scratch_count(f->path), WORLD + 2);                  /* ROUND, manifest.json */
+    assert_int_equal(scratch_count(f->root), 2);                          /* .muster, 12 */
+    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 2); /* JOB, NUMBER */
     for (uint64_t rank = 0; rank < WORLD; rank++)
         shard_job_assert_restores(f, rank, (int64_t)rank);
 }
@@ -199,7 +199,8 @@ static void aborted_round_is_removed_and_a_committed_one_is_not(void **state)
     assert_int_equal(dir_remove_round(f->root, "other", 1, 4, NONCE, &err), MUSTER_E_EXISTS);
     assert_true(scratch_exists(f->round_dir));
     shard_job_must(dir_remove_round(f->root, JOB, 1, 4, NONCE, &err), &err);
-    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* JOB, no trash */
+    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")),
+                     2); /* JOB, NUMBER, no trash */
     shard_job_write_round(f);
     shard_job_must(dir_commit_manifest(f->root, &f->manifest, f->text, f->text_size, &err), &err);
     assert_int_equal(dir_remove_round(f->root, JOB, 1, 4, NONCE, &err), MUSTER_E_EXISTS);

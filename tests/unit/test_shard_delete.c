@@ -47,7 +47,7 @@ static void it_is_removed_and_may_be_told_again(void **state)
     d = deletion(f);
     shard_job_must(dir_delete_checkpoint(&d, &err), &err);
     assert_int_equal(scratch_count(f->root), 1);                          /* .muster */
-    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* JOB */
+    assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 2); /* JOB, NUMBER */
     shard_job_must(dir_delete_checkpoint(&d, &err), &err);
     d.path = "";
     shard_job_must(dir_delete_checkpoint(&d, &err), &err);
@@ -307,7 +307,7 @@ static void a_crash_leaves_all_of_it_or_nothing_that_lists(void **state)
         shard_job_must(dir_delete_checkpoint(&d, &err), &err);
         assert_false(scratch_exists(f->path));
         shard_job_must(dir_prepare(f->root, JOB, &err), &err);
-        assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 1); /* JOB */
+        assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 2); /* JOB, NUMBER */
     }
 }
 
