@@ -46,9 +46,10 @@ static void give_up(struct core *core, struct task *task, unsigned status, const
               worker);
 }
 
-/* It has no lease any more. */
-static void again_or_never(struct core *core, struct task *task, unsigned status, const char *why,
-                           uint64_t worker)
+/* It has no lease any more. Its losses are too many at one more loss only: who attached since may want fewer, and
+ * what is merely given back has not failed. */
+static void again_or_never(struct core *core, struct task *task, bool lost, unsigned status,
+                           const char *why, uint64_t worker)
 {
     if (task->cancel)
         tasks_end(core, task,
@@ -56,7 +57,7 @@ static void again_or_never(struct core *core, struct task *task, unsigned status
                                      .status = MUSTER_E_CANCELLED,
                                      .text = "it was cancelled"},
                   worker);
-    else if (task->losses >= task->queue->max_attempts || task->attempt >= TASK_TRIES_MAX)
+    else if ((lost && task->losses >= task->queue->max_attempts) || task->attempt >= TASK_TRIES_MAX)
         give_up(core, task, status, why, worker);
     else
         queue_again(core, task);
@@ -83,7 +84,7 @@ void tasks_give_back(struct core *core, struct task_lease *lease, enum task_over
         task->excused++;
     else
         task->attempt--;
-    again_or_never(core, task, status, why, worker);
+    again_or_never(core, task, how == TASK_COUNTED, status, why, worker);
 }
 
 void tasks_node_left(struct core *core, uint64_t incarnation)
@@ -129,7 +130,7 @@ static void take_away(struct core *core, struct task_lease *lease)
     task->lease = NULL;
     task->losses++;
     task->late = true;
-    again_or_never(core, task, MUSTER_E_TASK_TIMEOUT,
+    again_or_never(core, task, true, MUSTER_E_TASK_TIMEOUT,
                    out_printf(core,
                               "no word of it for %" PRIu64 " ms, on worker %" PRIu64 " at last",
                               task->timeout_ms, lease->worker->index),

@@ -136,6 +136,9 @@ static bool names(const struct wire_work_hello *m, const struct task_lease *leas
     return false;
 }
 
+/* Why a task ends that was given back for the last time that there may be (TASK_TRIES_MAX). */
+#define GIVEN_BACK "its worker gave it back"
+
 /* What it was given and does not have never reached it: the same attempt is for the next worker. */
 static void take_back_unheard(struct core *core, struct task_worker *worker,
                               const struct wire_work_hello *m)
@@ -143,7 +146,7 @@ static void take_back_unheard(struct core *core, struct task_worker *worker,
     for (struct task_lease *lease = worker->last, *prev; lease != NULL; lease = prev) {
         prev = lease->prev; /* from behind, so that the first is the first again */
         if (!names(m, lease))
-            tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_OK, "");
+            tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_E_LOST, GIVEN_BACK);
     }
 }
 
@@ -367,7 +370,7 @@ static unsigned take_end(struct core *core, struct task_worker *worker,
         return MUSTER_E_STALE;
     }
     if (entry->state == TASK_QUEUED) {
-        tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_OK, "");
+        tasks_give_back(core, lease, TASK_NOT_BEGUN, MUSTER_E_LOST, GIVEN_BACK);
         return MUSTER_OK;
     }
     return end_of_task(core, worker, entry, lease);
@@ -447,7 +450,7 @@ static void take_leave(struct core *core, struct task_worker *worker, uint64_t n
 
     answer->u.work_left.nonce = nonce;
     while (worker->last != NULL)
-        tasks_give_back(core, worker->last, TASK_NOT_BEGUN, MUSTER_OK, "");
+        tasks_give_back(core, worker->last, TASK_NOT_BEGUN, MUSTER_E_LOST, GIVEN_BACK);
     tasks_persist_worker(core, worker, RECORD_WORKER_LEFT);
     tasks_worker_free(core, worker);
 }

@@ -278,6 +278,50 @@ static void no_task_is_tried_for_ever(void **state)
     assert_sent(f, "c:ended @0 1.255=failed/MUSTER_E_LOST");
 }
 
+/* A coordinator that attaches may want fewer: only one more loss makes them too many. */
+static void what_is_merely_given_back_does_not_fail(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    is_lost(f, 0);
+    tasks_worker_begin(f, 1, 1, 1);
+    assert_sent(f, "w1:welcome; w1:work 1.2");
+    tasks_queue(f)->max_attempts = 1;
+    tasks_list_again(tasks_queue(f));
+    tasks_ended_as(f, 1,
+                   (struct wire_ended_entry){.number = 1, .attempt = 2, .state = TASK_QUEUED});
+    assert_sent(f, "w1:taken 1.2; w1:work 1.2");
+    tasks_worker_find(f->core, f->workers[1].incarnation)->node_left = true;
+    is_lost(f, 1);
+    assert_sent(f, "");
+    tasks_worker_begin(f, 2, 1, 1);
+    assert_sent(f, "w2:welcome; w2:work 1.3");
+    is_lost(f, 2);
+    assert_sent(f, "c:ended @0 1.3=failed/MUSTER_E_LOST");
+}
+
+/* What came of its result in part says that it had begun, and that was its last number. */
+static void one_that_is_given_back_for_the_last_time_says_why_it_failed(void **state)
+{
+    struct tasks_fixture *f = *state;
+    struct task *task;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    task = tasks_find(f->core, f->queue, 1);
+    task->attempt = task->lease->attempt = TASK_TRIES_MAX;
+    task->excused = TASK_TRIES_MAX - 1;
+    task->parts_have = 1;
+    task->parts_attempt = task->attempt;
+    tasks_ended_as(
+        f, 0,
+        (struct wire_ended_entry){.number = 1, .attempt = TASK_TRIES_MAX, .state = TASK_QUEUED});
+    assert_sent(f, "w0:taken 1.255; c:ended @0 1.255=failed/MUSTER_E_LOST");
+    assert_non_null(strstr(tasks_queue(f)->error_text, "its worker gave it back; it was tried"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tasks_with_queue, tasks_without_core)
 
 int main(void)
@@ -295,6 +339,8 @@ int main(void)
         TEST(another_cap_counts_for_what_is_queued),
         TEST(it_waits_longer_each_time),
         TEST(no_task_is_tried_for_ever),
+        TEST(what_is_merely_given_back_does_not_fail),
+        TEST(one_that_is_given_back_for_the_last_time_says_why_it_failed),
     };
 
     return cmocka_run_group_tests_name("core_tasks_suspects", tests, tasks_open_file,
