@@ -133,8 +133,11 @@ void peers_forget(struct core *core, struct job *job)
     for (size_t i = 0; i < job->peers_count; i++) {
         if (job->peers[i]->kept)
             job->peers[kept++] = job->peers[i];
-        else
+        else {
+            if (job->peers[i]->state == NODE_LEFT)
+                departed_add(&core->departed, job->peers[i]->incarnation);
             peer_free(core, job->peers[i]);
+        }
     }
     job->peers_count = kept;
     for (size_t r = 0; r < ROUNDS_ACTIVE_MAX; r++)

@@ -593,8 +593,8 @@ void hello_take(struct core *core, const struct input *in)
         refuse(core, in, MUSTER_E_ARGUMENT, false, "the incarnation is in use by another job");
         return;
     }
-    if (peer != NULL || m->up.generation > 0)
-        hello_again(core, in, job);
+    if (peer != NULL || m->up.generation > 0 || departed_holds(&core->departed, m->up.incarnation))
+        hello_again(core, in, job); /* who left says no first HELLO: that one comes late */
     else
         hello_new(core, in, job);
     persist_want(core, job);

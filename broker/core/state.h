@@ -35,6 +35,7 @@
 #define BOOT_UNKNOWN INT64_MIN
 #define STEP_MAX ((int64_t)1 << 62) /* sums and differences of two steps stay inside 64 bits */
 #define LEFT_MAX_MS ((int64_t)3650 * 24 * 3600 * 1000) /* ten years: a notice's time left */
+#define DEPARTED_MAX 4096
 #define OUTCOMES_MAX \
     CORE_OUTCOMES_MAX /* rounds whose outcome a returning node can be told without the database */
 
@@ -292,6 +293,12 @@ struct import { /* of a manifest, under way; see import.c */
 
 struct tasks; /* tasks.h */
 
+/* Who said LEAVE and is in no list any more: a ring of the newest ones. */
+struct departed {
+    uint64_t incarnations[DEPARTED_MAX];
+    size_t next;
+};
+
 struct core {
     struct tasks *tasks; /* NULL: nobody has any */
     struct import import;
@@ -306,6 +313,7 @@ struct core {
     size_t jobs_count;
     size_t peers_count;
     struct peer *hash[4096]; /* by incarnation */
+    struct departed departed;
     /* of the present step */
     int64_t now;
     int64_t now_unix;
@@ -336,6 +344,10 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
 struct wire_msg *send_to(struct core *core, uint64_t route, const char *job, enum wire_type type);
 void send_ack(struct core *core, uint64_t route, const char *job, uint64_t request, unsigned code,
               const char *text, uint64_t value);
+
+/* departed.c */
+void departed_add(struct departed *departed, uint64_t incarnation);
+bool departed_holds(const struct departed *departed, uint64_t incarnation);
 
 /* lineage.c */
 void lineage_begin(const struct core *core, struct job *job); /* this start of the broker */

@@ -527,6 +527,29 @@ static void a_rank_that_comes_again_waits_for_the_save_that_is_under_way(void **
     assert_events(f, "rank restarted rank 1 MUSTER_E_PEER");
 }
 
+static void the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_late(void **state)
+{
+    struct core_fixture *f = *state;
+    struct core_node late = f->nodes[1];
+
+    late.generation = late.request = 0;
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    new_lives(f);
+    core_hello(f, 0);
+    assert_events(f, "generation opened S0; resume S0");
+    uint64_t opened = core_job(f)->gen.generation;
+    struct core_node comes = f->nodes[1];
+    f->nodes[1] = late;
+    core_hello(f, 1);
+    assert_answers(f, "1:refused MUSTER_E_STALE");
+    assert_null(peer_find(f->core, late.incarnation));
+    f->nodes[1] = comes; /* its rank is free for who really comes */
+    core_hello(f, 1);
+    assert_int_equal(core_job(f)->gen.generation, opened);
+    assert_ptr_equal(core_job(f)->trainers[1], peer_find(f->core, comes.incarnation));
+}
+
 static void a_write_behind_ends_aborted_with_its_generation_and_promises_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -596,6 +619,7 @@ int main(void)
         T(the_next_generation_opens_as_soon_as_the_last_one_left, two_running),
         T(a_rank_that_comes_again_after_steps_ends_the_generation, two_running),
         T(a_rank_that_comes_again_waits_for_the_save_that_is_under_way, two_running),
+        T(the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_late, two_running),
         T(a_write_behind_ends_aborted_with_its_generation_and_promises_nothing, two_running),
         T(all_gone_aborts_what_is_open_and_promises_nothing, two_running),
     };
