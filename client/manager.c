@@ -262,7 +262,7 @@ static void sweep_last(struct muster_manager *m)
 
     if (m->node->agent != NULL)
         agent_view(m->node->agent, &view);
-    if (view.mode != VIEW_OPEN || view.termination_seen || gate_is_closed(m->node->gate))
+    if (view.mode != VIEW_OPEN || member_view_ends(&view) || gate_is_closed(m->node->gate))
         return; /* it is told to end, or has: the newest is what it resumes from */
     if (manager_keep_sweep(m, true, &why) != MUSTER_OK)
         node_log(m->node, 1, "%s", why.text);

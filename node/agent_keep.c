@@ -77,6 +77,15 @@ enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message
     return status;
 }
 
+static enum muster_status still_left(uint64_t left, const char *why, struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_TIMEOUT,
+                     "%llu checkpoint%s still to be deleted; the job's next launch goes on with "
+                     "%s%s%s",
+                     (unsigned long long)left, left == 1 ? " is" : "s are",
+                     left == 1 ? "it" : "them", why[0] != '\0' ? ": " : "", why);
+}
+
 enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_ms,
                                struct muster_error *err)
 {
@@ -85,19 +94,20 @@ enum muster_status agent_sweep(struct agent *agent, bool final, int64_t timeout_
     char why[sizeof agent->view.ask_text] = "";
     uint64_t left = 1;
     enum muster_status status = MUSTER_OK;
+    bool ends, ended_before;
 
+    pthread_mutex_lock(&agent->mutex);
+    ends = ended_before = member_view_ends(&agent->view);
+    pthread_mutex_unlock(&agent->mutex);
     while (status == MUSTER_OK && left > 0) {
         int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 
-        if (now_ms >= until_ms)
-            return error_set(err, MUSTER_E_TIMEOUT,
-                             "%llu checkpoint%s still to be deleted; the job's next launch goes on "
-                             "with %s%s%s",
-                             (unsigned long long)left, left == 1 ? " is" : "s are",
-                             left == 1 ? "it" : "them", why[0] != '\0' ? ": " : "", why);
+        if (now_ms >= until_ms || (ends && !ended_before)) /* who is told to end leaves in time */
+            return still_left(left, why, err);
         status = agent_ask(agent, &message, until_ms - now_ms, &left, err);
         pthread_mutex_lock(&agent->mutex);
         snprintf(why, sizeof why, "%s", agent->view.ask_text);
+        ends = member_view_ends(&agent->view);
         pthread_mutex_unlock(&agent->mutex);
         if (status == MUSTER_OK && left > 0)
             nanosleep(&(struct timespec){.tv_nsec = SWEEP_LOOK_MS * 1000000L}, NULL);

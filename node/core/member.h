@@ -224,6 +224,8 @@ void member_step(struct member *member, const struct member_input *input,
 void member_set_sources(struct member *member, const char *json);
 /* What the next heartbeats say of the save that this process writes: which round's, and how far it came. */
 void member_set_saving(struct member *member, uint64_t round, uint64_t bytes);
+/* The job, or this process, is told to end: what can wait for the next launch is not waited for. */
+bool member_view_ends(const struct member_view *view);
 /* Is it too late to join? Not for a notice that leaves more than GRACE_DEFAULT_MS: the broker plans for it. */
 bool member_ends_soon(const struct member *member, int64_t now_boot_ms, char *ret_why, size_t size);
 /* MEMBER_DELETED of this checkpoint will not come: the broker's next DELETE is carried out anew. */

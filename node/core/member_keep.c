@@ -39,6 +39,11 @@ void ask_lost(struct member *m)
         answer(m, MUSTER_E_HELLO, "the answer was lost with the connection; ask again", 0);
 }
 
+bool member_view_ends(const struct member_view *view)
+{
+    return view->mode == VIEW_END || view->termination_seen;
+}
+
 /* --- deletion --------------------------------------------------------------------------------- */
 
 void delete_take(struct member *m, const struct wire_delete *told)

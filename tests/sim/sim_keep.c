@@ -269,7 +269,8 @@ static void hear(struct sim *sim, struct sim_proc *proc)
         sim->stats->drops++;
     if (asked != ASK_FINAL)
         return;
-    if (view->ask_code == MUSTER_OK && view->ask_value > 0 && sim->now_us < asks->sweeps_until_us)
+    if (view->ask_code == MUSTER_OK && view->ask_value > 0 && sim->now_us < asks->sweeps_until_us &&
+        !member_view_ends(view))
         sim_after(sim, SWEEP_LOOK_US, sweep_again, proc);
     else
         swept(sim, proc);
@@ -326,6 +327,8 @@ bool keeps_sweep_first(struct sim *sim, struct sim_proc *proc)
     if (!sim->keeps || proc->role != ROLE_CHIEF || proc->asks.swept ||
         !sim->jobs[proc->job].keeps.sweeps)
         return false;
+    if (proc->view.mode != VIEW_OPEN || member_view_ends(&proc->view) || proc->closed)
+        return false; /* as close() does it: the newest is what the job resumes from */
     proc->asks.sweeps_until_us = sim->now_us + SWEEP_US;
     sim_after(sim, SWEEP_US, swept_late, proc);
     ask(sim, proc, ASK_FINAL);

@@ -166,6 +166,24 @@ static void who_closes_begins_none(void **state)
     assert_null(member_did(f, MEMBER_DELETE));
 }
 
+static void who_is_told_to_end_waits_for_no_deletion(void **state)
+{
+    struct member_fixture *f = *state;
+
+    assert_false(member_view_ends(member_seen(f)));
+    member_tell(f, member_event(f, EVENT_TERMINATION));
+    assert_true(member_view_ends(member_seen(f)));
+}
+
+static void whose_job_ends_waits_for_no_deletion(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_peer_error(f, 1, false);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_true(member_view_ends(member_seen(f)));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, running, close_member)
@@ -178,6 +196,8 @@ int main(void)
         TEST(no_more_are_under_way_than_there_is_room_for),
         TEST(an_older_broker_deletes_nothing),
         TEST(who_closes_begins_none),
+        TEST(who_is_told_to_end_waits_for_no_deletion),
+        TEST(whose_job_ends_waits_for_no_deletion),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
