@@ -214,6 +214,7 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
             value->unread_ms = 0;
         else if (value->unread_ms == 0)
             value->unread_ms = c->heard_ms;
+        task_parts_failed(&value->parts, now_ms);
         return; /* else it is asked for again */
     }
     value->unread_ms = 0;

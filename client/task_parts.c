@@ -17,6 +17,16 @@ static int64_t at_most(int64_t ms, int64_t most_ms)
     return ms < most_ms ? ms : most_ms;
 }
 
+/* Its place is for others meanwhile: one that is never answered well would hold it for ever. */
+void task_parts_failed(struct task_parts *parts, int64_t now_ms)
+{
+    int64_t ms = parts->pause_ms > 0 ? at_most(parts->pause_ms * 2, RESEND_MAX_MS) : RESEND_MIN_MS;
+
+    task_parts_again(parts);
+    parts->pause_ms = ms;
+    parts->paused_to_ms = now_ms + ms;
+}
+
 /* One that is still in a queue is not sent again: it may wait behind twice as many as the last that was timed, and takes
  * as long at least as the one that is being timed does already. */
 static void be_patient(struct task_parts *parts, const struct task_window *window, int64_t now_ms)
@@ -64,6 +74,10 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
     bool any = false;
     size_t sent;
 
+    if (now_ms < parts->paused_to_ms) {
+        *wait_ms = at_most(*wait_ms, parts->paused_to_ms - now_ms);
+        return;
+    }
     if (parts->sent == parts->have)
         be_patient(parts, window, now_ms);
     else if (now_ms >= parts->at_ms)
@@ -112,6 +126,7 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
         parts->timed_to = 0;
     }
     parts->have = have;
+    parts->pause_ms = parts->paused_to_ms = 0;
     if (parts->sent < have) /* the first was sent again while it was on its way */
         parts->sent = have;
     if (parts->timed_to > 0 && have >= parts->timed_to) {

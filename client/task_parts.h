@@ -28,6 +28,7 @@ struct task_parts {          /* of one result; zero to begin with */
         timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 = none ... */
     bool late; /* something was sent again meanwhile: that it was lost, or that it takes so long */
     int64_t timed_ms; /* ... and begins its way at */
+    int64_t pause_ms, paused_to_ms; /* since an answer failed; 0 = none did */
 };
 
 /* Sends the part that begins at `offset`, or asks for it. Its bytes; 0: it could not. */
@@ -41,6 +42,8 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
 /* An answer: so many bytes are at their place; fewer than before, and the other end began anew. */
 void task_parts_have(struct task_parts *parts, struct task_window *window, uint64_t have,
                      int64_t now_ms);
+/* An answer came, and was of no use: nothing of it is under way, and after a pause it is tried again. */
+void task_parts_failed(struct task_parts *parts, int64_t now_ms);
 /* What is under way will not be answered: it was another connection's. */
 void task_parts_again(struct task_parts *parts);
 

@@ -21,7 +21,8 @@
 static struct {
     atomic_bool full;        /* it can write nothing */
     atomic_bool unreadable;  /* it can read neither pages nor results */
-    atomic_bool done;        /* task 1 has ended well, with a long result */
+    atomic_uint bad_result;  /* of this task, alone */
+    atomic_uint done;        /* so many tasks have ended well, with long results */
     atomic_bool failed;      /* task 1 has ... */
     atomic_bool raised;      /* ... and was raised: the others were cancelled */
     atomic_bool server_lost; /* beats tell so */
@@ -91,12 +92,13 @@ static void answer_page(const struct wire_msg *asked, struct wire_msg *answer)
     answer->u.tasks_page =
         (struct wire_tasks_page){.queue = QUEUE, .nonce = asked->u.tasks_get.nonce, .next = 4};
     if (atomic_load(&world.done)) {
-        static struct wire_ended_entry end = {
-            .number = 1, .state = TASK_DONE, .text = "", .bytes = RESULT_BYTES};
+        static struct wire_ended_entry well[] = {
+            {.number = 1, .state = TASK_DONE, .text = "", .bytes = RESULT_BYTES},
+            {.number = 2, .state = TASK_DONE, .text = "", .bytes = RESULT_BYTES}};
 
-        answer->u.tasks_page.ended = 1;
-        answer->u.tasks_page.tasks.items = &end;
-        answer->u.tasks_page.tasks.count = 1;
+        answer->u.tasks_page.ended = atomic_load(&world.done);
+        answer->u.tasks_page.tasks.items = well;
+        answer->u.tasks_page.tasks.count = atomic_load(&world.done);
         return;
     }
     if (!atomic_load(&world.raised))
@@ -109,12 +111,14 @@ static void answer_page(const struct wire_msg *asked, struct wire_msg *answer)
 static void answer_chunk(const struct wire_msg *asked, struct wire_msg *answer)
 {
     static uint8_t bytes[RESULT_BYTES];
+    const bool bad = atomic_load(&world.unreadable) ||
+                     asked->u.result_get.number == atomic_load(&world.bad_result);
 
     answer->type = WIRE_RESULT_CHUNK;
     answer->u.result_chunk =
         (struct wire_result_chunk){.queue = QUEUE, .number = asked->u.result_get.number};
-    answer->u.result_chunk.code = atomic_load(&world.unreadable) ? MUSTER_E_IO : MUSTER_OK;
-    if (atomic_load(&world.unreadable))
+    answer->u.result_chunk.code = bad ? MUSTER_E_IO : MUSTER_OK;
+    if (bad)
         return;
     answer->u.result_chunk.total = RESULT_BYTES;
     answer->u.result_chunk.bytes.data = bytes;
@@ -333,7 +337,7 @@ static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **stat
     muster_remote_value_t *value = schedule();
     assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
     atomic_store(&world.unreadable, true);
-    atomic_store(&world.done, true);
+    atomic_store(&world.done, 1);
     assert_int_equal(join(-1), MUSTER_E_STORAGE);
     assert_says("at tcp://");
     assert_says(" cannot read which tasks have ended: cannot read a page. Nothing is lost");
@@ -353,7 +357,7 @@ static void a_result_that_cannot_be_read_is_named_for_it(void **state)
     muster_coordinator_close(&coordinator);
     assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
     muster_remote_value_t *value = schedule();
-    atomic_store(&world.done, true);
+    atomic_store(&world.done, 1);
     assert_int_equal(join(20000), MUSTER_OK);
     atomic_store(&world.unreadable, true);
     assert_int_equal(muster_remote_value_fetch(value, -1, &data, &size, &err), MUSTER_E_STORAGE);
@@ -365,6 +369,27 @@ static void a_result_that_cannot_be_read_is_named_for_it(void **state)
         continue;
     assert_int_equal(size, RESULT_BYTES);
     muster_remote_value_free(&value);
+}
+
+/* Each answer to the first frees its place, which is the only one since answers were late. */
+static void one_result_that_cannot_be_read_holds_up_no_other(void **state)
+{
+    const void *data;
+    size_t size;
+
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
+    muster_remote_value_t *values[] = {schedule(), schedule()};
+    atomic_store(&world.done, 2);
+    assert_int_equal(join(20000), MUSTER_OK);
+    atomic_store(&world.bad_result, 1);
+    assert_int_equal(muster_remote_value_fetch(values[0], -1, &data, &size, &err),
+                     MUSTER_E_STORAGE);
+    assert_int_equal(muster_remote_value_fetch(values[1], -1, &data, &size, &err), MUSTER_OK);
+    assert_int_equal(size, RESULT_BYTES);
+    for (int i = 0; i < 2; i++)
+        muster_remote_value_free(&values[i]);
 }
 
 static void a_lost_database_is_told_from_another_coordinator(void **state)
@@ -579,6 +604,7 @@ int main(void)
         TEST(a_queue_is_not_opened_while_nothing_can_be_written),
         TEST(a_broker_that_cannot_read_what_has_ended_is_named_for_it),
         TEST(a_result_that_cannot_be_read_is_named_for_it),
+        TEST(one_result_that_cannot_be_read_holds_up_no_other),
         TEST(a_lost_database_is_told_from_another_coordinator),
         TEST(a_server_is_missing_only_by_fresh_word),
         TEST(each_call_says_that_no_broker_is_heard),

@@ -253,6 +253,48 @@ static void two_results_share_what_may_be_under_way(void **state)
     assert_int_equal(ahead, 0);
 }
 
+static uint64_t count_part(void *arg, uint64_t offset)
+{
+    (void)offset;
+    ++*(unsigned *)arg;
+    return TASK_PART_MAX;
+}
+
+/* Each answer to the lower one is that it cannot be read. */
+static void one_that_always_fails_leaves_the_window_to_others(void **state)
+{
+    struct task_parts bad = {0};
+    unsigned tries = 0;
+
+    (void)state;
+    net.bytes_per_ms = 10000;
+    net.back_ms = 5;
+    window.parts = 1;
+    for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = task_parts_ahead(&window);
+        unsigned before = tries;
+
+        arrive();
+        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
+        assert_true(wait_ms > 0);
+        task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
+        if (tries > before)
+            task_parts_failed(&bad, net.now_ms);
+        assert_true(net.now_ms - began_ms < 60000);
+    }
+    net.now_ms += 10 * RESEND_MAX_MS;
+    for (unsigned before = tries; tries == before; net.now_ms++) {
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = 1;
+
+        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
+    }
+    task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms); /* it is well again */
+    assert_int_equal(bad.paused_to_ms, 0);
+    assert_in_range(tries, 2, 60000 / RESEND_MIN_MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -266,6 +308,7 @@ int main(void)
         TEST(a_broker_that_begins_anew_gets_all_of_it),
         TEST(a_connection_that_takes_nothing_is_tried_soon_again),
         TEST(two_results_share_what_may_be_under_way),
+        TEST(one_that_always_fails_leaves_the_window_to_others),
     };
 
     return cmocka_run_group_tests_name("task_parts", tests, NULL, NULL);
