@@ -11,6 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- a forked child ------------------------------------------------------------------------------ */
+
+bool coordinator_is_forked(const struct muster_coordinator *c)
+{
+    return c->pid != getpid();
+}
+
+enum muster_status coordinator_check_forked(const struct muster_coordinator *c,
+                                            struct muster_error *err)
+{
+    if (!coordinator_is_forked(c))
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_FORKED,
+                     "queue %s of job %s: this process was forked from the coordinator's, which "
+                     "alone can use it; open one of another name here",
+                     c->name, c->job);
+}
+
 /* --- waiting ------------------------------------------------------------------------------------ */
 
 int64_t coordinator_until(int64_t timeout_ms)
@@ -317,12 +335,12 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
     struct muster_remote_value *value = NULL;
     struct task_call *copy;
     bool alone = false;
-    enum muster_status status = check_call(call, ret_error);
+    enum muster_status status = coordinator_check_forked(c, ret_error);
 
+    if (status == MUSTER_OK)
+        status = check_call(call, ret_error);
     if (status != MUSTER_OK)
         return status;
-    if (c->pid != getpid())
-        return error_set(ret_error, MUSTER_E_FORKED, "the coordinator is the parent process'");
     copy = copy_call(call);
     if (copy == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory to schedule \"%s\"", call->function);
@@ -356,8 +374,10 @@ enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t time
                                            struct muster_error *ret_error)
 {
     int64_t until_ms = coordinator_until(timeout_ms);
-    enum muster_status status;
+    enum muster_status status = coordinator_check_forked(c, ret_error);
 
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     status = raise_error(c, until_ms, ret_error);
     while (status == MUSTER_OK && c->ended < c->scheduled) {
@@ -372,9 +392,11 @@ enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t time
 enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_done,
                                            struct muster_error *ret_error)
 {
-    enum muster_status status;
+    enum muster_status status = coordinator_check_forked(c, ret_error);
     struct muster_error why;
 
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     status = raise_error(c, coordinator_until(c->done_wait_ms), &why);
     if (status == MUSTER_OK)
@@ -395,6 +417,8 @@ uint64_t muster_coordinator_scheduled(const muster_coordinator_t *coordinator)
     struct muster_coordinator *c = (struct muster_coordinator *)coordinator;
     uint64_t scheduled;
 
+    if (coordinator_is_forked(c))
+        return 0;
     pthread_mutex_lock(&c->mutex);
     scheduled = c->scheduled;
     pthread_mutex_unlock(&c->mutex);
@@ -415,8 +439,10 @@ enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id
                                             struct muster_error *ret_error)
 {
     struct muster_remote_value *value;
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status = coordinator_check_forked(c, ret_error);
 
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     value = values_find(c, id);
     if (id == 0 || id > c->scheduled || id <= c->released) {
@@ -445,6 +471,8 @@ enum muster_status muster_coordinator_value(muster_coordinator_t *c, uint64_t id
 
 void muster_coordinator_release(muster_coordinator_t *c)
 {
+    if (coordinator_is_forked(c))
+        return;
     pthread_mutex_lock(&c->mutex);
     c->keep_from = 0;
     pthread_mutex_unlock(&c->mutex);
@@ -553,9 +581,11 @@ enum muster_status muster_coordinator_flush(muster_coordinator_t *c, int64_t tim
                                             struct muster_error *ret_error)
 {
     const int64_t until_ms = coordinator_until(timeout_ms);
-    enum muster_status status = MUSTER_OK;
+    enum muster_status status = coordinator_check_forked(c, ret_error);
     char what[128];
 
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     uint64_t last = c->scheduled;
     while (status == MUSTER_OK && c->taken < last) {
@@ -598,7 +628,7 @@ enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator)
     if (c == NULL)
         return MUSTER_OK;
     *coordinator = NULL;
-    if (c->pid != getpid())
+    if (coordinator_is_forked(c))
         return MUSTER_E_FORKED; /* a child closes nothing of its parent's */
     if (c->ever_opened)
         status = hand_over(c);

@@ -133,9 +133,11 @@ enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
                                                         muster_per_worker_t **ret_value,
                                                         struct muster_error *ret_error)
 {
-    enum muster_status status = coordinator_check_name(function, ret_error);
+    enum muster_status status = coordinator_check_forked(c, ret_error);
     struct muster_per_worker *value;
 
+    if (status == MUSTER_OK)
+        status = coordinator_check_name(function, ret_error);
     if (status == MUSTER_OK)
         status = coordinator_check_args(function, args, args_size, "", ret_error);
     if (status != MUSTER_OK)

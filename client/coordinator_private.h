@@ -149,6 +149,10 @@ uint64_t values_released(const struct muster_coordinator *c);
 void per_worker_forget_all(struct muster_coordinator *c);
 
 /* coordinator.c */
+/* In a forked child nobody takes turns, and locks may be held by threads that are not there: each call asks this first. */
+bool coordinator_is_forked(const struct muster_coordinator *c);
+enum muster_status coordinator_check_forked(const struct muster_coordinator *c,
+                                            struct muster_error *err); /* MUSTER_E_FORKED, or OK */
 enum muster_status coordinator_check_name(const char *function, struct muster_error *err);
 /* `else_too`: another way than a file, or "". */
 enum muster_status coordinator_check_args(const char *function, const void *args, size_t size,

@@ -150,6 +150,8 @@ void muster_remote_value_free(muster_remote_value_t **value)
         destroy(v);
         return;
     }
+    if (coordinator_is_forked(c))
+        return; /* it is the parent's */
     pthread_mutex_lock(&c->mutex);
     v->held = false;
     values_drop_unused(c, v);
@@ -160,10 +162,14 @@ enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
                                               struct muster_error *ret_error)
 {
     struct muster_coordinator *c = value->coordinator;
+    enum muster_status status;
 
     if (c == NULL)
         return error_set(ret_error, MUSTER_E_CLOSED, "the coordinator of task %llu is closed",
                          (unsigned long long)value->number);
+    status = coordinator_check_forked(c, ret_error);
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     if (value->state == TASK_QUEUED) {
         value->cancel = c->look = true;
@@ -286,6 +292,9 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
         return error_set(ret_error, MUSTER_E_CLOSED,
                          "the coordinator of task %llu was closed before its result was fetched",
                          (unsigned long long)value->number);
+    status = coordinator_check_forked(c, ret_error);
+    if (status != MUSTER_OK)
+        return status;
     pthread_mutex_lock(&c->mutex);
     status = fetch(c, value, coordinator_until(timeout_ms), ret_data, ret_size, ret_error);
     coordinator_unlock(c);

@@ -592,6 +592,64 @@ static void who_was_stopped_blames_no_broker(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* In a child: each call is refused, whoever holds which lock in the parent, and nothing of it is touched. */
+static int call_everything(muster_remote_value_t *value)
+{
+    struct muster_place place = {.kind = MUSTER_PLACE_VALUE, .value = value};
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_per_worker_t *per_worker = NULL;
+    muster_remote_value_t *other = NULL;
+    const void *data;
+    size_t size;
+    bool done;
+
+    call.function = "fail";
+    if (muster_coordinator_schedule(coordinator, &call, -1, &other, &err) != MUSTER_E_FORKED ||
+        join(-1) != MUSTER_E_FORKED ||
+        muster_coordinator_done(coordinator, &done, &err) != MUSTER_E_FORKED ||
+        muster_coordinator_flush(coordinator, -1, &err) != MUSTER_E_FORKED ||
+        muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &per_worker, &err) !=
+            MUSTER_E_FORKED)
+        return 1;
+    if (muster_remote_value_fetch(value, -1, &data, &size, &err) != MUSTER_E_FORKED ||
+        muster_coordinator_fetch(coordinator, &place, -1, &err) != MUSTER_E_FORKED ||
+        muster_remote_value_cancel(value, &err) != MUSTER_E_FORKED ||
+        muster_coordinator_value(coordinator, 1, &other, &err) != MUSTER_E_FORKED)
+        return 2;
+    if (strstr(err.text, "forked from the coordinator's") == NULL ||
+        muster_coordinator_scheduled(coordinator) != 0)
+        return 3;
+    muster_coordinator_release(coordinator);
+    muster_remote_value_free(&value);
+    if (value != NULL || muster_coordinator_close(&coordinator) != MUSTER_E_FORKED ||
+        coordinator != NULL)
+        return 4;
+    return 0;
+}
+
+static void a_forked_child_calls_in_vain_and_harms_nobody(void **state)
+{
+    muster_remote_value_t *value = schedule();
+    pid_t child;
+    int status;
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    pthread_mutex_lock(&coordinator->mutex); /* as a thread that the child does not have */
+    child = fork();
+    if (child == 0) {
+        alarm(PATIENCE_S / 2);
+        _exit(call_everything(value));
+    }
+    pthread_mutex_unlock(&coordinator->mutex);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    atomic_store(&world.done, 1);
+    assert_int_equal(join(20000), MUSTER_OK);
+    muster_remote_value_free(&value);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -614,6 +672,7 @@ int main(void)
         TEST(a_number_that_was_refused_is_the_next_ones),
         TEST(schedule_waits_when_its_bytes_are_not_taken),
         TEST(who_was_stopped_blames_no_broker),
+        TEST(a_forked_child_calls_in_vain_and_harms_nobody),
     };
 
     return cmocka_run_group_tests_name("coordinator_says", tests, NULL, NULL);

@@ -30,7 +30,8 @@
  * name took the queue over, or the queue was lost with the broker's database: error.text says which.
  *
  * Threads: all calls but close from any number of threads. Blocking calls take a timeout in milliseconds, -1 = as
- * long as the broker is heard. A thread of muster's own speaks with the broker. Not in a forked child. */
+ * long as the broker is heard. A thread of muster's own speaks with the broker.
+ * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing. */
 #ifndef MUSTER_COORDINATOR_H
 #define MUSTER_COORDINATOR_H
 
