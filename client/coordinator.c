@@ -70,14 +70,16 @@ static enum muster_status is_stale(const struct muster_coordinator *c, struct mu
 }
 
 /* Told for for_ms: nothing, or why the wait is of no use. */
-static enum muster_status is_in_trouble(const struct muster_coordinator *c, int64_t now_ms,
-                                        int64_t for_ms, const char *what, struct muster_error *err)
+static enum muster_status is_in_trouble(const struct muster_coordinator *c, enum awaited awaited,
+                                        int64_t now_ms, int64_t for_ms, const char *what,
+                                        struct muster_error *err)
 {
     const struct broker_trouble *trouble = NULL;
 
     if (c->unwritten.since_ms > 0 && now_ms - c->unwritten.since_ms >= for_ms)
         trouble = &c->unwritten;
-    else if (c->asking && c->unread.since_ms > 0 && now_ms - c->unread.since_ms >= for_ms)
+    else if (awaited == AWAITED_ENDS && c->asking && c->unread.since_ms > 0 &&
+             now_ms - c->unread.since_ms >= for_ms)
         trouble = &c->unread;
     if (trouble == NULL)
         return MUSTER_OK;
@@ -90,8 +92,8 @@ static enum muster_status is_in_trouble(const struct muster_coordinator *c, int6
                      trouble->text);
 }
 
-static enum muster_status is_over(struct muster_coordinator *c, const char *what,
-                                  struct muster_error *err)
+static enum muster_status is_over(struct muster_coordinator *c, enum awaited awaited,
+                                  const char *what, struct muster_error *err)
 {
     int64_t now_ms = task_now_ms();
 
@@ -103,7 +105,7 @@ static enum muster_status is_over(struct muster_coordinator *c, const char *what
                          "no broker was heard at %s for %.1f s; nothing is lost: start it again, "
                          "and call again",
                          c->broker, (double)(now_ms - c->heard_ms) / 1000.0);
-    return is_in_trouble(c, now_ms, c->broker_timeout_ms, what, err);
+    return is_in_trouble(c, awaited, now_ms, c->broker_timeout_ms, what, err);
 }
 
 /* The first that waits looks after the link meanwhile, so that what comes wakes it and no other thread before. */
@@ -127,14 +129,14 @@ static void wait_for_change(struct muster_coordinator *c, int64_t wait_ms)
     c->leading = false;
 }
 
-static enum muster_status timed_out(const struct muster_coordinator *c, int64_t now_ms,
-                                    const char *what, struct muster_error *err)
+static enum muster_status timed_out(const struct muster_coordinator *c, enum awaited awaited,
+                                    int64_t now_ms, const char *what, struct muster_error *err)
 {
     char others[96] = "where the others are was not heard yet";
     char in_time[160];
 
     snprintf(in_time, sizeof in_time, "%s in time", what);
-    if (is_in_trouble(c, now_ms, 0, in_time, err) != MUSTER_OK)
+    if (is_in_trouble(c, awaited, now_ms, 0, in_time, err) != MUSTER_OK)
         return MUSTER_E_STORAGE;
     if (c->alives > 0)
         snprintf(others, sizeof others, "%llu were at %llu workers %.1f s ago",
@@ -158,17 +160,17 @@ static void ask_early(struct muster_coordinator *c, int64_t until_ms, int64_t no
     task_link_ask(c->link);
 }
 
-enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
-                                    const char *what, struct muster_error *err)
+enum muster_status coordinator_wait(struct muster_coordinator *c, enum awaited awaited,
+                                    int64_t until_ms, const char *what, struct muster_error *err)
 {
-    enum muster_status status = is_over(c, what, err);
+    enum muster_status status = is_over(c, awaited, what, err);
     int64_t now_ms = task_now_ms();
     int64_t wait_ms = c->heard_ms + c->broker_timeout_ms - now_ms;
 
     if (status != MUSTER_OK)
         return status;
     if (until_ms > 0 && now_ms >= until_ms)
-        return timed_out(c, now_ms, what, err);
+        return timed_out(c, awaited, now_ms, what, err);
     ask_early(c, until_ms, now_ms);
     if (until_ms > 0 && until_ms - now_ms < wait_ms)
         wait_ms = until_ms - now_ms;
@@ -210,20 +212,20 @@ static bool is_unavailable(struct muster_coordinator *c)
     c->beat_ms = 0;
     task_link_ask(c->link);
     while (c->unavailable[0] != '\0' && c->alives == alives &&
-           coordinator_wait(c, until_ms, "", NULL) == MUSTER_OK)
+           coordinator_wait(c, AWAITED_ANSWER, until_ms, "", NULL) == MUSTER_OK)
         continue;
     return c->unavailable[0] != '\0';
 }
 
 /* MUSTER_OK: there is none. Waits until nothing is executing; then the error is cleared by this return. */
-static enum muster_status raise_error(struct muster_coordinator *c, int64_t until_ms,
-                                      struct muster_error *err)
+static enum muster_status raise_error(struct muster_coordinator *c, enum awaited awaited,
+                                      int64_t until_ms, struct muster_error *err)
 {
-    enum muster_status status = is_over(c, "nothing goes on", err);
+    enum muster_status status = is_over(c, awaited, "nothing goes on", err);
 
     while (status == MUSTER_OK && !c->unsaid && (c->error_number != 0 || c->raising)) {
         coordinator_ask_raise(c);
-        status = coordinator_wait(c, until_ms,
+        status = coordinator_wait(c, awaited, until_ms,
                                   "a task failed, and what was running then did not end", err);
     }
     if (status == MUSTER_OK && c->unsaid) {
@@ -311,18 +313,22 @@ static struct task_call *copy_call(const struct muster_call *call)
     return copy;
 }
 
-/* With the mutex. */
+static bool is_full(const struct muster_coordinator *c)
+{
+    return c->scheduled - c->ended >= c->max_queued;
+}
+
+/* With the mutex. Only ends make room in a queue that is full: else nothing needs to be read. */
 static enum muster_status wait_for_room(struct muster_coordinator *c, int64_t until_ms,
                                         struct muster_error *err)
 {
-    enum muster_status status = raise_error(c, until_ms, err);
+    enum muster_status status = raise_error(c, AWAITED_ANSWER, until_ms, err);
 
-    while (status == MUSTER_OK &&
-           (c->scheduled - c->ended >= c->max_queued || c->untaken_bytes >= UNTAKEN_BYTES_MAX)) {
-        status =
-            coordinator_wait(c, until_ms, "the queue stayed full and nothing was scheduled", err);
+    while (status == MUSTER_OK && (is_full(c) || c->untaken_bytes >= UNTAKEN_BYTES_MAX)) {
+        status = coordinator_wait(c, is_full(c) ? AWAITED_ENDS : AWAITED_ANSWER, until_ms,
+                                  "the queue stayed full and nothing was scheduled", err);
         if (status == MUSTER_OK)
-            status = raise_error(c, until_ms, err);
+            status = raise_error(c, AWAITED_ANSWER, until_ms, err);
     }
     return status;
 }
@@ -379,11 +385,11 @@ enum muster_status muster_coordinator_join(muster_coordinator_t *c, int64_t time
     if (status != MUSTER_OK)
         return status;
     pthread_mutex_lock(&c->mutex);
-    status = raise_error(c, until_ms, ret_error);
+    status = raise_error(c, AWAITED_ENDS, until_ms, ret_error);
     while (status == MUSTER_OK && c->ended < c->scheduled) {
-        status = coordinator_wait(c, until_ms, "not all tasks have ended", ret_error);
+        status = coordinator_wait(c, AWAITED_ENDS, until_ms, "not all tasks have ended", ret_error);
         if (status == MUSTER_OK)
-            status = raise_error(c, until_ms, ret_error);
+            status = raise_error(c, AWAITED_ENDS, until_ms, ret_error);
     }
     coordinator_unlock(c);
     return status;
@@ -398,7 +404,7 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     if (status != MUSTER_OK)
         return status;
     pthread_mutex_lock(&c->mutex);
-    status = raise_error(c, coordinator_until(c->done_wait_ms), &why);
+    status = raise_error(c, AWAITED_ENDS, coordinator_until(c->done_wait_ms), &why);
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
     if (status ==
@@ -523,7 +529,8 @@ static enum muster_status wait_until_opened(struct muster_coordinator *c, struct
     if (!c->ever_opened && c->refused != MUSTER_OK)
         status = error_set(err, (enum muster_status)c->refused, "%s", c->refused_text);
     else if (!c->ever_opened)
-        status = is_in_trouble(c, task_now_ms(), 0, "the queue was not opened", err);
+        status =
+            is_in_trouble(c, AWAITED_ANSWER, task_now_ms(), 0, "the queue was not opened", err);
     if (!c->ever_opened && status == MUSTER_OK)
         status = error_set(err, MUSTER_E_BROKER,
                            "no broker answered at %s within %.1f s: start one with `musterd`, or "
@@ -591,7 +598,7 @@ enum muster_status muster_coordinator_flush(muster_coordinator_t *c, int64_t tim
     while (status == MUSTER_OK && c->taken < last) {
         snprintf(what, sizeof what, "%" PRIu64 " tasks are not on record with the broker yet%s",
                  last - c->taken, c->full ? ", for its queue is full," : "");
-        status = coordinator_wait(c, until_ms, what, ret_error);
+        status = coordinator_wait(c, AWAITED_ANSWER, until_ms, what, ret_error);
     }
     coordinator_unlock(c);
     return status;

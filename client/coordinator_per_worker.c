@@ -101,7 +101,7 @@ static enum muster_status record(struct muster_coordinator *c, struct muster_per
     struct muster_per_worker *value;
 
     while (status == MUSTER_OK && c->recording)
-        status = coordinator_wait(c, until_ms, what, err);
+        status = coordinator_wait(c, AWAITED_ANSWER, until_ms, what, err);
     if (status != MUSTER_OK) {
         per_worker_free(fresh);
         return status;
@@ -111,7 +111,7 @@ static enum muster_status record(struct muster_coordinator *c, struct muster_per
     task_again_reset(&c->resource_again);
     task_link_ask(c->link);
     while (status == MUSTER_OK && !value->taken && value->refused == MUSTER_OK)
-        status = coordinator_wait(c, until_ms, what, err);
+        status = coordinator_wait(c, AWAITED_ANSWER, until_ms, what, err);
     c->recording = false;
     pthread_cond_broadcast(&c->changed);
     task_link_wake(c->link); /* one that waits for its turn here may lead the link */

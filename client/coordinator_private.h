@@ -66,6 +66,8 @@ struct task_call { /* what is to be sent */
     uint8_t bytes[];
 };
 
+enum awaited { AWAITED_ANSWER, AWAITED_ENDS }; /* of tasks: from pages, when some were not heard */
+
 struct broker_trouble {
     int64_t since_ms; /* 0 = there is none */
     char text[TEXT_MAX + 1];
@@ -157,9 +159,10 @@ enum muster_status coordinator_check_name(const char *function, struct muster_er
 /* `else_too`: another way than a file, or "". */
 enum muster_status coordinator_check_args(const char *function, const void *args, size_t size,
                                           const char *else_too, struct muster_error *err);
-/* Waits for a change, at most until then (0: no bound but the broker's). MUSTER_OK: look again. */
-enum muster_status coordinator_wait(struct muster_coordinator *c, int64_t until_ms,
-                                    const char *what, struct muster_error *err);
+/* Waits for a change, at most until then (0: no bound but the broker's). MUSTER_OK: look again. A broker that cannot
+ * read what has ended ends the wait of those alone who wait for that. */
+enum muster_status coordinator_wait(struct muster_coordinator *c, enum awaited awaited,
+                                    int64_t until_ms, const char *what, struct muster_error *err);
 /* If there is an error to raise: the broker is asked to, and a later call returns it. */
 void coordinator_ask_raise(struct muster_coordinator *c);
 int64_t coordinator_until(int64_t timeout_ms);

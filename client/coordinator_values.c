@@ -270,7 +270,8 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
         }
         status = is_unread(c, value, c->broker_timeout_ms, err);
         if (status == MUSTER_OK)
-            status = coordinator_wait(c, until_ms, "the task's result did not come", err);
+            status = coordinator_wait(c, ended ? AWAITED_ANSWER : AWAITED_ENDS, until_ms,
+                                      "the task's result did not come", err);
         if (status == MUSTER_E_TIMEOUT && is_unread(c, value, 0, err) != MUSTER_OK)
             status = MUSTER_E_STORAGE;
     }

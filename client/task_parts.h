@@ -27,7 +27,7 @@ struct task_parts {          /* of one result; zero to begin with */
     uint64_t
         timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 = none ... */
     bool late; /* something was sent again meanwhile: that it was lost, or that it takes so long */
-    int64_t timed_ms; /* ... and begins its way at */
+    int64_t timed_ms;               /* ... and begins its way at */
     int64_t pause_ms, paused_to_ms; /* since an answer failed; 0 = none did */
 };
 

@@ -348,6 +348,30 @@ static void a_broker_that_cannot_read_what_has_ended_is_named_for_it(void **stat
     muster_remote_value_free(&value);
 }
 
+/* Pages are not needed for that. */
+static void what_cannot_be_read_keeps_nothing_from_being_handed_over(void **state)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+
+    (void)state;
+    muster_coordinator_close(&coordinator);
+    assert_int_equal(open_it(30000, BROKER_MS), MUSTER_OK);
+    muster_remote_value_t *values[] = {schedule(), NULL};
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.no_answer, WIRE_TASKS_ADD);
+    values[1] = schedule();
+    atomic_store(&world.unreadable, true);
+    atomic_store(&world.done, 1);
+    assert_int_equal(join(-1), MUSTER_E_STORAGE);
+    call.function = "fail";
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, 10000, NULL, &err), MUSTER_OK);
+    assert_int_equal(muster_coordinator_flush(coordinator, 100, &err), MUSTER_E_TIMEOUT);
+    atomic_store(&world.no_answer, WIRE_NONE);
+    assert_int_equal(muster_coordinator_close(&coordinator), MUSTER_OK);
+    for (int i = 0; i < 2; i++)
+        muster_remote_value_free(&values[i]);
+}
+
 static void a_result_that_cannot_be_read_is_named_for_it(void **state)
 {
     const void *data;
@@ -661,6 +685,7 @@ int main(void)
         TEST(a_wait_without_end_ends_when_nothing_can_be_written),
         TEST(a_queue_is_not_opened_while_nothing_can_be_written),
         TEST(a_broker_that_cannot_read_what_has_ended_is_named_for_it),
+        TEST(what_cannot_be_read_keeps_nothing_from_being_handed_over),
         TEST(a_result_that_cannot_be_read_is_named_for_it),
         TEST(one_result_that_cannot_be_read_holds_up_no_other),
         TEST(a_lost_database_is_told_from_another_coordinator),

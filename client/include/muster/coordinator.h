@@ -73,14 +73,14 @@ muster_coordinator_open(const struct muster_coordinator_options *options,
                         muster_coordinator_t **ret_coordinator, struct muster_error *ret_error);
 /* Waits until the broker has all that was scheduled on record: from then on it is done, whatever ends. What is
  * scheduled meanwhile is not waited for. MUSTER_E_TIMEOUT tells how many are missing · MUSTER_E_BROKER ·
- * MUSTER_E_STALE. */
+ * MUSTER_E_STORAGE it can write nothing · MUSTER_E_STALE. */
 MUSTER_API enum muster_status muster_coordinator_flush(muster_coordinator_t *coordinator,
                                                        int64_t timeout_ms,
                                                        struct muster_error *ret_error);
 /* Tasks that were scheduled go on: what the broker has not taken yet is handed over first, as long as that goes on
  * (until none was taken for broker_timeout_ms, or no broker was heard for so long). Closes in each case, nulls, and
- * returns MUSTER_OK, or why what was not taken is lost: MUSTER_E_TIMEOUT · MUSTER_E_BROKER · MUSTER_E_STALE ·
- * MUSTER_E_FORKED. NULL-safe. No other call may run. Remote values stay valid, for what is known of them. */
+ * returns MUSTER_OK, or why what was not taken is lost: MUSTER_E_TIMEOUT · MUSTER_E_BROKER ·
+ * MUSTER_E_STORAGE it can write nothing · MUSTER_E_STALE · MUSTER_E_FORKED. NULL-safe. No other call may run. Remote values stay valid, for what is known of them. */
 MUSTER_API enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator);
 
 struct muster_call {
