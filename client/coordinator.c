@@ -407,8 +407,9 @@ enum muster_status muster_coordinator_done(muster_coordinator_t *c, bool *ret_do
     status = raise_error(c, AWAITED_ENDS, coordinator_until(c->done_wait_ms), &why);
     if (status == MUSTER_OK)
         *ret_done = c->ended >= c->scheduled;
-    if (status ==
-        MUSTER_E_TIMEOUT) { /* what runs ignores that it is cancelled: the error is for a later call */
+    if (status == MUSTER_E_TIMEOUT && why.task == 0) {
+        /* What runs ignores that it is cancelled: the error is for a later call. With a number it is a task's own,
+         * from the database of an older broker. */
         *ret_done = false;
         status = MUSTER_OK;
     }

@@ -19,20 +19,22 @@
 #define RESULT_BYTES 5000
 
 static struct {
-    atomic_bool full;        /* it can write nothing */
-    atomic_bool unreadable;  /* it can read neither pages nor results */
-    atomic_uint bad_result;  /* of this task, alone */
-    atomic_uint done;        /* so many tasks have ended well, with long results */
-    atomic_bool failed;      /* task 1 has ... */
-    atomic_bool raised;      /* ... and was raised: the others were cancelled */
-    atomic_bool server_lost; /* beats tell so */
-    atomic_bool busy;        /* its queue is full */
-    atomic_bool silent;      /* it answers nothing, ... */
-    atomic_uint no_answer;   /* ... or not to this type */
-    atomic_uint raises;      /* how often it was asked to raise */
+    atomic_bool full;          /* it can write nothing */
+    atomic_bool unreadable;    /* it can read neither pages nor results */
+    atomic_uint bad_result;    /* of this task, alone */
+    atomic_uint done;          /* so many tasks have ended well, with long results */
+    atomic_bool failed;        /* task 1 has ... */
+    atomic_bool raised;        /* ... and was raised: the others were cancelled */
+    atomic_bool server_lost;   /* beats tell so */
+    atomic_bool busy;          /* its queue is full */
+    atomic_bool silent;        /* it answers nothing, ... */
+    atomic_uint raised_status; /* of the error; 0 = MUSTER_E_TASK */
+    atomic_uint no_answer;     /* ... or not to this type */
+    atomic_uint raises;        /* how often it was asked to raise */
     atomic_uint resource; /* the number of the value that it was last asked to put on record, ... */
-    atomic_bool other_made;   /* ... which another call made */
-    atomic_uint queue, start; /* of its present database */
+    atomic_bool other_made; /* ... which another call made */
+    atomic_uint queue, start,
+        taken; /* of its present database; tasks that it has when it is opened */
     atomic_uint beats;
 } world;
 
@@ -61,17 +63,21 @@ static void answer_beat(struct wire_msg *answer)
 static void answer_open(const struct wire_msg *asked, struct wire_msg *answer)
 {
     answer->type = WIRE_QUEUE_OPENED;
-    answer->u.queue_opened = (struct wire_queue_opened){
-        .nonce = asked->u.queue_open.nonce, .text = "", .queue = atomic_load(&world.queue)};
+    answer->u.queue_opened = (struct wire_queue_opened){.nonce = asked->u.queue_open.nonce,
+                                                        .text = "",
+                                                        .queue = atomic_load(&world.queue),
+                                                        .taken = atomic_load(&world.taken)};
 }
 
 static void answer_raise(struct wire_msg *answer)
 {
+    const unsigned status = atomic_load(&world.raised_status);
+
     answer->type = WIRE_RAISED;
     answer->u.raised = (struct wire_raised){.queue = QUEUE,
                                             .raise = 1,
                                             .number = 1,
-                                            .status = MUSTER_E_TASK,
+                                            .status = status != 0 ? status : MUSTER_E_TASK,
                                             .code = 17,
                                             .text = "fail at worker 4: no luck",
                                             .cancelled_to = 3,
@@ -524,6 +530,24 @@ static void done_does_not_wait_for_what_ignores_that_it_is_cancelled(void **stat
     muster_remote_value_free(&value);
 }
 
+/* As brokers of before MUSTER_E_TASK_TIMEOUT have it on record. */
+static void done_returns_the_time_out_of_a_task(void **state)
+{
+    muster_remote_value_t *value = schedule();
+    enum muster_status status;
+    bool done;
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.raised_status, MUSTER_E_TIMEOUT);
+    atomic_store(&world.failed, true);
+    while ((status = muster_coordinator_done(coordinator, &done, &err)) == MUSTER_OK)
+        usleep(1000); /* the alarm ends it if it is never told */
+    assert_int_equal(status, MUSTER_E_TIMEOUT);
+    assert_int_equal(err.task, 1);
+    muster_remote_value_free(&value);
+}
+
 static enum muster_status create(const char *args)
 {
     muster_per_worker_t *value = NULL;
@@ -693,6 +717,7 @@ int main(void)
         TEST(each_call_says_that_no_broker_is_heard),
         TEST(close_says_what_was_not_taken),
         TEST(done_does_not_wait_for_what_ignores_that_it_is_cancelled),
+        TEST(done_returns_the_time_out_of_a_task),
         TEST(a_value_that_was_not_answered_is_made_once),
         TEST(a_number_that_was_refused_is_the_next_ones),
         TEST(schedule_waits_when_its_bytes_are_not_taken),
