@@ -36,13 +36,16 @@ static void ask_pages(struct muster_coordinator *c)
     ask_range(c, value != NULL ? value->number : c->taken + 1, 0);
 }
 
-/* Those that were under way were another connection's, or another broker's. */
-static void parts_again(struct muster_coordinator *c)
+/* Those that were under way were another connection's, or another broker's, which may read what this one could not. */
+static void reading_begins_anew(struct muster_coordinator *c)
 {
     c->window = (struct task_window){0};
+    c->unread.since_ms = 0;
     for (struct muster_remote_value *value = c->first; c->look && value != NULL;
-         value = value->next)
+         value = value->next) {
+        value->unread_ms = 0;
         task_parts_again(&value->parts);
+    }
 }
 
 static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
@@ -76,7 +79,7 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     task_again_reset(&c->add);
     task_again_reset(&c->raise_again);
     task_again_reset(&c->resource_again);
-    parts_again(c);
+    reading_begins_anew(c);
     c->asking = false;
     ask_pages(c);
 }

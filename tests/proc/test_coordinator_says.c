@@ -401,6 +401,44 @@ static void a_result_that_cannot_be_read_is_named_for_it(void **state)
     muster_remote_value_free(&value);
 }
 
+/* It has taken so many. */
+static void broker_is_another(unsigned taken, enum wire_type no_answer)
+{
+    atomic_store(&world.no_answer, no_answer);
+    atomic_store(&world.taken, taken);
+    atomic_fetch_add(&world.start, 1);
+}
+
+/* It is slow, but nobody knows yet that it cannot read. */
+static void a_new_broker_is_not_blamed_for_what_the_last_could_not_read(void **state)
+{
+    muster_remote_value_t *value = schedule();
+    const void *data;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(muster_coordinator_flush(coordinator, 10000, &err), MUSTER_OK);
+    atomic_store(&world.unreadable, true);
+    atomic_store(&world.done, 1);
+    while (join(100) != MUSTER_E_STORAGE)
+        assert_int_equal(err.status, MUSTER_E_TIMEOUT);
+    broker_is_another(1, WIRE_TASKS_GET);
+    while (join(100) == MUSTER_E_STORAGE) /* until it was opened; the alarm ends a hang */
+        continue;
+    assert_int_equal(err.status, MUSTER_E_TIMEOUT);
+    atomic_store(&world.unreadable, false);
+    atomic_store(&world.no_answer, WIRE_NONE);
+    assert_int_equal(join(20000), MUSTER_OK);
+    atomic_store(&world.bad_result, 1);
+    while (muster_remote_value_fetch(value, 100, &data, &size, &err) != MUSTER_E_STORAGE)
+        assert_int_equal(err.status, MUSTER_E_TIMEOUT);
+    broker_is_another(1, WIRE_RESULT_GET);
+    while (muster_remote_value_fetch(value, 100, &data, &size, &err) == MUSTER_E_STORAGE)
+        continue;
+    assert_int_equal(err.status, MUSTER_E_TIMEOUT);
+    muster_remote_value_free(&value);
+}
+
 /* Each answer to the first frees its place, which is the only one since answers were late. */
 static void one_result_that_cannot_be_read_holds_up_no_other(void **state)
 {
@@ -711,6 +749,7 @@ int main(void)
         TEST(a_broker_that_cannot_read_what_has_ended_is_named_for_it),
         TEST(what_cannot_be_read_keeps_nothing_from_being_handed_over),
         TEST(a_result_that_cannot_be_read_is_named_for_it),
+        TEST(a_new_broker_is_not_blamed_for_what_the_last_could_not_read),
         TEST(one_result_that_cannot_be_read_holds_up_no_other),
         TEST(a_lost_database_is_told_from_another_coordinator),
         TEST(a_server_is_missing_only_by_fresh_word),
