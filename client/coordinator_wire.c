@@ -48,6 +48,21 @@ static void reading_begins_anew(struct muster_coordinator *c)
     }
 }
 
+/* All tasks up to number are on record: also said by the end of one, when TASKS_TAKEN was lost. */
+static void taken_to(struct muster_coordinator *c, uint64_t number)
+{
+    for (uint64_t n = c->taken + 1; n <= number; n++) {
+        struct muster_remote_value *value = values_find(c, n);
+
+        if (value != NULL)
+            values_call_set(c, value, NULL);
+    }
+    if (number > c->taken)
+        c->taken = number;
+    if (c->sent < c->taken)
+        c->sent = c->taken;
+}
+
 static void take_opened(struct muster_coordinator *c, const struct wire_queue_opened *m)
 {
     if (c->opened || m->nonce != c->nonce)
@@ -67,6 +82,8 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
         c->begun_taken = m->taken;
         return;
     }
+    if (c->ever_opened)        /* before there was none of its own */
+        taken_to(c, m->taken); /* maybe unheard: the answer was lost with the last connection */
     c->opened = c->ever_opened = true;
     c->fresh = false; /* from now on it is attached to again */
     c->queue = m->queue;
@@ -82,21 +99,6 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     reading_begins_anew(c);
     c->asking = false;
     ask_pages(c);
-}
-
-/* All tasks up to number are on record: also said by the end of one, when TASKS_TAKEN was lost. */
-static void taken_to(struct muster_coordinator *c, uint64_t number)
-{
-    for (uint64_t n = c->taken + 1; n <= number; n++) {
-        struct muster_remote_value *value = values_find(c, n);
-
-        if (value != NULL)
-            values_call_set(c, value, NULL);
-    }
-    if (number > c->taken)
-        c->taken = number;
-    if (c->sent < c->taken)
-        c->sent = c->taken;
 }
 
 static void take_taken(struct muster_coordinator *c, const struct wire_tasks_taken *m)

@@ -648,6 +648,33 @@ static void schedule_waits_when_its_bytes_are_not_taken(void **state)
     assert_int_equal(muster_coordinator_schedule(coordinator, &call, 30000, NULL, &err), MUSTER_OK);
 }
 
+static uint64_t untaken_bytes(void)
+{
+    uint64_t bytes;
+
+    pthread_mutex_lock(&coordinator->mutex);
+    bytes = coordinator->untaken_bytes;
+    pthread_mutex_unlock(&coordinator->mutex);
+    return bytes;
+}
+
+/* Or a long task would hold on to its place in the 64 MiB until it ends. */
+static void what_was_taken_unheard_waits_no_more(void **state)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+
+    (void)state;
+    atomic_store(&world.no_answer, WIRE_TASKS_ADD);
+    call.function = "fail";
+    call.args = "arguments";
+    call.args_size = 9;
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, 10000, NULL, &err), MUSTER_OK);
+    assert_int_equal(untaken_bytes(), 9);
+    broker_is_another(1, WIRE_TASKS_ADD);
+    assert_int_equal(muster_coordinator_flush(coordinator, 20000, &err), MUSTER_OK);
+    assert_int_equal(untaken_bytes(), 0);
+}
+
 /* A process that is stopped for longer than broker_timeout_ms hears nobody, which is nobody's fault. */
 static void who_was_stopped_blames_no_broker(void **state)
 {
@@ -760,6 +787,7 @@ int main(void)
         TEST(a_value_that_was_not_answered_is_made_once),
         TEST(a_number_that_was_refused_is_the_next_ones),
         TEST(schedule_waits_when_its_bytes_are_not_taken),
+        TEST(what_was_taken_unheard_waits_no_more),
         TEST(who_was_stopped_blames_no_broker),
         TEST(a_forked_child_calls_in_vain_and_harms_nobody),
     };
