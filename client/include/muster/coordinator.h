@@ -125,8 +125,8 @@ MUSTER_API enum muster_status muster_coordinator_done(muster_coordinator_t *coor
  * there is nothing to free. Its arguments have at most 49,152 bytes, as a task's. A worker that cannot make it fails the tasks that use it (MUSTER_E_INPUT), no others;
  * so do, on every worker, the tasks that use one whose making took max_attempts workers with it.
  * After an attach the same calls in the same order find the values again, by their numbers; MUSTER_E_EXISTS: another
- * call made the one of this number; the right call that follows gets that number. After MUSTER_E_TIMEOUT or
- * MUSTER_E_BROKER the value may be on record: the same call again finds it, and makes no other. */
+ * call made the one of this number; the right call that follows gets that number. After MUSTER_E_TIMEOUT,
+ * MUSTER_E_BROKER or MUSTER_E_STORAGE the value may be on record: the same call again finds it, and makes no other. */
 MUSTER_API enum muster_status muster_coordinator_create_per_worker(
     muster_coordinator_t *coordinator, const char *function, const void *args, size_t args_size,
     muster_per_worker_t **ret_value, struct muster_error *ret_error);

@@ -60,7 +60,8 @@ MUSTER_API enum muster_status muster_worker_register(muster_worker_t *worker, co
  * MUSTER_E_BROKER nobody answered at the start, or at the end: no word of what had ended was taken for 5 s (the text tells
  * of how many; they are run again) · MUSTER_E_RANK_TAKEN another process has its index and lives (at
  * the start, or later: what it had was given to others, and its functions were cancelled and have ended); then nothing
- * of it is left and it may be called again. */
+ * of it is left and it may be called again, as after MUSTER_E_BROKER at the start. Else it has served: MUSTER_E_BUSY from
+ * then on; close it, and open another. */
 MUSTER_API enum muster_status muster_worker_serve(muster_worker_t *worker,
                                                   struct muster_error *ret_error);
 /* The same on threads of muster's own; returns when it has joined. Beside a training loop, which stays as it is. When
