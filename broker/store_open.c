@@ -226,9 +226,9 @@ static int unread_by(const char *row)
 {
     static const char words[] = "error code=";
     const char *at = strstr(row, words);
-    int result = at == NULL ? SQLITE_OK : atoi(at + sizeof words - 1);
+    long result = at == NULL ? SQLITE_OK : strtol(at + sizeof words - 1, NULL, 10);
 
-    return (result & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : result;
+    return (result & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : (int)result;
 }
 
 /* The return code of quick_check does not tell: its rows do. finding: the first, if it is not well. */
