@@ -1,16 +1,15 @@
 /* How long it takes to list 10,000 checkpoints: from the database and through a broker, as `muster checkpoints`
  * does, and through a broker by a manager; beside a bare SELECT of the same rows in the same run. One JSON object on
  * stdout; medians over the rounds. It fails if one of the lists takes 100 ms or more. */
+#include "tests/bench/broker.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/scratch.h"
 
 #include <muster/client.h>
 #include <muster/manager.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,34 +64,11 @@ static double measure_select(const char *path)
     return now_ms() - began;
 }
 
-static pid_t broker; /* 0 = none */
-
 static void fail(const struct muster_error *err)
 {
     fprintf(stderr, "bench_checkpoints: %s\n", err->text);
-    if (broker > 0)
-        kill(broker, SIGKILL);
+    bench_broker_kill();
     exit(EXIT_FAILURE);
-}
-
-static void broker_start(const char *db, const char *address)
-{
-    broker = fork();
-    if (broker < 0)
-        exit(EXIT_FAILURE);
-    if (broker == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL)
-            _exit(127);
-        execl(MUSTERD_PATH, "musterd", "--db", db, "--listen", address, (char *)NULL);
-        _exit(127);
-    }
-}
-
-static void broker_stop(void)
-{
-    kill(broker, SIGTERM);
-    waitpid(broker, NULL, 0);
-    broker = 0;
 }
 
 /* As a program that reads a job's checkpoints lists them. */
@@ -155,7 +131,8 @@ int main(void)
     snprintf(path, sizeof path, "%s/muster.db", dir);
     snprintf(address, sizeof address, "ipc://%s/socket", dir);
     fill(path);
-    broker_start(path, address);
+    if (!bench_broker_start(MUSTERD_PATH, path, address))
+        exit(EXIT_FAILURE);
     measure_list(address);             /* it is up */
     for (int i = 0; i < ROUNDS; i++) { /* in turn, so that all see the same machine */
         bare[i] = measure_select(path);
@@ -163,7 +140,7 @@ int main(void)
         asked[i] = measure_list(address);
         manager[i] = measure_manager(address);
     }
-    broker_stop();
+    bench_broker_stop();
     printf("{\"bench\": \"checkpoints\", \"checkpoints\": %d, \"list_ms\": %.1f, "
            "\"broker_ms\": %.1f, \"manager_ms\": %.1f, \"select_ms\": %.1f, \"ratio\": %.2f}\n",
            CHECKPOINTS, median(list), median(asked), median(manager), median(bare),

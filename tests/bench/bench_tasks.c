@@ -6,17 +6,16 @@
  * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
  * context (see echo.h); and how long a result of 16 MiB takes to the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
  * own. One line of JSON a cell. */
+#include "tests/bench/broker.h"
 #include "tests/bench/echo.h"
 
 #include <muster/muster.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +26,6 @@
 #define DEPTH_MAX (WORKERS_MAX * 64)
 
 static char scratch[512], address[600];
-static pid_t broker;
 
 static double now_ms(void)
 {
@@ -42,8 +40,7 @@ static void insist(bool good, const char *what, const struct muster_error *err)
     if (good)
         return;
     fprintf(stderr, "bench_tasks: %s: %s\n", what, err != NULL ? err->text : strerror(errno));
-    if (broker > 0)
-        kill(broker, SIGKILL);
+    bench_broker_kill();
     exit(1);
 }
 
@@ -64,23 +61,14 @@ static void broker_start(const char *directory)
     insist(mkdtemp(scratch) != NULL, "a directory", NULL);
     snprintf(db, sizeof db, "%s/muster.db", scratch);
     snprintf(address, sizeof address, "ipc://%s/socket", scratch);
-    broker = fork();
-    insist(broker >= 0, "fork", NULL);
-    if (broker == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL)
-            _exit(127);
-        execl(MUSTERD_PATH, "musterd", "--db", db, "--listen", address, (char *)NULL);
-        _exit(127);
-    }
+    insist(bench_broker_start(MUSTERD_PATH, db, address), "fork", NULL);
 }
 
 static void broker_stop(void)
 {
     char command[600];
 
-    kill(broker, SIGTERM);
-    waitpid(broker, NULL, 0);
-    broker = 0;
+    bench_broker_stop();
     snprintf(command, sizeof command, "rm -rf '%s'", scratch);
     if (system(command) != 0)
         fprintf(stderr, "bench_tasks: %s is left\n", scratch);
