@@ -171,9 +171,14 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
     persist_generation(core, job);
 }
 
+bool generation_is_over(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+}
+
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text)
 {
-    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+    if (generation_is_over(job))
         return;
     job->gen.state = GENERATION_ENDING;
     job->gen.ending_boot_ms = core->now;

@@ -290,11 +290,6 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
     return true;
 }
 
-static bool is_over(const struct job *job)
-{
-    return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
-}
-
 /* Two hosts that see different directories under one path: what one saves the other does not find. Told again while the
  * ranks join, as below. */
 static bool directory_agrees(struct core *core, const struct input *in, const struct job *job)
@@ -352,7 +347,7 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
         return NULL;
     if (holder == NULL && !wishes_agree(core, in, job))
         return NULL;
-    if (!is_over(job) && !directory_agrees(core, in, job))
+    if (!generation_is_over(job) && !directory_agrees(core, in, job))
         return NULL;
     if (comes_back(job, role) && saves_are_open(job)) {
         refuse(core, in, MUSTER_E_ENDING, true,
@@ -362,7 +357,7 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     }
     if (comes_back(job, role))
         rank_restarted(core, job, rank);
-    if (is_over(job))
+    if (generation_is_over(job))
         return NULL; /* the caller goes on with that */
     return join(core, in, job);
 }

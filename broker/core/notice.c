@@ -207,7 +207,7 @@ void notices_join(struct core *core, struct job *job, struct round *round)
 static void announce(struct core *core, struct job *job, struct notice *notice)
 {
     struct round *round = round_awaited(job);
-    bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+    bool ending = generation_is_over(job);
     bool joins = ends(notice) && round != NULL;
 
     if (joins && !ending && round->cause != CAUSE_TERMINATION)
@@ -297,7 +297,7 @@ static bool is_too_late(struct job *job, const struct notice *notice)
 {
     const struct round *round = round_find(job, notice->round);
     bool in_time = notice->state == RECORD_NOTICE_CANCELLED && notice->round == 0;
-    bool ending = job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+    bool ending = generation_is_over(job);
 
     return (ending && !in_time) || notice->state == RECORD_NOTICE_SERVED ||
            (round != NULL && round->cause == CAUSE_TERMINATION && round->state != ROUND_ABORTED);

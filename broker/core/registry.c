@@ -187,7 +187,7 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
 
     if (peer->state == NODE_RESTORED)
         return ok;
-    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+    if (generation_is_over(job))
         return (struct answer){MUSTER_E_ENDING, "the generation is ending", 0};
     if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
         return ok; /* an older one was announced meanwhile: it will restore that */

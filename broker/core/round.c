@@ -349,7 +349,7 @@ void round_try_open(struct core *core, struct job *job)
 
 void round_want(struct core *core, struct job *job, enum wire_cause cause)
 {
-    if (job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED)
+    if (generation_is_over(job))
         return;
     if (job->want.cause == CAUSE_NONE || cause == CAUSE_TERMINATION) {
         if (job->want.cause != cause) {
