@@ -14,13 +14,15 @@ kept() {
 }
 disk_has() { [ "$(cd "$dir/checkpoints-$job" && ls | sort -n | xargs)" = "$*" ]; }
 
-# twice STEPS KEPT... - half of the steps in one life, the rest in another.
+# twice STEPS KEPT... - half of the steps in one life, the rest in another, and between them the broker's death.
 twice() {
     local steps=$1
 
     shift
     ranks_start 2 --steps $((steps / 2))
     ranks_end 0
+    broker_kill
+    broker_start
     ranks_start 2 --steps "$steps"
     ranks_end 0
     kept "$@"
