@@ -342,9 +342,10 @@ static void prune_journal(struct sim *sim)
     table->count -= drop;
 }
 
-/* As broker/store_mark.c counts, in the batch's transaction. */
-static bool count_ends(struct sim *sim, const struct actions *batch)
+/* What broker/store_mark.c writes in the batch's transaction, and tells when that is committed; 0 = nothing. */
+static uint64_t ends_of(const struct sim *sim, const struct actions *batch)
 {
+    uint64_t ends = sim->disk.ends > sim->ends_told ? sim->disk.ends : sim->ends_told;
     bool start = false, more = false;
 
     for (size_t i = 0; i < batch->count; i++) {
@@ -356,25 +357,25 @@ static bool count_ends(struct sim *sim, const struct actions *batch)
                                                    row->u.checkpoint.state == CHECKPOINT_DELETING ||
                                                    row->u.checkpoint.state == CHECKPOINT_DELETED);
     }
-    if (!start && !more)
-        return false;
-    if (sim->disk.ends < sim->ends_told)
-        sim->disk.ends = sim->ends_told;
-    sim->disk.ends += more || sim->disk.ends == 0;
-    return true;
+    return start || more ? ends + (more || ends == 0) : 0;
 }
 
 enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
 {
+    uint64_t ends = ends_of(sim, batch);
     enum muster_status status = sim->store != NULL ? sim_store_apply(sim, batch) : MUSTER_OK;
 
-    if (status != MUSTER_OK)
+    if (status != MUSTER_OK) { /* it may have come as far as the mark, and died then */
+        sim->broker.doubt_ends = ends;
+        if (ends > 0 && sim_store_mark(sim) == ends)
+            sim->ends_told = ends;
         return status;
+    }
     prune_journal(sim);
     undo_keep(sim);
     disk_apply_some(sim, batch, batch->count);
-    if (count_ends(sim, batch))
-        sim->ends_told = sim->disk.ends; /* before anybody hears of the batch */
+    if (ends > 0)
+        sim->disk.ends = sim->ends_told = ends; /* before anybody hears of the batch */
     check_batch(sim);
     return MUSTER_OK;
 }
@@ -387,7 +388,8 @@ void disk_apply_doubt(struct sim *sim)
 
     b->boot = b->doubt_boot;
     disk_apply_some(sim, &b->doubt, b->doubt.count);
-    count_ends(sim, &b->doubt);
+    if (b->doubt_ends > 0)
+        sim->disk.ends = b->doubt_ends;
     b->boot = boot;
     check_batch(sim);
 }

@@ -167,6 +167,22 @@ enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch)
     return status;
 }
 
+/* What the file beside the database tells of it. */
+uint64_t sim_store_mark(const struct sim *sim)
+{
+    char path[128], line[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s.mark", sim->store->path);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return 0;
+    if (fgets(line, sizeof line, file) == NULL)
+        line[0] = '\0';
+    fclose(file);
+    return strtoull(line, NULL, 10);
+}
+
 /* --- an operator's copy --------------------------------------------------------------------------------- */
 
 static void keep_file(struct sim_store *s, const char *path, struct sim_file *file)

@@ -257,6 +257,7 @@ struct sim_broker {
     struct actions doubt; /* it may be in the database or not: its commit did not return */
     bool in_doubt;
     uint64_t doubt_boot;
+    uint64_t doubt_ends; /* that it would write */
     int64_t started_us;
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
@@ -415,6 +416,7 @@ void sim_store_create(struct sim *sim);
 /* False: the broker's start fails, for a fault of its disk. */
 bool sim_store_start(struct sim *sim, struct core *core);
 enum muster_status sim_store_apply(struct sim *sim, const struct actions *batch);
+uint64_t sim_store_mark(const struct sim *sim);
 bool sim_store_is_dead(const struct sim *sim);     /* the broker cannot go on with it */
 void sim_store_die(struct sim *sim, bool reboots); /* with the broker */
 bool sim_store_lost_power(const struct sim *sim);
