@@ -1,6 +1,7 @@
 #include "client/query_link.h"
 
 #include "node/clock.h"
+#include "node/link_socket.h"
 #include "schema/error.h"
 #include "schema/queries.h"
 
@@ -39,7 +40,7 @@ static enum muster_status connect_to(struct query_link *link, struct muster_erro
     zmq_setsockopt(link->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
     zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect_ms, sizeof reconnect_ms);
-    if (zmq_connect(link->socket, link->address) != 0)
+    if (socket_connect(link->socket, link->address) != 0)
         return error_set_code(err, MUSTER_E_ARGUMENT, errno,
                               "%s is not a broker's address (%s): give tcp://host:port or "
                               "ipc://path",
@@ -86,7 +87,7 @@ void query_link_close(struct query_link **link)
     if (link[0]->socket != NULL)
         zmq_close(link[0]->socket);
     if (link[0]->context != NULL)
-        zmq_ctx_term(link[0]->context);
+        socket_end(link[0]->context);
     arena_free(&link[0]->arena);
     free(*link);
     *link = NULL;

@@ -2,6 +2,7 @@
 #include "node/link.h"
 
 #include "node/clock.h"
+#include "node/link_socket.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -139,11 +140,11 @@ static bool watch_connection(struct link *link, struct half *half)
     char name[40];
 
     snprintf(name, sizeof name, "inproc://monitor-%u", link->monitor_count++);
-    if (zmq_socket_monitor(half->socket, name, events) != 0)
+    if (socket_monitor(half->socket, name, events) != 0)
         return false;
     half->monitor = zmq_socket(link->context, ZMQ_PAIR);
     return half->monitor != NULL && set(half->monitor, ZMQ_LINGER, 0) &&
-           zmq_connect(half->monitor, name) == 0 && get_fd(half->monitor, &half->monitor_fd);
+           socket_connect(half->monitor, name) == 0 && get_fd(half->monitor, &half->monitor_fd);
 }
 
 static void half_close(struct half *half)
@@ -173,23 +174,13 @@ static int64_t next_pause_ms(struct link *link, struct half *half)
     return pause_ms - (int64_t)(link->jitter % (uint64_t)(pause_ms / 5));
 }
 
-static bool hear_part(const struct half *half, zmq_msg_t *part)
-{
-    int size;
-
-    do
-        size = zmq_msg_recv(part, half->monitor, ZMQ_DONTWAIT);
-    while (size < 0 && zmq_errno() == EINTR);
-    return size >= 0;
-}
-
 static void half_hear(struct link *link, struct half *half)
 {
     zmq_msg_t part;
     uint16_t event;
 
     zmq_msg_init(&part);
-    while (half->monitor != NULL && hear_part(half, &part)) {
+    while (half->monitor != NULL && socket_receive(half->monitor, &part)) {
         if (zmq_msg_size(&part) < sizeof event || !zmq_msg_more(&part))
             continue; /* the address, which follows each event */
         memcpy(&event, zmq_msg_data(&part), sizeof event);
@@ -213,7 +204,7 @@ static bool half_open(struct link *link, struct half *half)
     half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + HANDSHAKE_MS;
     half->socket = zmq_socket(link->context, half->type);
     if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
-        get_fd(half->socket, &half->fd) && zmq_connect(half->socket, half->endpoint) == 0) {
+        get_fd(half->socket, &half->fd) && socket_connect(half->socket, half->endpoint) == 0) {
         half_hear(link, half); /* a monitor that was never read says nothing by its descriptor */
         return true;
     }
@@ -334,8 +325,7 @@ void link_close(struct link **link)
     half_close(&l->dealer);
     half_close(&l->sub);
     if (l->context != NULL)
-        while (zmq_ctx_term(l->context) != 0 && zmq_errno() == EINTR)
-            continue;
+        socket_end(l->context);
     free(l);
 }
 
@@ -367,24 +357,7 @@ bool link_is_up(const struct link *link)
 
 bool link_send(struct link *link, const void *frame, size_t size)
 {
-    int sent;
-
-    if (link->dealer.socket == NULL)
-        return false;
-    do
-        sent = zmq_send(link->dealer.socket, frame, size, ZMQ_DONTWAIT);
-    while (sent < 0 && zmq_errno() == EINTR);
-    return sent >= 0;
-}
-
-static bool receive_part(struct link *link, void *socket)
-{
-    int size;
-
-    do
-        size = zmq_msg_recv(&link->frame, socket, ZMQ_DONTWAIT);
-    while (size < 0 && zmq_errno() == EINTR);
-    return size >= 0;
+    return link->dealer.socket != NULL && socket_send(link->dealer.socket, frame, size);
 }
 
 /* Reads over the rest of a message; true if there was any. */
@@ -394,7 +367,7 @@ static bool skip_parts(struct link *link, void *socket)
 
     while (zmq_msg_more(&link->frame)) {
         any = true;
-        if (!receive_part(link, socket))
+        if (!socket_receive(socket, &link->frame))
             break;
     }
     return any;
@@ -402,7 +375,7 @@ static bool skip_parts(struct link *link, void *socket)
 
 static bool receive_command(struct link *link)
 {
-    while (link->dealer.socket != NULL && receive_part(link, link->dealer.socket))
+    while (link->dealer.socket != NULL && socket_receive(link->dealer.socket, &link->frame))
         if (!skip_parts(link, link->dealer.socket))
             return true;
     return false;
@@ -412,10 +385,10 @@ static bool receive_event(struct link *link)
 {
     void *sub = link->sub.socket;
 
-    while (sub != NULL && receive_part(link, sub)) {
+    while (sub != NULL && socket_receive(sub, &link->frame)) {
         bool ours = zmq_msg_size(&link->frame) == link->topic_size &&
                     memcmp(zmq_msg_data(&link->frame), link->topic, link->topic_size) == 0 &&
-                    zmq_msg_more(&link->frame) && receive_part(link, sub);
+                    zmq_msg_more(&link->frame) && socket_receive(sub, &link->frame);
 
         if (!skip_parts(link, sub) && ours && !dropped(link))
             return true;
@@ -451,15 +424,7 @@ static int64_t until_retry_ms(const struct half *half, int64_t timeout_ms)
  * socket itself. */
 static bool has_frame(const struct half *half)
 {
-    int events = 0, code = -1;
-    size_t size = sizeof events;
-
-    while (half->socket != NULL && code != 0) {
-        code = zmq_getsockopt(half->socket, ZMQ_EVENTS, &events, &size);
-        if (code != 0 && zmq_errno() != EINTR)
-            return false;
-    }
-    return (events & ZMQ_POLLIN) != 0;
+    return half->socket != NULL && socket_has_frame(half->socket);
 }
 
 /* poll and not zmq_poll, which asks every socket for its state twice a call. Monitors are always read to their end, so

@@ -1,6 +1,8 @@
 /* The link, against sockets of a pretended broker. */
 #include "node/link.h"
 
+#include "tests/support/storm.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -237,6 +239,24 @@ static void a_wait_ends_when_the_descriptor_wakes_it(void **state)
     assert_int_equal(close(fd), 0);
 }
 
+/* A profiler's timer, a child that ended: ZeroMQ's calls return EINTR then, also those that do not wait. */
+static void signals_break_no_connection_that_is_made(void **state)
+{
+    struct broker *b = *state;
+    struct storm *storm = storm_begin(NULL);
+
+    for (int i = 0; i < 300; i++) {
+        struct link *link = NULL;
+        struct muster_error err = {0};
+
+        if (link_open(b->command, "words", &link, &err) != MUSTER_OK ||
+            link_subscribe(link, b->events, &err) != MUSTER_OK)
+            fail_msg("%s", err.text);
+        link_close(&link);
+    }
+    storm_end(&storm);
+}
+
 static void a_wrong_address_is_named(void **state)
 {
     static const char *const wrong[] = {"", "host:7700", "tcp://", "tcp://host", "udp://host:1"};
@@ -311,6 +331,7 @@ int main(void)
 #endif
         TEST(a_broker_that_comes_back_is_found_again_without_touching_random),
         TEST(a_wait_ends_when_the_descriptor_wakes_it),
+        TEST(signals_break_no_connection_that_is_made),
         TEST(a_wrong_address_is_named),
         TEST(too_few_descriptors_are_an_error_and_no_abort),
         TEST(events_without_a_host_are_at_the_brokers),

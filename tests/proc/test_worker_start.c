@@ -2,13 +2,15 @@
 #include "client/worker_private.h"
 #include "tests/proc/router_stage.h"
 #include "tests/support/scratch.h"
+#include "tests/support/storm.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
@@ -133,8 +135,6 @@ static void it_can_be_started_again(void **state)
 /* --- the end, by a signal ---------------------------------------------------------------------------- */
 
 static muster_worker_t *served;
-static pthread_t serving;
-static atomic_bool serves;
 
 static void on_signal(int signo)
 {
@@ -142,37 +142,24 @@ static void on_signal(int signo)
     muster_worker_stop(served);
 }
 
-static void *send_signals(void *arg)
-{
-    while (atomic_load(&serves)) {
-        pthread_kill(serving, SIGUSR1);
-        usleep(10);
-    }
-    return arg;
-}
-
 /* Wherever it comes: in a call of ours, in the middle of another stop, and once the worker is closed. */
 static void a_signals_handler_ends_serve_at_any_moment(void **state)
 {
-    struct sigaction action = {.sa_handler = on_signal}, before;
-    pthread_t thread;
-
     (void)state;
-    serving = pthread_self();
-    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
     begin_broker(MUSTER_OK);
     for (int i = 0; i < 10; i++) {
+        struct muster_error err = {0};
+        struct storm *storm;
+
         served = open_worker(PATIENCE_S * 1000);
         assert_int_equal(muster_worker_register(served, "work", work, NULL, NULL), MUSTER_OK);
-        atomic_store(&serves, true);
-        assert_int_equal(pthread_create(&thread, NULL, send_signals, NULL), 0);
-        assert_int_equal(muster_worker_serve(served, NULL), MUSTER_OK);
+        storm = storm_begin(on_signal);
+        if (muster_worker_serve(served, &err) != MUSTER_OK)
+            fail_msg("%s", err.text);
         muster_worker_close(&served);
-        atomic_store(&serves, false);
-        pthread_join(thread, NULL);
+        storm_end(&storm);
     }
     end_broker();
-    sigaction(SIGUSR1, &before, NULL);
 }
 
 /* As if it had interrupted any call of ours. */
