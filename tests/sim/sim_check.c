@@ -318,27 +318,28 @@ static bool is_gone(struct sim *sim, const struct sim_job *job, const struct rec
 
 static void check_committed(struct sim *sim, const struct record_checkpoint *row)
 {
-    const struct sim_table *parts = &sim->disk.tables[RECORD_PARTICIPANT];
     const struct sim_job *job = job_of(sim, row->job);
+    struct record key = {.kind = RECORD_PARTICIPANT,
+                         .u.participant = {.job = row->job, .round = row->round}};
     size_t writers = 0;
 
     if (sim->keeps && (check_is_imported(sim, row->job, row->round) || is_gone(sim, job, row)))
         return;
-    for (size_t i = 0; i < parts->count && job != NULL; i++) {
-        const struct record_participant *part = &parts->rows[i].record.u.participant;
-        if (part->round != row->round || !part->writer || strcmp(part->job, row->job) != 0)
+    for (unsigned rank = 0; rank < SIM_SLOTS_MAX && job != NULL; rank++) {
+        key.u.participant.rank = rank;
+        const struct sim_row *part = table_find(&sim->disk.tables[RECORD_PARTICIPANT], &key);
+        if (part == NULL || !part->record.u.participant.writer)
             continue;
         writers++;
-        check_shard_of(sim, job, row, part);
+        check_shard_of(sim, job, row, &part->record.u.participant);
     }
     if (job != NULL && writers != (row->layout == LAYOUT_SHARDED ? job->nodes : 1))
         sim_broken(sim, "I1", "checkpoint %llu has %zu writers", U(row->round), writers);
 }
 
-void check_batch(struct sim *sim)
+static void check_rounds(struct sim *sim)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
-    const struct sim_table *checkpoints = &sim->disk.tables[RECORD_CHECKPOINT];
 
     for (size_t j = 0; j < sim->jobs_count; j++) {
         unsigned open = 0, active = 0;
@@ -354,6 +355,15 @@ void check_batch(struct sim *sim)
             sim_broken(sim, "I7", "%u rounds of %s are open, %u active", open, sim->jobs[j].name,
                        active);
     }
+}
+
+void check_batch(struct sim *sim)
+{
+    const struct sim_table *checkpoints = &sim->disk.tables[RECORD_CHECKPOINT];
+
+    if (sim->unchecked_rounds)
+        check_rounds(sim);
+    sim->unchecked_rounds = false;
     for (size_t i = 0; i < checkpoints->count && sim->unchecked; i++)
         if (checkpoints->rows[i].record.u.checkpoint.state == CHECKPOINT_COMMITTED)
             check_committed(sim, &checkpoints->rows[i].record.u.checkpoint);

@@ -3,23 +3,11 @@
  * what was said before stays; checks against what was once written begin anew. */
 #include "tests/sim/sim_world.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-static void copy_table(struct sim_table *to, const struct sim_table *from)
-{
-    free(to->rows);
-    *to = (struct sim_table){.count = from->count, .capacity = from->count};
-    to->rows = malloc((from->count + 1) * sizeof *to->rows);
-    if (from->count > 0)
-        memcpy(to->rows, from->rows, from->count * sizeof *to->rows);
-}
-
 static void copy_disk(struct sim_disk *to, const struct sim_disk *from)
 {
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
-        copy_table(&to->tables[i], &from->tables[i]);
-    to->held.count = 0;
+        table_copy(&to->tables[i], &from->tables[i]);
+    table_clear(&to->held);
     to->ends = from->ends;
 }
 
@@ -56,7 +44,7 @@ static void begin_anew(struct sim *sim)
     for (size_t i = 0; i < sim->procs_count; i++)
         forget(sim, sim->procs[i]);
     readers_forget(sim);
-    sim->unchecked = true;
+    sim->unchecked = sim->unchecked_rounds = true;
 }
 
 void copy_put_back(struct sim *sim)
@@ -77,8 +65,8 @@ void copy_nothing(struct sim *sim)
     if (!sim->lose_database)
         return;
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
-        sim->disk.tables[i].count = 0;
-    sim->disk.held.count = 0;
+        table_clear(&sim->disk.tables[i]);
+    table_clear(&sim->disk.held);
     sim->disk.ends = sim->ends_told = 0;
     sim->broker.epoch = 0;
     sim->lose_database = false;
@@ -103,7 +91,7 @@ void undo_last(struct sim *sim)
 void copy_free(struct sim *sim)
 {
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++) {
-        free(sim->copy.tables[i].rows);
-        free(sim->undo.tables[i].rows);
+        table_free(&sim->copy.tables[i]);
+        table_free(&sim->undo.tables[i]);
     }
 }

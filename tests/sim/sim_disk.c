@@ -4,85 +4,18 @@
 #include "tests/sim/sim_world.h"
 #include "tests/support/record_copy.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static struct sim_row *row_add(struct sim_table *table)
-{
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity ? table->capacity * 2 : 16;
-        table->rows = realloc(table->rows, table->capacity * sizeof *table->rows);
-    }
-    struct sim_row *row = &table->rows[table->count++];
-    memset(row, 0, sizeof *row);
-    return row;
-}
 
 static bool same(const char *a, const char *b)
 {
     return a == b || strcmp(a, b) == 0;
 }
 
-/* Do two rows of one kind have one key? */
-static bool same_key(const struct record *a, const struct record *b)
-{
-    switch (a->kind) {
-    case RECORD_BROKER:
-        return true;
-    case RECORD_JOB:
-        return same(a->u.job.job, b->u.job.job);
-    case RECORD_GENERATION:
-        return a->u.generation.generation == b->u.generation.generation &&
-               same(a->u.generation.job, b->u.generation.job);
-    case RECORD_NODE:
-        return a->u.node.incarnation == b->u.node.incarnation;
-    case RECORD_PROGRESS:
-        return a->u.progress.incarnation == b->u.progress.incarnation;
-    case RECORD_NOTICE:
-        return a->u.notice.generation == b->u.notice.generation &&
-               same(a->u.notice.id, b->u.notice.id) && same(a->u.notice.job, b->u.notice.job);
-    case RECORD_EVENT:
-        return a->u.event.seq == b->u.event.seq && same(a->u.event.job, b->u.event.job);
-    case RECORD_ROUND:
-        return a->u.round.round == b->u.round.round && same(a->u.round.job, b->u.round.job);
-    case RECORD_PARTICIPANT:
-        return a->u.participant.rank == b->u.participant.rank &&
-               a->u.participant.round == b->u.participant.round &&
-               same(a->u.participant.job, b->u.participant.job);
-    case RECORD_CHECKPOINT:
-        return a->u.checkpoint.round == b->u.checkpoint.round &&
-               same(a->u.checkpoint.job, b->u.checkpoint.job);
-    case RECORD_SHARD:
-        return a->u.shard.rank == b->u.shard.rank && a->u.shard.round == b->u.shard.round &&
-               same(a->u.shard.job, b->u.shard.job);
-    case RECORD_FILE:
-        return a->u.file.rank == b->u.file.rank && a->u.file.round == b->u.file.round &&
-               same(a->u.file.path, b->u.file.path) && same(a->u.file.job, b->u.file.job);
-    case RECORD_POLICY:
-        return same(a->u.policy.job, b->u.policy.job);
-    case RECORD_PIN:
-        return a->u.pin.checkpoint == b->u.pin.checkpoint && same(a->u.pin.id, b->u.pin.id) &&
-               same(a->u.pin.job, b->u.pin.job);
-    case RECORD_CUSTOM:
-        return a->u.custom.round == b->u.custom.round && same(a->u.custom.job, b->u.custom.job);
-    default:
-        return false;
-    }
-}
-
-static struct sim_row *find(const struct sim_table *table, const struct record *key)
-{
-    for (size_t i = table->count; i-- > 0;)
-        if (same_key(&table->rows[i].record, key))
-            return &table->rows[i];
-    return NULL;
-}
-
 /* --- lookups for the checker ------------------------------------------------------------------------- */
 
-#define LOOKUP(KIND, member, ...)                                    \
-    struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};   \
-    const struct sim_row *row = find(&sim->disk.tables[KIND], &key); \
+#define LOOKUP(KIND, member, ...)                                          \
+    struct record key = {.kind = KIND, .u.member = {__VA_ARGS__}};         \
+    const struct sim_row *row = table_find(&sim->disk.tables[KIND], &key); \
     return row ? &row->record.u.member : NULL
 
 const struct record_job *disk_job(const struct sim *sim, const char *job)
@@ -129,7 +62,7 @@ const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_
 {
     struct record key = {.kind = RECORD_EVENT, .u.event = {.job = job, .seq = seq}};
 
-    return find(&sim->disk.tables[RECORD_EVENT], &key);
+    return table_find(&sim->disk.tables[RECORD_EVENT], &key);
 }
 
 const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
@@ -235,10 +168,10 @@ static void unpin(struct sim *sim, const struct record *record)
 {
     struct sim_table *table = &sim->disk.tables[RECORD_PIN];
     const struct record key = {.kind = RECORD_PIN, .u.pin = record->u.pin};
-    struct sim_row *row = find(table, &key);
+    struct sim_row *row = table_find(table, &key);
 
     if (row != NULL)
-        *row = table->rows[--table->count];
+        table_remove(table, row);
 }
 
 static void shards_gone(struct sim *sim, const struct record_shards_gone *gone)
@@ -249,11 +182,11 @@ static void shards_gone(struct sim *sim, const struct record_shards_gone *gone)
     for (size_t i = shards->count; i-- > 0;)
         if (shards->rows[i].record.u.shard.round == gone->round &&
             same(shards->rows[i].record.u.shard.job, gone->job))
-            shards->rows[i] = shards->rows[--shards->count];
+            table_remove(shards, &shards->rows[i]);
     for (size_t i = files->count; i-- > 0;)
         if (files->rows[i].record.u.file.round == gone->round &&
             same(files->rows[i].record.u.file.job, gone->job))
-            files->rows[i] = files->rows[--files->count];
+            table_remove(files, &files->rows[i]);
 }
 
 /* Of a manifest: as broker/store_rows.c, it overwrites none that knows when its launch was opened. */
@@ -262,6 +195,16 @@ static bool knows_less(const struct sim *sim, const struct record_generation *ro
     const struct record_generation *old = disk_generation(sim, row->job, row->generation);
 
     return old != NULL && old->opened_unix_ms > 0 && row->opened_unix_ms == 0;
+}
+
+/* May a committed checkpoint be another after this? */
+static bool is_of_committed(const struct sim *sim, const struct record *record)
+{
+    const struct record_participant *part = &record->u.participant;
+    const struct record_checkpoint *of =
+        record->kind == RECORD_PARTICIPANT ? disk_checkpoint(sim, part->job, part->round) : NULL;
+
+    return record->kind == RECORD_CHECKPOINT || (of != NULL && of->state == CHECKPOINT_COMMITTED);
 }
 
 static void write_row(struct sim *sim, const struct record *record)
@@ -286,11 +229,12 @@ static void write_row(struct sim *sim, const struct record *record)
         return;
     check_foreign_keys(sim, record);
     check_row(sim, record);
-    sim->unchecked |= record->kind == RECORD_CHECKPOINT || record->kind == RECORD_PARTICIPANT;
+    sim->unchecked_rounds |= record->kind == RECORD_ROUND;
+    sim->unchecked |= is_of_committed(sim, record);
     copy = record_copy(record, keep_word, sim);
-    row = find(table, &copy);
+    row = table_find(table, &copy);
     if (row == NULL)
-        row = row_add(table);
+        row = table_add(table);
     row->record = copy;
     if (sim->options.mutation == MUTANT_LOSES_IMPORT && copy.kind == RECORD_CHECKPOINT &&
         check_is_imported(sim, copy.u.checkpoint.job, copy.u.checkpoint.round))
@@ -304,7 +248,7 @@ static void write_held(struct sim *sim)
 {
     for (size_t i = 0; i < sim->disk.held.count; i++)
         write_row(sim, &sim->disk.held.rows[i].record);
-    sim->disk.held.count = 0;
+    table_clear(&sim->disk.held);
 }
 
 void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count)
@@ -321,9 +265,9 @@ void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count)
             continue;
         if (only_lazy) { /* held: a crash loses them */
             struct record copy = record_copy(&action->record, keep_word, sim);
-            struct sim_row *row = find(&sim->disk.held, &copy);
+            struct sim_row *row = table_find(&sim->disk.held, &copy);
             if (row == NULL)
-                row = row_add(&sim->disk.held);
+                row = table_add(&sim->disk.held);
             row->record = copy;
         } else {
             write_row(sim, &action->record);
@@ -337,9 +281,7 @@ static void prune_journal(struct sim *sim)
 
     if (sim->store != NULL || sim->journal_max == 0 || table->count <= 2 * sim->journal_max)
         return;
-    size_t drop = table->count - (size_t)sim->journal_max;
-    memmove(table->rows, table->rows + drop, (table->count - drop) * sizeof *table->rows);
-    table->count -= drop;
+    table_drop_first(table, table->count - (size_t)sim->journal_max);
 }
 
 /* What broker/store_mark.c writes in the batch's transaction, and tells when that is committed; 0 = nothing. */
@@ -537,7 +479,7 @@ void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
     const struct sim_table *jobs = &sim->disk.tables[RECORD_JOB];
     struct record none = {.kind = RECORD_BROKER};
 
-    sim->disk.held.count = 0;
+    table_clear(&sim->disk.held);
     if (sim->disk.tables[RECORD_BROKER].count > 0)
         none = sim->disk.tables[RECORD_BROKER].rows[0].record;
     none.u.broker.older = sim->disk.ends < sim->ends_told;
@@ -619,6 +561,6 @@ void disk_load(struct sim *sim, struct core *core)
 void disk_free(struct sim *sim)
 {
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
-        free(sim->disk.tables[i].rows);
-    free(sim->disk.held.rows);
+        table_free(&sim->disk.tables[i]);
+    table_free(&sim->disk.held);
 }

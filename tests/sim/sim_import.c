@@ -19,26 +19,35 @@ static bool is_of(const struct record_shard *row, const struct record_checkpoint
     return row->round == checkpoint->round && strcmp(row->job, checkpoint->job) == 0;
 }
 
-static void collect_files(struct sim *sim, const struct record_shard *shard,
-                          struct manifest_shard *to, struct wire_file *files)
+/* Those of one round, rank by rank. */
+static void collect_files(struct sim *sim, const struct record_checkpoint *of,
+                          const struct manifest *manifest, struct manifest_shard *shards,
+                          struct wire_file *files)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_FILE];
+    const struct record_file **rows = calloc(table->count + 1, sizeof(const struct record_file *));
+    size_t count = 0;
 
-    to->files = files;
-    for (size_t i = 0; i < table->count; i++) {
-        const struct record_file *row = &table->rows[i].record.u.file;
-        if (row->round == shard->round && row->rank == shard->rank &&
-            strcmp(row->job, shard->job) == 0)
-            files[to->file_count++] = (struct wire_file){row->path, row->bytes, row->checksum};
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].record.u.file.round == of->round &&
+            strcmp(table->rows[i].record.u.file.job, of->job) == 0)
+            rows[count++] = &table->rows[i].record.u.file;
+    for (size_t i = 0; i < manifest->shard_count; i++) {
+        shards[i].files = files;
+        for (size_t k = 0; k < count; k++)
+            if (rows[k]->rank == shards[i].rank)
+                files[shards[i].file_count++] =
+                    (struct wire_file){rows[k]->path, rows[k]->bytes, rows[k]->checksum};
+        files += shards[i].file_count;
     }
+    free(rows);
 }
 
 static void render(struct sim *sim, struct sim_dir *dir, const struct record_checkpoint *row)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_SHARD];
     struct manifest_shard *shards = calloc(table->count + 1, sizeof *shards);
-    struct wire_file *files = calloc(sim->disk.tables[RECORD_FILE].count + 1, sizeof *files),
-                     *next = files;
+    struct wire_file *files = calloc(sim->disk.tables[RECORD_FILE].count + 1, sizeof *files);
     struct manifest manifest = {.job = row->job,
                                 .generation = row->generation,
                                 .round = row->round,
@@ -64,11 +73,10 @@ static void render(struct sim *sim, struct sim_dir *dir, const struct record_che
         const struct record_shard *shard = &table->rows[i].record.u.shard;
         if (!is_of(shard, row))
             continue;
-        struct manifest_shard *to = &shards[manifest.shard_count++];
-        *to = (struct manifest_shard){.rank = shard->rank, .incarnation = shard->incarnation};
-        collect_files(sim, shard, to, next);
-        next += to->file_count;
+        shards[manifest.shard_count++] =
+            (struct manifest_shard){.rank = shard->rank, .incarnation = shard->incarnation};
     }
+    collect_files(sim, row, &manifest, shards, files);
     if (manifest_render(&manifest, &dir->manifest, &dir->manifest_size, &err) != MUSTER_OK)
         sim_broken(sim, "manifest", "that of checkpoint %llu cannot be written: %s",
                    (unsigned long long)row->round, err.text);

@@ -56,6 +56,8 @@ struct sim_row {
 struct sim_table {
     struct sim_row *rows;
     size_t count, capacity;
+    uint32_t *heads, *next; /* by key: of the first `indexed` rows */
+    size_t heads_count, indexed;
 };
 struct sim_disk {
     struct sim_table tables[RECORD_KIND_COUNT];
@@ -309,6 +311,7 @@ struct sim {
     int64_t lost_us;       /* when it was the last time */
     struct sim_shard *shards;
     size_t shards_count;
+    bool unchecked_rounds; /* one was written since they were looked at */
     bool unchecked; /* a committed checkpoint may have become another since it was looked at */
     struct sim_dir *dirs;
     size_t dirs_count;
@@ -373,6 +376,16 @@ void sim_broken(struct sim *sim, const char *invariant, const char *format, ...)
             sim_tell((sim), __VA_ARGS__); \
     } while (0)
 bool sim_is_calm(const struct sim *sim);
+
+/* sim_table.c */
+struct sim_row *table_find(const struct sim_table *table,
+                           const struct record *key); /* NULL: none */
+struct sim_row *table_add(struct sim_table *table);   /* its key is written before the next look */
+void table_remove(struct sim_table *table, struct sim_row *row); /* the last takes its place */
+void table_drop_first(struct sim_table *table, size_t count);
+void table_clear(struct sim_table *table);
+void table_copy(struct sim_table *to, const struct sim_table *from);
+void table_free(struct sim_table *table);
 
 /* sim_copy.c */
 void copy_take(struct sim *sim);
