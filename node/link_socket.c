@@ -1,4 +1,4 @@
-/* link_socket - see socket.h. */
+/* link_socket - see link_socket.h. */
 #include "node/link_socket.h"
 
 #include <errno.h>

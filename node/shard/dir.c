@@ -95,13 +95,13 @@ static bool is_trash(const char *name, const char *path)
 static void clear_leftovers(const char *muster, int64_t now_s)
 {
     char path[FS_PATH_MAX];
-    struct dirent *entry;
+    const struct dirent *entry;
     struct stat st;
-    DIR *dir = opendir(muster);
+    DIR *dir = fs_opendir(muster);
 
     if (dir == NULL)
         return;
-    while ((entry = readdir(dir)) != NULL) {
+    while ((entry = fs_readdir(dir)) != NULL) {
         bool trash = strncmp(entry->d_name, "trash-", 6) == 0;
         bool temp = strncmp(entry->d_name, "tmp-", 4) == 0;
 
@@ -218,11 +218,11 @@ struct dir_made dir_look_made(const char *root)
 
 static bool has_only(const char *path, const char *name, const char *other)
 {
-    DIR *dir = opendir(path);
+    DIR *dir = fs_opendir(path);
     const struct dirent *entry;
     bool only = dir != NULL;
 
-    while (only && (entry = readdir(dir)) != NULL)
+    while (only && (entry = fs_readdir(dir)) != NULL)
         only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
                strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
     if (dir != NULL)

@@ -43,10 +43,10 @@ size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret
 
     if (fs_path(muster, NULL, "%s/.muster", root) != MUSTER_OK)
         return 0;
-    dir = opendir(muster);
+    dir = fs_opendir(muster);
     if (dir == NULL)
         return 0;
-    while (count < max && (entry = readdir(dir)) != NULL)
+    while (count < max && (entry = fs_readdir(dir)) != NULL)
         if (read_name(entry->d_name, &ret_left[count]) && ret_left[count].generation < generation &&
             !is_committed(muster, entry->d_name))
             count++;

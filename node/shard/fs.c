@@ -68,6 +68,54 @@ enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err,
                      n, ret_path);
 }
 
+int fs_open(const char *path, int flags, mode_t mode)
+{
+    int fd;
+
+    do
+        fd = open(path, flags, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+DIR *fs_opendir(const char *path)
+{
+    DIR *dir;
+
+    do
+        dir = opendir(path);
+    while (dir == NULL && errno == EINTR);
+    return dir;
+}
+
+const struct dirent *fs_readdir(DIR *dir)
+{
+    const struct dirent *entry;
+
+    do {
+        errno = 0;
+        entry = readdir(dir);
+    } while (entry == NULL && errno == EINTR);
+    return entry;
+}
+
+int fs_fsync(int fd)
+{
+    int code;
+
+    do
+        code = fsync(fd);
+    while (code != 0 && errno == EINTR);
+    return code;
+}
+
+int fs_close(int fd)
+{
+    int code = close(fd);
+
+    return code != 0 && errno == EINTR ? 0 : code;
+}
+
 int fs_write_all(int fd, const void *data, size_t size)
 {
     const char *at = data;
@@ -112,7 +160,7 @@ enum muster_status fs_open_regular(const char *path, int *ret_fd, uint64_t *ret_
 {
     struct stat st;
     /* O_NONBLOCK: a fifo must not hang us before we can see that it is one. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = fs_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
 
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return error_set_code(err, MUSTER_E_NOT_FOUND, errno, "%.600s is missing", path);
@@ -172,15 +220,15 @@ enum muster_status fs_read_small(const char *path, size_t max_bytes, char **ret_
 enum muster_status fs_write_new(const char *path, const void *data, size_t size,
                                 struct muster_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = fs_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     int code;
 
     if (fd < 0)
         return fs_fail(err, errno == EEXIST ? MUSTER_E_EXISTS : MUSTER_E_IO, errno, "create", path);
     code = fs_write_all(fd, data, size);
-    if (code == 0 && fsync(fd) != 0)
+    if (code == 0 && fs_fsync(fd) != 0)
         code = errno;
-    if (close(fd) != 0 && code == 0)
+    if (fs_close(fd) != 0 && code == 0)
         code = errno;
     if (code == 0)
         return MUSTER_OK;
@@ -190,7 +238,7 @@ enum muster_status fs_write_new(const char *path, const void *data, size_t size,
 
 static enum muster_status sync_opened(int fd, const char *path, struct muster_error *err)
 {
-    int code = fd < 0 || fsync(fd) != 0 ? errno : 0;
+    int code = fd < 0 || fs_fsync(fd) != 0 ? errno : 0;
 
     if (fd >= 0)
         close(fd);
@@ -202,7 +250,7 @@ static enum muster_status sync_opened(int fd, const char *path, struct muster_er
 
 enum muster_status fs_sync_dir(const char *path, struct muster_error *err)
 {
-    return sync_opened(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), path, err);
+    return sync_opened(fs_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), path, err);
 }
 
 static bool has_no_ranges(int code)
@@ -228,7 +276,7 @@ int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher)
 enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watcher,
                                 struct muster_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = fs_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     struct stat st;
     int code = 0;
 

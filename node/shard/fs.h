@@ -7,9 +7,11 @@
 
 #include "schema/status.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define FS_PATH_MAX 4096                        /* with the final NUL; as PATH_MAX */
 #define FS_WRITEBACK_BYTES ((uint64_t)16 << 20) /* of which the disk is told, or asked, at a time */
@@ -27,6 +29,14 @@ enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err,
 #define FS_END (-1)
 int fs_write_all(int fd, const void *data, size_t size);
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset);
+
+/* open, opendir, readdir, fsync and close, made again when a signal broke them off: file systems in user space and across
+ * a network let it. A close that was broken off has closed; what counts was synced before. */
+int fs_open(const char *path, int flags, mode_t mode);
+DIR *fs_opendir(const char *path);
+const struct dirent *fs_readdir(DIR *dir); /* NULL: errno is 0 at the end */
+int fs_fsync(int fd);
+int fs_close(int fd);
 
 /* Opens a regular file for reading; a symbolic link, device or directory is refused (E_CORRUPT). */
 enum muster_status fs_open_regular(const char *path, int *ret_fd, uint64_t *ret_size_bytes,

@@ -90,7 +90,7 @@ static enum muster_status walk_dir(struct walk *walk, const char *relative, int 
     char path[FS_PATH_MAX];
     char child[FS_PATH_MAX];
     const char *separator = *relative == '\0' ? "" : "/";
-    struct dirent *entry;
+    const struct dirent *entry;
     DIR *dir;
     enum muster_status status = fs_path(path, err, "%s%s%s", walk->root, separator, relative);
 
@@ -100,10 +100,10 @@ static enum muster_status walk_dir(struct walk *walk, const char *relative, int 
         return error_set(err, MUSTER_E_UNSUPPORTED,
                          "%.600s is nested deeper than %d directories; write a flatter tree", path,
                          FS_DEPTH_MAX);
-    dir = opendir(path);
+    dir = fs_opendir(path);
     if (dir == NULL)
         return fs_fail(err, MUSTER_E_IO, errno, "open the directory", path);
-    while (status == MUSTER_OK && (errno = 0, entry = readdir(dir)) != NULL) {
+    while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL) {
         if (is_dot(entry->d_name))
             continue;
         status = fs_path(child, err, "%s%s%s", relative, separator, entry->d_name);
@@ -148,7 +148,7 @@ static enum muster_status remove_at(const struct removal *removal, const char *p
                                     struct muster_error *err)
 {
     char child[FS_PATH_MAX];
-    struct dirent *entry;
+    const struct dirent *entry;
     DIR *dir;
     enum muster_status status = MUSTER_OK;
 
@@ -159,11 +159,11 @@ static enum muster_status remove_at(const struct removal *removal, const char *p
     if (depth > FS_DEPTH_MAX * 2)
         return error_set(err, MUSTER_E_UNSUPPORTED, "%.600s is nested too deep to be removed",
                          path);
-    dir = opendir(path);
+    dir = fs_opendir(path);
     if (dir == NULL)
         return errno == ENOENT ? MUSTER_OK
                                : fs_fail(err, MUSTER_E_IO, errno, "open the directory", path);
-    while (status == MUSTER_OK && (entry = readdir(dir)) != NULL) {
+    while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL) {
         if (is_dot(entry->d_name))
             continue;
         status = fs_path(child, err, "%s/%s", path, entry->d_name);

@@ -146,7 +146,7 @@ static int write_file(struct out *out, const struct safetensors_layout *layout, 
         code = out_flush(out);
     if (code == 0)
         code = fs_await_disk(out->fd, out->bytes, &(struct fs_watcher){disk_went, out});
-    if (code == 0 && fsync(out->fd) != 0)
+    if (code == 0 && fs_fsync(out->fd) != 0)
         code = errno;
     hasher_wait(out->hasher);
     return code;
@@ -158,11 +158,11 @@ static int create_file(const char *path, struct out *out, const struct safetenso
 {
     int code;
 
-    out->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    out->fd = fs_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (out->fd < 0)
         return errno;
     code = write_file(out, layout, state->count, state->size_bytes, table);
-    if (close(out->fd) != 0 && code == 0)
+    if (fs_close(out->fd) != 0 && code == 0)
         code = errno; /* network file systems tell of a full disk only here */
     if (code != 0)
         unlink(path);

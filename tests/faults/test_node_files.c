@@ -13,6 +13,7 @@
     (FILE_CALL_OPEN | FILE_CALL_WRITE | FILE_CALL_SYNC | FILE_CALL_CLOSE | FILE_CALL_MAKE | \
      FILE_CALL_RENAME)
 #define TRANSFER (FILE_CALL_WRITE | FILE_CALL_READ)
+#define INTERRUPTED (TRANSFER | FILE_CALL_OPEN | FILE_CALL_SYNC | FILE_CALL_CLOSE | FILE_CALL_LIST)
 
 static const struct sweep {
     const char *name;
@@ -23,13 +24,13 @@ static const struct sweep {
     bool to_trash; /* the checkpoint is moved to a folder in the end, else removed */
     uint64_t points_min;
 } sweeps[] = {
-    {"EIO", FILE_CALL_ANY, EIO, false, false, true, 265},
-    {"ENOSPC", ROOM, ENOSPC, false, false, true, 151},
-    {"EDQUOT", ROOM, EDQUOT, false, false, false, 147},
-    {"EMFILE", FILE_CALL_OPEN, EMFILE, false, false, false, 48},
-    {"short transfer", TRANSFER, FILE_CALL_SHORT, false, true, false, 34},
-    {"interrupted transfer", TRANSFER, EINTR, false, true, true, 34},
-    {"death of the process", FILE_CALL_ANY, EIO, true, false, false, 283},
+    {"EIO", FILE_CALL_ANY, EIO, false, false, true, 275},
+    {"ENOSPC", ROOM, ENOSPC, false, false, true, 155},
+    {"EDQUOT", ROOM, EDQUOT, false, false, false, 151},
+    {"EMFILE", FILE_CALL_OPEN, EMFILE, false, false, false, 49},
+    {"short transfer", TRANSFER, FILE_CALL_SHORT, false, true, false, 35},
+    {"interrupted", INTERRUPTED, EINTR, false, true, true, 200},
+    {"death of the process", FILE_CALL_ANY, EIO, true, false, false, 293},
 };
 
 static bool wrong(const struct sweep *sweep, uint64_t at, const char *what)
