@@ -38,6 +38,22 @@ static bool is_newer(const struct dir_list *list, size_t a, size_t b)
     return list->items[a].round > list->items[b].round;
 }
 
+/* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails: nobody goes back
+ * unasked. */
+static void take_damaged(const struct local *local, const struct dir_list *list, int64_t below,
+                         const char **ret_path, int64_t *ret_step)
+{
+    for (size_t i = 0; i < list->damaged_count; i++) {
+        int64_t step;
+
+        if (dir_name_step(list->damaged[i].name, &local->options.save.names, &step) &&
+            step < below && step > *ret_step) {
+            *ret_step = step;
+            *ret_path = list->damaged[i].path;
+        }
+    }
+}
+
 enum muster_status local_find_resume(struct local *local, int64_t below,
                                      struct local_resume *ret_resume, struct muster_error *err)
 {
@@ -49,14 +65,17 @@ enum muster_status local_find_resume(struct local *local, int64_t below,
     arena_init(&arena, 0);
     status = read_root(local, &arena, &list, err);
     if (status == MUSTER_OK) {
+        const char *path = "";
+
         for (size_t i = 0; i < list.count; i++)
             if (!list.launches[i].superseded && list.launches[i].step < below &&
                 (best == SIZE_MAX || is_newer(&list, i, best)))
                 best = i;
         ret_resume->step = best != SIZE_MAX ? list.launches[best].step : 0;
-        ret_resume->path[0] = '\0';
         if (best != SIZE_MAX)
-            status = fs_path(ret_resume->path, err, "%s", list.items[best].path);
+            path = list.items[best].path;
+        take_damaged(local, &list, below, &path, &ret_resume->step);
+        status = fs_path(ret_resume->path, err, "%s", path);
         dir_list_free(&list);
     }
     arena_free(&arena);

@@ -14,6 +14,7 @@ void dir_list_free(struct dir_list *list)
 {
     free(list->items);
     free(list->launches);
+    free(list->damaged);
     *list = (struct dir_list){0};
 }
 
@@ -65,41 +66,74 @@ static bool add(struct dir_list *list, struct arena *arena, const char *path,
     return true;
 }
 
-/* False: no memory. */
-static bool look_at(struct dir_list *list, struct arena *arena, const char *path, const char *job)
+static enum muster_status no_memory(struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
+}
+
+static enum muster_status add_damaged(struct dir_list *list, struct arena *arena, const char *path,
+                                      struct muster_error *err)
+{
+    struct dir_damaged item = {.path = arena_strdup(arena, path)};
+    struct dir_damaged *items =
+        room_for_one(list->damaged, list->damaged_count, &list->damaged_capacity, 8, sizeof item);
+
+    if (items != NULL)
+        list->damaged = items;
+    if (items == NULL || item.path == NULL)
+        return no_memory(err);
+    item.name = strrchr(item.path, '/') + 1;
+    list->damaged[list->damaged_count++] = item;
+    return MUSTER_OK;
+}
+
+static enum muster_status look_at(struct dir_list *list, struct arena *arena, const char *path,
+                                  const char *job, struct muster_error *err)
 {
     struct manifest *manifest = NULL;
+    struct muster_error why = {0};
+    enum muster_status status = shard_manifest_read(path, &manifest, &why);
     bool ok = true;
 
-    if (shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
-        return true;
-    if (job == NULL || strcmp(manifest->job, job) == 0)
-        ok = add(list, arena, path, manifest);
-    manifest_destroy(&manifest);
-    return ok;
+    if (status == MUSTER_OK) {
+        if (job == NULL || strcmp(manifest->job, job) == 0)
+            ok = add(list, arena, path, manifest);
+        manifest_destroy(&manifest);
+        return ok ? MUSTER_OK : no_memory(err);
+    }
+    if (status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION)
+        return add_damaged(list, arena, path, err);
+    /* another user's directory (lost+found) is none of ours; nor is what has no manifest */
+    if ((status == MUSTER_E_IO && why.code != EACCES && why.code != EPERM) ||
+        status == MUSTER_E_NOMEM)
+        return error_pass(err, status, &why);
+    return MUSTER_OK;
 }
 
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
                                  struct dir_list *ret_list, struct muster_error *err)
 {
-    DIR *dir = opendir(root);
+    DIR *dir = fs_opendir(root);
     const struct dirent *entry;
     struct dir_list list = {0};
     char path[FS_PATH_MAX];
-    bool ok = true;
+    enum muster_status status = MUSTER_OK;
 
     if (dir == NULL)
         return fs_fail(err, errno == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, errno, "read",
                        root);
-    while (ok && (entry = readdir(dir)) != NULL)
+    while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL)
         if (entry->d_name[0] != '.' &&
             fs_path(path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK)
-            ok = look_at(&list, arena, path, job);
+            status = look_at(&list, arena, path, job, err);
+    if (status == MUSTER_OK && errno != 0)
+        status = fs_fail(err, MUSTER_E_IO, errno, "read", root);
     closedir(dir);
-    if (ok && superseded_mark(list.launches, list.count)) {
+    if (status == MUSTER_OK && !superseded_mark(list.launches, list.count))
+        status = no_memory(err);
+    if (status == MUSTER_OK)
         *ret_list = list;
-        return MUSTER_OK;
-    }
-    dir_list_free(&list);
-    return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
+    else
+        dir_list_free(&list);
+    return status;
 }

@@ -1,5 +1,6 @@
 /* dir_list - the checkpoints of a directory, by their manifests alone, and which of them count no more.
- * Owns: the look for them. What has no manifest, or one that cannot be read, is none. */
+ * Owns: the look for them. What has no manifest is none; one whose manifest is damaged is told apart; and a list that
+ * may leave one out, for it could not be looked at just now, is an error. */
 #ifndef NODE_SHARD_DIR_LIST_H
 #define NODE_SHARD_DIR_LIST_H
 
@@ -14,11 +15,16 @@ struct dir_item {
     uint64_t round;
     int64_t epoch, step_in_epoch, data_position, bytes;
 };
+/* There is a manifest, and it is none that this muster reads: of which job and step, its name alone may say. */
+struct dir_damaged {
+    const char *path, *name; /* the name is the path's end */
+};
 /* In no order. The strings are the arena's. */
 struct dir_list {
     struct dir_item *items;
     struct superseded_item *launches; /* of each of them */
-    size_t count, capacity, launches_capacity;
+    struct dir_damaged *damaged;
+    size_t count, capacity, launches_capacity, damaged_count, damaged_capacity;
 };
 
 /* Those of one job; NULL: of whatever job. On success the list is the caller's: dir_list_free.

@@ -34,6 +34,25 @@ void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t gen
         snprintf(ret_name + used, DIR_NAME_SIZE - used, ".%" PRIu64 "-%" PRIu64, generation, round);
 }
 
+bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step)
+{
+    size_t prefix = names != NULL ? strlen(names->prefix) : 0;
+    char own[DIR_NAME_SIZE];
+    uint64_t generation = 0, round = 0;
+    int64_t number;
+    int size = 0;
+    bool taken;
+
+    if (names != NULL && strncmp(name, names->prefix, prefix) != 0)
+        return false;
+    if (sscanf(name + prefix, "%18" SCNd64 "%n", &number, &size) != 1)
+        return false;
+    taken = sscanf(name + prefix + size, ".%19" SCNu64 "-%19" SCNu64, &generation, &round) == 2;
+    *ret_step = number - (names != NULL ? names->offset : 0);
+    dir_final_name_as(names, *ret_step, generation, round, taken, own);
+    return *ret_step >= 0 && strcmp(name, own) == 0;
+}
+
 void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
                     char ret_name[DIR_NAME_SIZE])
 {
@@ -59,14 +78,14 @@ static enum muster_status scan(const char *root, const char *job, uint64_t gener
                                uint64_t round, bool *ret_found, char ret_path[FS_PATH_MAX],
                                struct muster_error *err)
 {
-    DIR *dir = opendir(root);
+    DIR *dir = fs_opendir(root);
     const struct dirent *entry;
     enum muster_status status = MUSTER_OK;
 
     *ret_found = false;
     if (dir == NULL)
         return errno == ENOENT ? MUSTER_OK : fs_fail(err, MUSTER_E_IO, errno, "list", root);
-    while (!*ret_found && (errno = 0, entry = readdir(dir)) != NULL)
+    while (!*ret_found && (entry = fs_readdir(dir)) != NULL)
         if (entry->d_name[0] != '.' &&
             fs_path(ret_path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK &&
             is_it(ret_path, job, generation, round, ret_found, err) != MUSTER_OK)

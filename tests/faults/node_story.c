@@ -2,6 +2,7 @@
 #include "tests/faults/node_story.h"
 
 #include "node/shard/dir_delete.h"
+#include "node/shard/dir_list.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -230,6 +231,25 @@ static enum muster_status restore_own(struct node_story *story, struct muster_er
     return shard_restore(&restore, NULL, err);
 }
 
+/* A list that leaves one out would let a process alone begin further back. */
+static enum muster_status list_it(struct node_story *story, struct muster_error *err)
+{
+    struct dir_list list;
+    struct arena arena;
+    enum muster_status status;
+
+    arena_init(&arena, 0);
+    status = dir_list_read(story->root, JOB, &arena, &list, err);
+    if (status == MUSTER_OK) {
+        if (list.count != 1 || list.damaged_count != 0 || list.launches[0].step != STEP)
+            wrong(story, "the list has %zu whole checkpoints and %zu damaged ones", list.count,
+                  list.damaged_count);
+        dir_list_free(&list);
+    }
+    arena_free(&arena);
+    return status;
+}
+
 static enum muster_status remove_round(struct node_story *story, struct muster_error *err)
 {
     return dir_remove_round(story->root, JOB, 1, story->round, NONCE, err);
@@ -338,6 +358,7 @@ bool node_story_tell(struct node_story *story, bool patient)
         persistently(story, patient, "dir_prepare", prepare) && save_patiently(story, patient) &&
         (story->saved = true) && persistently(story, patient, "dir_commit", commit) &&
         !(story->saved = false) && (story->committed = story->round) > 0 &&
+        persistently(story, patient, "dir_list_read", list_it) &&
         persistently(story, patient, "shard_restore", restore_default) &&
         persistently(story, patient, "shard_restore of save_fn", restore_own) &&
         save_patiently(story, patient) &&

@@ -392,6 +392,34 @@ static void a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken
     assert_non_null(strstr(err.text, "no older checkpoint is left"));
 }
 
+/* A manifest is put in its place whole: one that cannot be read is a checkpoint that was damaged, not one that was never
+ * there. Names that no checkpoint of this job has are none of ours. */
+static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(void **state)
+{
+    muster_node_t *node;
+    struct muster_error err;
+
+    (void)state;
+    f.options.save_every_steps = 2;
+    node = open_node();
+    run_to(node, 5);
+    muster_node_close(&node, 0, NULL);
+    assert_int_equal(mkdir(scratch_path(f.directory, "9x"), 0777), 0);
+    scratch_write(scratch_path(f.directory, "9x/manifest.json"), "{}", 2);
+    assert_int_equal(mkdir(scratch_path(f.directory, "lost+found"), 0777), 0);
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 4);
+    muster_node_close(&node, 0, NULL);
+    scratch_cut(scratch_path(f.directory, "4/manifest.json"), 100);
+    assert_int_equal(muster_node_open(&f.options, &node, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "/4/manifest.json"));
+    assert_non_null(strstr(err.text, "fallback"));
+    f.options.restore_fallback = true;
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 2);
+    muster_node_close(&node, 0, NULL);
+}
+
 static void with_restore_later_the_first_step_waits_for_restore(void **state)
 {
     muster_node_t *node;
@@ -587,6 +615,7 @@ int main(void)
         TEST(who_closes_inside_a_hold_saves_nothing),
         TEST(the_programs_own_functions_save_and_restore),
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
+        TEST(a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(with_restore_later_the_first_step_waits_for_restore),
         TEST(wrong_options_are_named),
         TEST(a_notice_with_time_left_is_trained_through_until_one_asks_for_a_save_now),

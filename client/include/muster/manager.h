@@ -39,7 +39,8 @@ struct muster_manager_options {
     const struct muster_node_options *node;
     /* Read-only: where to look. With a broker and a job the broker is asked (a directory beside them: where the job's
      * checkpoints are seen from here, if it was moved or is mounted at another place than the ranks' one); with a
-     * directory alone its manifests are read (job NULL: whatever job they are of). Must be NULL if there is a node. */
+     * directory alone its manifests are read (job NULL: whatever job they are of; a damaged one is passed over, `muster
+     * verify` names it; one that cannot be read just now is MUSTER_E_IO). Must be NULL if there is a node. */
     const char *broker;
     const char *job;
     const char *checkpoint_dir;
