@@ -30,6 +30,7 @@ insists sim.fixed_set $(($(number $fixed 'FIXED_SEEDS [0-9]+') + $(number $fixed
 insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0-9]+')"
 insists sim.sim_keep "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_keep.c)"
 insists sim.sim_controls "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_controls.c)"
+insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"
 each=$(number tests/proc/lib_crash.sh '-ge [0-9]+ # may grow, never fall')
 insists proc.slow_crash $((each * 2 * $(find tests/proc -name 'slow_crash_*.sh' | wc -l)))
 insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))

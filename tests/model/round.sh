@@ -26,4 +26,5 @@ must_fail "control: no begun < S test, seen in an undisturbed round" CALM -DGUAR
 must_fail "control: a late decision ends the next policy save's wait" CALM -DMAXS=3 -DEVERY=1 -DREPL=1 -DKEEPASK=0
 must_fail "control: nobody says PAST" OVER -DTHAWS=1 -DPASTRULE=0
 must_fail "control: nobody thaws" OVER -DDEATHS=1 -DBELL=0
-verdict
+must_fail "reached: commit of a termination" NEVER -DWITNESS=1 # or what all the others say is empty
+verdict 757422 # states

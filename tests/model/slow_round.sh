@@ -36,6 +36,8 @@ for layout in 0 1; do
     must_hold "3 nodes, $layout_name, policy saves" -DNN=3 -DREPL=$layout -DEVERY=1
 done
 
+within 180 2048
+
 # places that a search must come to, or what it says of them is empty
 must_fail "reached: commit of a termination" NEVER -DWITNESS=1
 must_fail "reached: commit of a policy save" NEVER -DWITNESS=2 -DEVERY=1
@@ -45,4 +47,4 @@ must_fail "reached: commit in a round opened after a crash" NEVER -DWITNESS=5 -D
 must_fail "reached: PAST" NEVER -DWITNESS=6 -DTHAWS=1
 must_fail "reached: unchanged" NEVER -DWITNESS=7
 must_fail "reached: a policy save is skipped" NEVER -DWITNESS=8 -DEVERY=1 -DLOSSES=1 -DREPL=0 -DTHAWS=1
-verdict
+verdict 7210047 # states

@@ -53,7 +53,7 @@ same "committed" "$(committed)" '1 2 3 4'
 
 # damage: every file is named, and no other
 shard=$(echo "$root"/2/shard-*.safetensors)
-printf 'x' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+damage_byte "$shard" -1
 truncate -s -1 "$root"/3/shard-*.safetensors
 echo '{' >"$root/4/manifest.json"
 code=0

@@ -320,6 +320,15 @@ committed_whole() {
     [ -f "$path/manifest.json" ] || fail "the checkpoint of step $1 has no manifest in $path: $(ls -aR "$path")"
 }
 
+# damage_byte FILE OFFSET - it is another byte than before, whatever it was; a negative offset counts from the end.
+damage_byte() {
+    local at=$2 byte
+
+    [ "$at" -ge 0 ] || at=$(($(stat -c %s "$1") + at))
+    byte=$(od -An -tu1 -j "$at" -N 1 "$1")
+    printf '%b' "\\0$(printf %o $((byte ^ 1)))" | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
+}
+
 ask() { MUSTER_TEST_NOW=1900000000000 "$muster" "$@" --job "$job"; }
 
 # same_why [ARGUMENTS] - `muster why` of the broker and of the database file give the same; sets $story to it.

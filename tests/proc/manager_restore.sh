@@ -81,7 +81,7 @@ job=damaged options=(--every 1)
 ranks_start 2 --steps 4
 ranks_end 0
 shard=$(echo "$dir/checkpoints-$job"/3/shard-*)
-printf Z | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+damage_byte "$shard" -1
 ranks_start 2 --steps 5
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE /3 checksum

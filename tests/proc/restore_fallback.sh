@@ -14,7 +14,7 @@ ranks_start 3 --steps 50 --barrier 0 # if all had left before its manifest was w
 ranks_end 0
 committed_whole 50
 shard=$(find "$dir/checkpoints-$job/50" -name 'shard-00001-*' -type f)
-printf 'X' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 3)) conv=notrunc status=none
+damage_byte "$shard" -3
 
 world=3 launch=3 pids=() # one that came after the failure would open the next generation, and wait there alone
 for rank in 0 2; do
@@ -46,7 +46,7 @@ saved=50
 all_finished 80
 same "superseded" "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
 for step in 25 50 75; do
-    printf 'X' | dd of="$(echo "$dir/checkpoints-$job/$step"/shard-*)" bs=1 seek=900 conv=notrunc status=none
+    damage_byte "$(echo "$dir/checkpoints-$job/$step"/shard-*)" 900
 done
 ranks_start 1 --steps 80 --fallback 1
 ranks_end 1

@@ -17,7 +17,7 @@ run || fail "a run that finds its work done: $(cat "$dir/run.log")" # and writes
 same "committed" "$(committed)" '25 50'
 shard=$(echo "$MUSTER_CHECKPOINT_DIR"/50/shard-00001-*)
 cp "$shard" "$dir/whole"
-spoil() { printf 'X' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 3)) conv=notrunc status=none; }
+spoil() { damage_byte "$shard" -3; }
 spoil
 steps=60
 ! run || fail "a damaged checkpoint was restored"

@@ -108,7 +108,7 @@ job=damaged options=()
 ranks_start 1 --epochs 1
 ranks_end 0
 shard=$(echo "$dir/checkpoints-$job"/chief/3/shard-*)
-printf Z | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 1)) conv=notrunc status=none
+damage_byte "$shard" -1
 ranks_start 1
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE chief/3 checksum
