@@ -1,10 +1,12 @@
 /* prog_member - a member of a job that trains while tasks run, for the tests of tasks.
  *
- *   prog_member chief    takes steps of 10 ms until SIGTERM; world size 1
+ *   prog_member chief    takes steps of 10 ms until SIGTERM, or until its job is preempted; world size 1
  *   prog_member beside   the same with a worker (echo, number) on threads of its own, which lives in the node
- *   prog_member ps       joins as parameter server and stays, from launch to launch not
+ *   prog_member ps       joins as parameter server and stays, from launch to launch not; fails at SIGUSR1
+ *   prog_member ps_watch the same, and its node hears SIGTERM as a notice: it leaves when its job is preempted
  *
- * MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK, MUSTER_CHECKPOINT_DIR. Ends with 0 when all went well. */
+ * MUSTER_BROKER, MUSTER_JOB, MUSTER_RANK, MUSTER_CHECKPOINT_DIR. Ends with 0 when all went well, with 1 when it was to
+ * fail, with the restart code when its job was preempted. */
 #include <muster/muster.h>
 
 #include "tests/proc/check.h"
@@ -16,11 +18,11 @@
 #include <time.h>
 
 static struct muster_error err;
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, failed;
 
 static void end(int signo)
 {
-    (void)signo;
+    failed = signo == SIGUSR1;
     ended = 1;
 }
 
@@ -50,7 +52,7 @@ static int number(muster_task_t *task, void *arg)
     return muster_task_set_result(task, text, strlen(text)) == MUSTER_OK ? 0 : 1;
 }
 
-static muster_node_t *join(enum muster_role role, muster_state_t *state)
+static muster_node_t *join(enum muster_role role, bool watches, muster_state_t *state)
 {
     struct muster_node_options options = MUSTER_NODE_OPTIONS_INIT;
     muster_node_t *node = NULL;
@@ -59,9 +61,11 @@ static muster_node_t *join(enum muster_role role, muster_state_t *state)
     options.role = role;
     options.world_size = 1;
     options.state = state;
-    options.restore_later = role == MUSTER_ROLE_PS;
+    options.restore_later = role == MUSTER_ROLE_PS && !watches;
     options.connect_timeout_ms = options.open_timeout_ms = 60000;
-    options.termination.signals[0] = -1;
+    options.termination.on_preempted = MUSTER_PREEMPTED_RETURN;
+    if (!watches)
+        options.termination.signals[0] = -1;
     CHECK(muster_node_open(&options, &node, &err) == MUSTER_OK);
     return node;
 }
@@ -80,29 +84,43 @@ static muster_worker_t *worker_of(muster_node_t *node)
     return worker;
 }
 
+/* Until it is told to end, or its job is preempted. A server that watches nothing has no steps. */
+static void stay(muster_node_t *node, bool steps_too, int64_t *steps)
+{
+    enum muster_status status = MUSTER_OK;
+
+    while (!ended && status == MUSTER_OK)
+        if (steps_too)
+            status = muster_node_run(node, step, steps, &err);
+        else
+            nap(10);
+    CHECK(status == MUSTER_OK || status == MUSTER_PREEMPTED);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    bool ps = strcmp(what, "ps") == 0;
+    bool watches = strcmp(what, "ps_watch") == 0, ps = watches || strcmp(what, "ps") == 0;
     struct sigaction action = {.sa_handler = end};
     int64_t steps = 0;
     muster_state_t *state = NULL;
     muster_worker_t *worker = NULL;
     muster_node_t *node;
+    enum muster_status status;
+    int code;
 
-    CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+    CHECK(watches || sigaction(SIGTERM, &action, NULL) == 0);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     CHECK(muster_state_create(&state, &err) == MUSTER_OK);
     CHECK(muster_state_add_i64(state, "steps", &steps, &err) == MUSTER_OK);
-    node = join(ps ? MUSTER_ROLE_PS : MUSTER_ROLE_CHIEF, state);
+    node = join(ps ? MUSTER_ROLE_PS : MUSTER_ROLE_CHIEF, watches, state);
+    code = muster_node_restart_code(node);
     if (strcmp(what, "beside") == 0)
         worker = worker_of(node);
-    while (!ended)
-        if (ps)
-            nap(10);
-        else
-            CHECK(muster_node_run(node, step, &steps, &err) == MUSTER_OK);
+    stay(node, !ps || watches, &steps);
     muster_worker_close(&worker);
-    CHECK(muster_node_close(&node, 0, &err) == MUSTER_OK);
+    status = muster_node_close(&node, failed, &err);
+    CHECK(status == MUSTER_OK || status == MUSTER_PREEMPTED);
     muster_state_destroy(&state);
-    return 0;
+    return status == MUSTER_PREEMPTED ? code : failed;
 }

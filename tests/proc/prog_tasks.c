@@ -6,7 +6,10 @@
  *   prog_tasks hold                        three tasks that wait for the file TASKS_LOG.go
  *   prog_tasks stay                        one task done, one that runs, one that waits; until it is killed
  *   prog_tasks values                      24 tasks that use a value which takes 2 s to make, then 6 more at SIGUSR1
- *   prog_tasks lost_ps COUNT               COUNT slow tasks, a parameter server that is lost, then is back
+ *   prog_tasks lost_ps COUNT [WHY]         COUNT slow tasks, a parameter server that is lost, then is back, and one task
+ *                                          more; or of which WHY is told, while the tasks wait for the file
+ *   prog_tasks stopped                     two tasks, of a short and a long result, done in their second attempts: what a
+ *                                          fetch gives, and what one gives who attaches at SIGUSR1
  *   prog_tasks beside COUNT                so many tasks of prog_member: its steps go on
  *   prog_tasks silent                      one task that says nothing; until it is killed
  *   prog_tasks begin COUNT                 schedules COUNT and goes; `prog_tasks attach COUNT` finds them
@@ -17,6 +20,7 @@
 #include <muster/muster.h>
 
 #include "tests/proc/check.h"
+#include "tests/proc/task_calls.h"
 #include "tests/proc/task_functions.h"
 
 #include <inttypes.h>
@@ -26,11 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define PATIENCE_MS 60000
-
-static struct muster_error err; /* of the main thread */
-static muster_coordinator_t *coordinator;
 
 /* --- the worker --------------------------------------------------------------------------------- */
 
@@ -65,119 +64,46 @@ static int work(int slots, int prefetch)
 
 /* --- the coordinator ---------------------------------------------------------------------------- */
 
-static void open_queue(const char *name, bool fresh, int64_t max_queued)
-{
-    struct muster_coordinator_options options = MUSTER_COORDINATOR_OPTIONS_INIT;
-
-    options.name = name;
-    options.fresh = fresh;
-    options.max_queued = max_queued;
-    options.connect_timeout_ms = PATIENCE_MS;
-    CHECK(muster_coordinator_open(&options, &coordinator, &err) == MUSTER_OK);
-}
-
-static enum muster_status try_schedule(const char *function, const char *args,
-                                       muster_remote_value_t **ret_value)
-{
-    struct muster_call call = MUSTER_CALL_INIT;
-
-    call.function = function;
-    call.args = args;
-    call.args_size = strlen(args);
-    return muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, ret_value, &err);
-}
-
-static muster_remote_value_t *schedule(const char *function, const char *args)
-{
-    muster_remote_value_t *value = NULL;
-
-    CHECK(try_schedule(function, args, &value) == MUSTER_OK);
-    return value;
-}
-
-static enum muster_status join(void)
-{
-    return muster_coordinator_join(coordinator, PATIENCE_MS, &err);
-}
-
-static enum muster_status fetch(muster_remote_value_t *value, const char **ret_text)
-{
-    static char text[64];
-    const void *data;
-    size_t size;
-    enum muster_status status = muster_remote_value_fetch(value, PATIENCE_MS, &data, &size, &err);
-
-    if (status == MUSTER_OK)
-        snprintf(text, sizeof text, "%.*s", (int)size, size > 0 ? (const char *)data : "");
-    *ret_text = text;
-    return status;
-}
-
-static void expect(muster_remote_value_t **value, const char *expected)
-{
-    const char *text;
-
-    CHECK(fetch(*value, &text) == MUSTER_OK);
-    CHECK(strcmp(text, expected) == 0);
-    muster_remote_value_free(value);
-}
-
-static void expect_error(muster_remote_value_t **value, enum muster_status status)
-{
-    const char *text;
-
-    CHECK(fetch(*value, &text) == status);
-    muster_remote_value_free(value);
-}
-
-/* Errors show at the next call that may raise them: wait until the failure is known. */
-static void await_failure(muster_remote_value_t *value)
-{
-    const char *text;
-
-    CHECK(fetch(value, &text) == MUSTER_E_TASK);
-}
-
 static void error_in_schedule(void)
 {
-    muster_remote_value_t *bad = schedule("fail", "17"), *value;
+    muster_remote_value_t *bad = task_schedule("fail", "17"), *value;
 
-    await_failure(bad);
-    CHECK(try_schedule("echo", "a", &value) == MUSTER_E_TASK);
+    task_await_failure(bad);
+    CHECK(task_try_schedule("echo", "a", &value) == MUSTER_E_TASK);
     CHECK(err.code == 17 && strstr(err.text, "failed with code 17") != NULL);
     CHECK(strstr(err.text, ": fail at worker ") != NULL);
     CHECK(strstr(err.text, ": as it was asked to") != NULL);
-    value = schedule("echo", "b"); /* cleared */
-    expect(&value, "b");
-    CHECK(join() == MUSTER_OK);
+    value = task_schedule("echo", "b"); /* cleared */
+    task_expect(&value, "b");
+    CHECK(task_join() == MUSTER_OK);
     muster_remote_value_free(&bad);
 }
 
 static void error_in_join(void)
 {
-    muster_remote_value_t *bad = schedule("fail", "3"), *values[20];
+    muster_remote_value_t *bad = task_schedule("fail", "3"), *values[20];
 
     for (int i = 0; i < 20; i++)
-        values[i] = schedule("slow", "60000"); /* they are told to end, or were not begun */
-    CHECK(join() == MUSTER_E_TASK && err.code == 3);
+        values[i] = task_schedule("slow", "60000"); /* they are told to end, or were not begun */
+    CHECK(task_join() == MUSTER_E_TASK && err.code == 3);
     for (int i = 0; i < 20; i++)
-        expect_error(&values[i], MUSTER_E_CANCELLED);
-    CHECK(join() == MUSTER_OK);
+        task_expect_error(&values[i], MUSTER_E_CANCELLED);
+    CHECK(task_join() == MUSTER_OK);
     muster_remote_value_free(&bad);
 }
 
 /* Who waits for a result behind an error waits for nothing; the error itself is the next call's. */
 static void fetch_behind_an_error(void)
 {
-    muster_remote_value_t *bad = schedule("fail", "5"), *values[20];
+    muster_remote_value_t *bad = task_schedule("fail", "5"), *values[20];
 
     for (int i = 0; i < 20; i++)
-        values[i] = schedule("slow", "60000");
-    expect_error(&values[19], MUSTER_E_CANCELLED);
-    CHECK(join() == MUSTER_E_TASK && err.code == 5);
+        values[i] = task_schedule("slow", "60000");
+    task_expect_error(&values[19], MUSTER_E_CANCELLED);
+    CHECK(task_join() == MUSTER_E_TASK && err.code == 5);
     for (int i = 0; i < 19; i++)
-        expect_error(&values[i], MUSTER_E_CANCELLED);
-    CHECK(join() == MUSTER_OK);
+        task_expect_error(&values[i], MUSTER_E_CANCELLED);
+    CHECK(task_join() == MUSTER_OK);
     muster_remote_value_free(&bad);
 }
 
@@ -186,27 +112,27 @@ static void another_value(void)
 {
     muster_per_worker_t *made, *again;
 
-    muster_coordinator_close(&coordinator);
-    open_queue("values", true, 0);
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &made, &err) ==
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("values", true, 0);
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "7", 1, &made, &err) ==
           MUSTER_OK);
-    muster_coordinator_close(&coordinator);
-    open_queue("values", false, 0);
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "8", 1, &again, &err) ==
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("values", false, 0);
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "8", 1, &again, &err) ==
           MUSTER_E_EXISTS);
     CHECK(strstr(err.text, "per-worker value 1 of queue values") != NULL);
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &again, &err) ==
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "7", 1, &again, &err) ==
           MUSTER_OK);
 }
 
 static void error_in_done(void)
 {
-    muster_remote_value_t *bad = schedule("fail", "4");
+    muster_remote_value_t *bad = task_schedule("fail", "4");
     bool done = false;
 
-    await_failure(bad);
-    CHECK(muster_coordinator_done(coordinator, &done, &err) == MUSTER_E_TASK && err.code == 4);
-    CHECK(muster_coordinator_done(coordinator, &done, &err) == MUSTER_OK && done);
+    task_await_failure(bad);
+    CHECK(muster_coordinator_done(task_coordinator, &done, &err) == MUSTER_E_TASK && err.code == 4);
+    CHECK(muster_coordinator_done(task_coordinator, &done, &err) == MUSTER_OK && done);
     muster_remote_value_free(&bad);
 }
 
@@ -215,39 +141,39 @@ static void many_errors(void)
     muster_remote_value_t *first, *values[10];
     int raised = 0;
 
-    first = schedule("fail", "1");
-    await_failure(first);
+    first = task_schedule("fail", "1");
+    task_await_failure(first);
     muster_remote_value_free(&first);
-    CHECK(join() == MUSTER_E_TASK && err.code == 1);
+    CHECK(task_join() == MUSTER_E_TASK && err.code == 1);
     for (int i = 0; i < 10; i++)
-        if (try_schedule("fail", "2", &values[i]) != MUSTER_OK) {
+        if (task_try_schedule("fail", "2", &values[i]) != MUSTER_OK) {
             CHECK(err.status == MUSTER_E_TASK && err.code == 2);
             values[i] = NULL;
             raised++;
         }
-    if (join() != MUSTER_OK) {
+    if (task_join() != MUSTER_OK) {
         CHECK(err.status == MUSTER_E_TASK && err.code == 2);
         raised++;
     }
     CHECK(raised > 0);
-    CHECK(join() == MUSTER_OK); /* all have ended, and one return clears them all */
+    CHECK(task_join() == MUSTER_OK); /* all have ended, and one return clears them all */
     for (int i = 0; i < 10; i++)
         muster_remote_value_free(&values[i]);
 }
 
 static void cancelled_is_not_reported(void)
 {
-    muster_remote_value_t *value = schedule("slow", "60000"), *bad;
+    muster_remote_value_t *value = task_schedule("slow", "60000"), *bad;
     const char *text;
 
     CHECK(muster_remote_value_cancel(value, &err) == MUSTER_OK);
-    CHECK(fetch(value, &text) == MUSTER_E_CANCELLED);
-    CHECK(join() == MUSTER_OK);
+    CHECK(task_fetch(value, &text) == MUSTER_E_CANCELLED);
+    CHECK(task_join() == MUSTER_OK);
     muster_remote_value_free(&value);
-    value = schedule("slow", "60000");
-    bad = schedule("fail", "6");
-    CHECK(join() == MUSTER_E_TASK && err.code == 6); /* and not what was cancelled by it */
-    expect_error(&value, MUSTER_E_CANCELLED);
+    value = task_schedule("slow", "60000");
+    bad = task_schedule("fail", "6");
+    CHECK(task_join() == MUSTER_E_TASK && err.code == 6); /* and not what was cancelled by it */
+    task_expect_error(&value, MUSTER_E_CANCELLED);
     muster_remote_value_free(&bad);
 }
 
@@ -264,7 +190,7 @@ static void *schedule_twenty(void *arg)
         call.function = "echo";
         call.args = "x";
         call.args_size = 1;
-        if (muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &own) !=
+        if (muster_coordinator_schedule(task_coordinator, &call, PATIENCE_MS, &value, &own) !=
                 MUSTER_OK ||
             muster_remote_value_fetch(value, PATIENCE_MS, &data, &size, &own) != MUSTER_OK ||
             size != 1)
@@ -280,23 +206,23 @@ static void ten_threads(void)
     void *result;
 
     for (int i = 0; i < 10; i++)
-        CHECK(pthread_create(&threads[i], NULL, schedule_twenty, coordinator) == 0);
+        CHECK(pthread_create(&threads[i], NULL, schedule_twenty, task_coordinator) == 0);
     for (int i = 0; i < 10; i++)
         CHECK(pthread_join(threads[i], &result) == 0 && result == NULL);
-    CHECK(join() == MUSTER_OK);
-    CHECK(muster_coordinator_scheduled(coordinator) >= 200);
+    CHECK(task_join() == MUSTER_OK);
+    CHECK(muster_coordinator_scheduled(task_coordinator) >= 200);
 }
 
 static void nested_results(void)
 {
-    muster_remote_value_t *a = schedule("echo", "a"), *b = schedule("echo", "b");
+    muster_remote_value_t *a = task_schedule("echo", "a"), *b = task_schedule("echo", "b");
     struct muster_place inner[2] = {{.kind = MUSTER_PLACE_VALUE, .value = b},
                                     {.kind = MUSTER_PLACE_PLAIN, .data = "p", .size = 1}};
     struct muster_place outer[2] = {{.kind = MUSTER_PLACE_LIST, .items = inner, .count = 2},
                                     {.kind = MUSTER_PLACE_VALUE, .value = a}};
     struct muster_place all = {.kind = MUSTER_PLACE_LIST, .items = outer, .count = 2};
 
-    CHECK(muster_coordinator_fetch(coordinator, &all, PATIENCE_MS, &err) == MUSTER_OK);
+    CHECK(muster_coordinator_fetch(task_coordinator, &all, PATIENCE_MS, &err) == MUSTER_OK);
     CHECK(inner[0].size == 1 && memcmp(inner[0].data, "b", 1) == 0);
     CHECK(outer[1].size == 1 && memcmp(outer[1].data, "a", 1) == 0);
     CHECK(inner[1].size == 1 && memcmp(inner[1].data, "p", 1) == 0);
@@ -306,28 +232,17 @@ static void nested_results(void)
 
 static void remote_value_is_refused(void)
 {
-    muster_remote_value_t *value = schedule("echo", "a"), *other;
+    muster_remote_value_t *value = task_schedule("echo", "a"), *other;
     muster_per_worker_t *as = (muster_per_worker_t *)value;
     struct muster_call call = MUSTER_CALL_INIT;
 
     call.function = "echo";
     call.per_worker = &as;
     call.per_worker_count = 1;
-    CHECK(muster_coordinator_schedule(coordinator, &call, 0, &other, &err) == MUSTER_E_ARGUMENT);
+    CHECK(muster_coordinator_schedule(task_coordinator, &call, 0, &other, &err) ==
+          MUSTER_E_ARGUMENT);
     CHECK(strstr(err.text, "remote value") != NULL);
-    expect(&value, "a");
-}
-
-static muster_remote_value_t *schedule_use(muster_per_worker_t *made)
-{
-    struct muster_call call = MUSTER_CALL_INIT;
-    muster_remote_value_t *value = NULL;
-
-    call.function = "use";
-    call.per_worker = &made;
-    call.per_worker_count = 1;
-    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
-    return value;
+    task_expect(&value, "a");
 }
 
 static void per_worker_values(void)
@@ -335,18 +250,18 @@ static void per_worker_values(void)
     muster_per_worker_t *made, *bad;
     muster_remote_value_t *values[12];
 
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make", "7", 1, &made, &err) ==
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "7", 1, &made, &err) ==
           MUSTER_OK);
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make_bad", "", 0, &bad, &err) ==
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make_bad", "", 0, &bad, &err) ==
           MUSTER_OK);
     for (int i = 0; i < 12; i++)
-        values[i] = schedule_use(made); /* the bad one does no harm where it is not used */
+        values[i] = task_schedule_use(made); /* the bad one does no harm where it is not used */
     for (int i = 0; i < 12; i++)
-        expect(&values[i], "7");
-    CHECK(join() == MUSTER_OK);
-    values[0] = schedule_use(bad);
-    CHECK(join() == MUSTER_E_INPUT && strstr(err.text, "the file of numbers") != NULL);
-    expect_error(&values[0], MUSTER_E_INPUT);
+        task_expect(&values[i], "7");
+    CHECK(task_join() == MUSTER_OK);
+    values[0] = task_schedule_use(bad);
+    CHECK(task_join() == MUSTER_E_INPUT && strstr(err.text, "the file of numbers") != NULL);
+    task_expect_error(&values[0], MUSTER_E_INPUT);
 }
 
 static void check_big(size_t size)
@@ -358,7 +273,7 @@ static void check_big(size_t size)
     size_t got;
 
     snprintf(text, sizeof text, "%zu", size);
-    value = schedule("big", text);
+    value = task_schedule("big", text);
     CHECK(muster_remote_value_fetch(value, PATIENCE_MS, &data, &got, &err) == MUSTER_OK);
     CHECK(got == size);
     bytes = data;
@@ -377,11 +292,11 @@ static void big_results(void)
 
 static void too_big_a_result(void)
 {
-    muster_remote_value_t *value = schedule("too_big", "");
+    muster_remote_value_t *value = task_schedule("too_big", "");
 
-    CHECK(join() == MUSTER_E_ARGUMENT && strstr(err.text, "16777217 bytes") != NULL &&
+    CHECK(task_join() == MUSTER_E_ARGUMENT && strstr(err.text, "16777217 bytes") != NULL &&
           strstr(err.text, "at most 16777216") != NULL);
-    expect_error(&value, MUSTER_E_ARGUMENT);
+    task_expect_error(&value, MUSTER_E_ARGUMENT);
 }
 
 static void renewed_lease(void)
@@ -391,21 +306,22 @@ static void renewed_lease(void)
 
     call.function = "renew";
     call.timeout_ms = 1000;
-    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
-    expect(&value, "");
-    CHECK(join() == MUSTER_OK);
+    CHECK(muster_coordinator_schedule(task_coordinator, &call, PATIENCE_MS, &value, &err) ==
+          MUSTER_OK);
+    task_expect(&value, "");
+    CHECK(task_join() == MUSTER_OK);
 }
 
 static void size_two(void)
 {
-    muster_coordinator_close(&coordinator);
-    open_queue("two", true, 2);
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("two", true, 2);
     for (int i = 0; i < 50; i++) {
-        muster_remote_value_t *value = schedule("echo", "x");
+        muster_remote_value_t *value = task_schedule("echo", "x");
         muster_remote_value_free(&value);
     }
-    CHECK(join() == MUSTER_OK);
-    CHECK(muster_coordinator_scheduled(coordinator) == 50);
+    CHECK(task_join() == MUSTER_OK);
+    CHECK(muster_coordinator_scheduled(task_coordinator) == 50);
 }
 
 /* Its tasks are held, so that nothing makes room. */
@@ -414,20 +330,21 @@ static void full_queue_blocks(void)
     struct muster_call call = MUSTER_CALL_INIT;
     muster_remote_value_t *value = NULL;
 
-    muster_coordinator_close(&coordinator);
-    open_queue("full", true, 2);
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("full", true, 2);
     for (int i = 0; i < 2; i++) {
-        value = schedule("gated", "x");
+        value = task_schedule("gated", "x");
         muster_remote_value_free(&value);
     }
     call.function = "gated";
-    CHECK(muster_coordinator_schedule(coordinator, &call, 300, &value, &err) == MUSTER_E_TIMEOUT);
+    CHECK(muster_coordinator_schedule(task_coordinator, &call, 300, &value, &err) ==
+          MUSTER_E_TIMEOUT);
     CHECK(err.task == 0 && strstr(err.text, "the queue stayed full") != NULL);
-    CHECK(value == NULL && muster_coordinator_scheduled(coordinator) == 2);
+    CHECK(value == NULL && muster_coordinator_scheduled(task_coordinator) == 2);
     task_gate(true);
-    value = schedule("gated", "y");
-    expect(&value, "y");
-    CHECK(join() == MUSTER_OK && muster_coordinator_scheduled(coordinator) == 3);
+    value = task_schedule("gated", "y");
+    task_expect(&value, "y");
+    CHECK(task_join() == MUSTER_OK && muster_coordinator_scheduled(task_coordinator) == 3);
     task_gate(false);
 }
 
@@ -443,15 +360,16 @@ static void time_limits(void)
     call.args = "600000";
     call.args_size = 6;
     call.timeout_ms = 300;
-    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
-    while ((status = muster_coordinator_join(coordinator, 50, &err)) == MUSTER_E_TIMEOUT) {
+    CHECK(muster_coordinator_schedule(task_coordinator, &call, PATIENCE_MS, &value, &err) ==
+          MUSTER_OK);
+    while ((status = muster_coordinator_join(task_coordinator, 50, &err)) == MUSTER_E_TIMEOUT) {
         CHECK(err.task == 0);
         waits++;
     }
     CHECK(status == MUSTER_E_TASK_TIMEOUT && waits > 0);
     CHECK(err.task == muster_remote_value_id(value));
-    expect_error(&value, MUSTER_E_TASK_TIMEOUT);
-    CHECK(join() == MUSTER_OK);
+    task_expect_error(&value, MUSTER_E_TASK_TIMEOUT);
+    CHECK(task_join() == MUSTER_OK);
 }
 
 /* They take a while to end once they are told to; there are slots for more. */
@@ -461,16 +379,16 @@ static void nothing_runs_behind_an_error(void)
     size_t begun, ended;
 
     for (int i = 0; i < 4; i++)
-        values[i] = schedule("linger", "");
+        values[i] = task_schedule("linger", "");
     do
         task_lingerers(&begun, &ended);
     while (begun < 3 && task_nap(5));
-    bad = schedule("fail", "8");
-    CHECK(join() == MUSTER_E_TASK && err.code == 8);
+    bad = task_schedule("fail", "8");
+    CHECK(task_join() == MUSTER_E_TASK && err.code == 8);
     task_lingerers(&begun, &ended);
     CHECK(begun >= 3 && begun == ended);
     for (int i = 0; i < 4; i++)
-        expect_error(&values[i], MUSTER_E_CANCELLED);
+        task_expect_error(&values[i], MUSTER_E_CANCELLED);
     muster_remote_value_free(&bad);
 }
 
@@ -479,229 +397,37 @@ static void fire_and_forget(void)
 {
     const uint64_t count = 20000;
 
-    muster_coordinator_close(&coordinator);
-    open_queue("forget", true, 0);
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("forget", true, 0);
     for (uint64_t i = 0; i < count; i++) {
-        muster_remote_value_t *value = schedule("echo", "x");
+        muster_remote_value_t *value = task_schedule("echo", "x");
         muster_remote_value_free(&value);
     }
-    CHECK(muster_coordinator_close(&coordinator) == MUSTER_OK);
-    open_queue("forget", false, 0);
-    CHECK(muster_coordinator_scheduled(coordinator) == count);
-    CHECK(muster_coordinator_flush(coordinator, -1, &err) == MUSTER_OK);
-    muster_coordinator_close(&coordinator);
-    open_queue("forget", true, 0); /* nobody waits for them */
+    CHECK(muster_coordinator_close(&task_coordinator) == MUSTER_OK);
+    task_open_queue("forget", false, 0);
+    CHECK(muster_coordinator_scheduled(task_coordinator) == count);
+    CHECK(muster_coordinator_flush(task_coordinator, -1, &err) == MUSTER_OK);
+    muster_coordinator_close(&task_coordinator);
+    task_open_queue("forget", true, 0); /* nobody waits for them */
 }
 
 static void unknown_function(void)
 {
-    muster_remote_value_t *value = schedule("nobody_knows_it", "");
+    muster_remote_value_t *value = task_schedule("nobody_knows_it", "");
 
-    CHECK(join() == MUSTER_E_NOT_FOUND && strstr(err.text, "nobody_knows_it") != NULL);
-    expect_error(&value, MUSTER_E_NOT_FOUND);
-    CHECK(try_schedule("no\xff", "", &value) == MUSTER_E_ARGUMENT); /* no frame could carry it */
+    CHECK(task_join() == MUSTER_E_NOT_FOUND && strstr(err.text, "nobody_knows_it") != NULL);
+    task_expect_error(&value, MUSTER_E_NOT_FOUND);
+    CHECK(task_try_schedule("no\xff", "", &value) ==
+          MUSTER_E_ARGUMENT); /* no frame could carry it */
 }
 
 /* Ends its workers as often as it may: then it is named, and the rest is done. */
 static void poisoned(void)
 {
-    muster_remote_value_t *bad = schedule("die", "100");
+    muster_remote_value_t *bad = task_schedule("die", "100");
 
-    CHECK(join() == MUSTER_E_LOST && strstr(err.text, "task 1 (die)") != NULL);
-    expect_error(&bad, MUSTER_E_LOST);
-}
-
-static void run(int count, const char *function)
-{
-    muster_remote_value_t **values = calloc((size_t)count, sizeof *values);
-    char text[32];
-
-    CHECK(values != NULL);
-    for (int i = 0; i < count; i++) {
-        snprintf(text, sizeof text, "%d", strcmp(function, "die") == 0 ? i % 10 == 3 : i);
-        values[i] = schedule(function, text);
-    }
-    CHECK(join() == MUSTER_OK);
-    for (int i = 0; i < count; i++) {
-        snprintf(text, sizeof text, "%d", i);
-        expect(&values[i], strcmp(function, "echo") == 0 ? text : "");
-    }
-    free(values);
-}
-
-static void attach(int count)
-{
-    CHECK(muster_coordinator_scheduled(coordinator) == (uint64_t)count);
-    CHECK(join() == MUSTER_OK);
-    for (int i = 0; i < count; i++) {
-        muster_remote_value_t *value = NULL;
-        char text[32];
-
-        snprintf(text, sizeof text, "%d", i);
-        CHECK(muster_coordinator_value(coordinator, (uint64_t)i + 1, &value, &err) == MUSTER_OK);
-        expect(&value, text);
-    }
-}
-
-/* The values are held to the end: what nobody holds is forgotten. */
-static void begin(int count)
-{
-    muster_remote_value_t **values = calloc((size_t)count, sizeof *values);
-    char text[32];
-
-    CHECK(values != NULL);
-    for (int i = 0; i < count; i++) {
-        snprintf(text, sizeof text, "%d", i);
-        values[i] = schedule("echo", text);
-    }
-    muster_coordinator_close(&coordinator);
-    for (int i = 0; i < count; i++)
-        muster_remote_value_free(&values[i]);
-    free(values);
-}
-
-/* Until it is killed. The script opens the gate. */
-static void leave(int count)
-{
-    char text[32];
-
-    for (int i = 0; i < count; i++) {
-        snprintf(text, sizeof text, "%d", i);
-        schedule("gated", text);
-    }
-    for (;;)
-        pause();
-}
-
-static void leave_an_error(void)
-{
-    schedule("fail", "9");
-    leave(20);
-}
-
-/* Of the coordinator that was killed before any call returned it. */
-static void attach_error(void)
-{
-    CHECK(muster_coordinator_scheduled(coordinator) == 21);
-    CHECK(join() == MUSTER_E_TASK && err.code == 9 && err.task == 1);
-    CHECK(join() == MUSTER_OK);
-}
-
-static void hold(void)
-{
-    muster_remote_value_t *values[3];
-
-    for (int i = 0; i < 3; i++)
-        values[i] = schedule("gated", "");
-    CHECK(join() == MUSTER_OK);
-    muster_coordinator_close(&coordinator); /* nothing was released */
-    for (int i = 0; i < 3; i++)
-        muster_remote_value_free(&values[i]);
-}
-
-static void stay(void)
-{
-    muster_remote_value_t *value = schedule("echo", "x");
-    const char *text;
-
-    CHECK(fetch(value, &text) == MUSTER_OK);
-    schedule("slow", "600000");
-    schedule("echo", "y");
-    for (;;)
-        pause();
-}
-
-static void values(void)
-{
-    muster_remote_value_t *tasks[24];
-    muster_per_worker_t *made;
-    sigset_t set;
-    int signo;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    CHECK(muster_coordinator_create_per_worker(coordinator, "make_slowly", "7", 1, &made, &err) ==
-          MUSTER_OK);
-    for (int i = 0; i < 24; i++)
-        tasks[i] = schedule_use(made);
-    for (int i = 0; i < 24; i++)
-        expect(&tasks[i], "7");
-    CHECK(join() == MUSTER_OK);
-    CHECK(sigwait(&set, &signo) == 0);
-    for (int i = 0; i < 6; i++)
-        tasks[i] = schedule_use(made);
-    for (int i = 0; i < 6; i++)
-        expect(&tasks[i], "7");
-    CHECK(join() == MUSTER_OK);
-}
-
-static void beside(int count)
-{
-    muster_remote_value_t *first = schedule("number", ""), *value = NULL;
-    long long from, to;
-    const char *text;
-
-    CHECK(fetch(first, &text) == MUSTER_OK);
-    from = atoll(text);
-    for (int i = 1; i < count; i++) {
-        muster_remote_value_free(&value);
-        value = schedule("number", "");
-    }
-    CHECK(fetch(value, &text) == MUSTER_OK);
-    to = atoll(text);
-    CHECK(join() == MUSTER_OK);
-    CHECK(from >= 0 &&
-          to > from + count / 4); /* a task takes 20 ms and two run at a time, a step 10 */
-    muster_remote_value_free(&first);
-    muster_remote_value_free(&value);
-}
-
-static bool is_unavailable(enum muster_status status)
-{
-    return status == MUSTER_E_UNAVAILABLE &&
-           strstr(err.text, "parameter server 0 of job job (process ") != NULL &&
-           strstr(err.text, "start it again") != NULL;
-}
-
-/* Each call says so while it is lost, and none does afterwards; the tasks that were scheduled are all done. */
-static void lost_ps(int count)
-{
-    muster_remote_value_t **values = calloc((size_t)count, sizeof *values), *none = NULL;
-    enum muster_status status = MUSTER_OK;
-    int64_t patience = PATIENCE_MS;
-    bool done;
-
-    CHECK(values != NULL);
-    for (int i = 0; i < count; i++)
-        values[i] = schedule("slow", "100");
-    CHECK(is_unavailable(join()));
-    CHECK(is_unavailable(muster_coordinator_done(coordinator, &done, &err)));
-    CHECK(is_unavailable(try_schedule("echo", "x", &none)) && none == NULL);
-    printf("unavailable\n");
-    fflush(stdout);
-    while ((status = muster_coordinator_done(coordinator, &done, &err)) == MUSTER_E_UNAVAILABLE &&
-           patience-- > 0)
-        task_nap(1);
-    CHECK(status == MUSTER_OK);
-    CHECK(join() == MUSTER_OK);
-    for (int i = 0; i < count; i++)
-        expect(&values[i], "");
-    free(values);
-}
-
-static void silent(void)
-{
-    struct muster_call call = MUSTER_CALL_INIT;
-    muster_remote_value_t *value = NULL;
-
-    call.function = "slow";
-    call.args = "600000";
-    call.args_size = 6;
-    call.timeout_ms = 12000;
-    CHECK(muster_coordinator_schedule(coordinator, &call, PATIENCE_MS, &value, &err) == MUSTER_OK);
-    for (;;)
-        pause();
+    CHECK(task_join() == MUSTER_E_LOST && strstr(err.text, "task 1 (die)") != NULL);
+    task_expect_error(&bad, MUSTER_E_LOST);
 }
 
 int main(int argc, char **argv)
@@ -732,38 +458,19 @@ int main(int argc, char **argv)
                      {"poisoned", poisoned}};
     const char *what = argc > 1 ? argv[1] : "";
     int count = argc > 2 ? atoi(argv[2]) : 0;
+    sigset_t set;
 
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* for who awaits it */
     if (strcmp(what, "worker") == 0)
         return work(count, argc > 3 ? atoi(argv[3]) : 0);
-    open_queue("main", strstr(what, "attach") != what, 0); /* attach, attach_error */
-    if (strcmp(what, "run") == 0)
-        run(count, argc > 3 ? argv[3] : "echo");
-    else if (strcmp(what, "hold") == 0)
-        hold();
-    else if (strcmp(what, "stay") == 0)
-        stay();
-    else if (strcmp(what, "silent") == 0)
-        silent();
-    else if (strcmp(what, "beside") == 0)
-        beside(count);
-    else if (strcmp(what, "values") == 0)
-        values();
-    else if (strcmp(what, "lost_ps") == 0)
-        lost_ps(count);
-    else if (strcmp(what, "leave") == 0)
-        leave(count);
-    else if (strcmp(what, "leave_an_error") == 0)
-        leave_an_error();
-    else if (strcmp(what, "attach_error") == 0)
-        attach_error();
-    else if (strcmp(what, "begin") == 0)
-        begin(count);
-    else if (strcmp(what, "attach") == 0)
-        attach(count);
+    task_open_queue("main", strstr(what, "attach") != what, 0); /* attach, attach_error */
+    task_script(what, count, argc > 3 ? argv[3] : NULL);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         if (strcmp(what, scenarios[i].name) == 0 || strcmp(what, "all") == 0)
             if (scenarios[i].fn != poisoned || strcmp(what, "all") != 0)
                 scenarios[i].fn();
-    muster_coordinator_close(&coordinator);
+    muster_coordinator_close(&task_coordinator);
     return 0;
 }

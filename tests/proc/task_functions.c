@@ -124,6 +124,25 @@ static int gated(muster_task_t *task, void *arg)
     return muster_task_set_result(task, args, size) == MUSTER_OK ? 0 : 1;
 }
 
+/* Whose result is told apart from another attempt's by each byte of it. */
+static int mark(muster_task_t *task, void *arg)
+{
+    size_t size = (size_t)number_of(task);
+    char *marks = malloc(size);
+    enum muster_status status;
+
+    (void)arg;
+    note(task);
+    if (marks == NULL)
+        return 1;
+    while (!gate_is_open())
+        task_nap(5);
+    memset(marks, '0' + muster_task_attempt(task), size);
+    status = muster_task_set_result(task, marks, size);
+    free(marks);
+    return status == MUSTER_OK ? 0 : 1;
+}
+
 static int linger(muster_task_t *task, void *arg)
 {
     (void)arg;
@@ -257,7 +276,7 @@ enum muster_status task_functions_register(muster_worker_t *worker, struct muste
                      {"die", die},           {"big", big},         {"make", make},
                      {"make_bad", make_bad}, {"use", use},         {"make_slowly", make_slowly},
                      {"renew", renew},       {"too_big", too_big}, {"gated", gated},
-                     {"linger", linger}};
+                     {"linger", linger},     {"mark", mark}};
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < sizeof functions / sizeof *functions && status == MUSTER_OK; i++)
