@@ -50,7 +50,8 @@ static int64_t longest_ms(const struct task_window *window)
     return ms < RESEND_MAX_MS ? RESEND_MAX_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
 }
 
-/* The first part alone, until it is answered: the others may be in a queue behind which it would wait, too. */
+/* The first part alone, until it is answered: the others may be in a queue behind which it would wait, too. One that
+ * was waited for twice leaves its place to other results for as long again: it may never be answered, and they are. */
 static void overdue(struct task_parts *parts, struct task_window *window, size_t *ahead,
                     int64_t now_ms)
 {
@@ -61,6 +62,9 @@ static void overdue(struct task_parts *parts, struct task_window *window, size_t
     parts->at_ms = now_ms + parts->every_ms;
     window->parts = 1;
     *ahead = *ahead > 0 ? 1 : 0;
+    if (parts->again)
+        parts->paused_to_ms = parts->at_ms;
+    parts->again = true;
 }
 
 static size_t under_way(const struct task_parts *parts)
@@ -71,17 +75,17 @@ static size_t under_way(const struct task_parts *parts)
 void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
                     size_t *ahead, int64_t now_ms, int64_t *wait_ms, task_part_fn *say, void *arg)
 {
-    bool any = false;
+    bool any = false, late = parts->sent > parts->have && now_ms >= parts->at_ms;
     size_t sent;
 
+    if (late)
+        overdue(parts, window, ahead, now_ms);
     if (now_ms < parts->paused_to_ms) {
         *wait_ms = at_most(*wait_ms, parts->paused_to_ms - now_ms);
         return;
     }
-    if (parts->sent == parts->have)
+    if (!late && parts->sent == parts->have)
         be_patient(parts, window, now_ms);
-    else if (now_ms >= parts->at_ms)
-        overdue(parts, window, ahead, now_ms);
     sent = under_way(parts);
     *ahead -= sent < *ahead ? sent : *ahead;
     for (; *ahead > 0 && parts->sent < total; --*ahead) {
@@ -126,6 +130,7 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
         parts->timed_to = 0;
     }
     parts->have = have;
+    parts->again = false;
     parts->pause_ms = parts->paused_to_ms = 0;
     if (parts->sent < have) /* the first was sent again while it was on its way */
         parts->sent = have;

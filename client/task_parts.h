@@ -28,7 +28,8 @@ struct task_parts {          /* of one result; zero to begin with */
         timed_to; /* the answer that is awaited for its time: of a part that ends here; 0 = none ... */
     bool late; /* something was sent again meanwhile: that it was lost, or that it takes so long */
     int64_t timed_ms;               /* ... and begins its way at */
-    int64_t pause_ms, paused_to_ms; /* since an answer failed; 0 = none did */
+    bool again;                     /* the first was sent again, and nothing has come since */
+    int64_t pause_ms, paused_to_ms; /* since an answer failed, or did not come; 0 = none did */
 };
 
 /* Sends the part that begins at `offset`, or asks for it. Its bytes; 0: it could not. */

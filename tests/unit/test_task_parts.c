@@ -295,6 +295,38 @@ static void one_that_always_fails_leaves_the_window_to_others(void **state)
     assert_in_range(tries, 2, 60000 / RESEND_MIN_MS);
 }
 
+/* The lower one is heard by nobody: each of its places is held in vain. */
+static void one_that_is_never_answered_leaves_the_window_to_others(void **state)
+{
+    struct task_parts bad = {0};
+    unsigned tries = 0, before;
+
+    (void)state;
+    net.bytes_per_ms = 10000;
+    net.back_ms = 5;
+    window.parts = 1;
+    for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = task_parts_ahead(&window);
+
+        arrive();
+        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
+        task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
+        assert_in_range(wait_ms, 0, TASK_BEAT_MS);
+        assert_true(net.now_ms - began_ms < 60000);
+    }
+    before = tries;
+    for (int64_t began_ms = net.now_ms; tries < before + 3; net.now_ms++) { /* nor is it given up */
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = 1;
+
+        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
+        assert_true(net.now_ms - began_ms < 8 * TASK_PARTS_AGAIN_MAX_MS);
+    }
+    task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms);
+    assert_int_equal(bad.paused_to_ms, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -309,6 +341,7 @@ int main(void)
         TEST(a_connection_that_takes_nothing_is_tried_soon_again),
         TEST(two_results_share_what_may_be_under_way),
         TEST(one_that_always_fails_leaves_the_window_to_others),
+        TEST(one_that_is_never_answered_leaves_the_window_to_others),
     };
 
     return cmocka_run_group_tests_name("task_parts", tests, NULL, NULL);
