@@ -4,6 +4,7 @@
 #include <muster/manager.h>
 
 #include "client/examples/words_allreduce.h"
+#include "tests/support/storm.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -602,6 +603,7 @@ int main(int argc, char **argv)
     int code;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
+    storm_from_environment();
     for (int i = 1; i + 1 < argc; i += 2)
         if (!take(argv[i], argv[i + 1]))
             return 2;

@@ -2,6 +2,8 @@
  *   list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
  *   follow COUNT | latest | metric STEP NAME | wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists
  * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
+#include "tests/support/storm.h"
+
 #include <muster/manager.h>
 
 #include <errno.h>
@@ -194,6 +196,7 @@ int main(int argc, char **argv)
     int code;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
+    storm_from_environment();
     options.job = getenv("MUSTER_JOB");
     options.checkpoint_dir = getenv("MOVED_TO");
     if (options.job == NULL)

@@ -22,6 +22,7 @@
 #include "tests/proc/check.h"
 #include "tests/proc/task_calls.h"
 #include "tests/proc/task_functions.h"
+#include "tests/support/storm.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -463,6 +464,7 @@ int main(int argc, char **argv)
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* for who awaits it */
+    storm_from_environment();
     if (strcmp(what, "worker") == 0)
         return work(count, argc > 3 ? atoi(argv[3]) : 0);
     task_open_queue("main", strstr(what, "attach") != what, 0); /* attach, attach_error */

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define PAUSE_US 10
@@ -18,6 +19,7 @@
 struct storm {
     struct sigaction before;
     pthread_t target, sender;
+    unsigned pause_us;
     atomic_bool stop;
 };
 
@@ -31,22 +33,36 @@ static void *send_signals(void *arg)
     struct storm *storm = arg;
 
     while (!atomic_load(&storm->stop)) {
-        pthread_kill(storm->target, SIGUSR1);
-        usleep(PAUSE_US);
+        pthread_kill(storm->target, SIGPROF);
+        usleep(storm->pause_us);
     }
     return NULL;
 }
 
-struct storm *storm_begin(void (*handler)(int signo))
+static struct storm *begin(void (*handler)(int signo), unsigned pause_us)
 {
     struct sigaction action = {.sa_handler = handler != NULL ? handler : do_nothing};
     static struct storm storm;
 
+    storm.pause_us = pause_us;
     storm.target = pthread_self();
     atomic_store(&storm.stop, false);
-    assert_int_equal(sigaction(SIGUSR1, &action, &storm.before), 0);
+    assert_int_equal(sigaction(SIGPROF, &action, &storm.before), 0);
     assert_int_equal(pthread_create(&storm.sender, NULL, send_signals, &storm), 0);
     return &storm;
+}
+
+struct storm *storm_begin(void (*handler)(int signo))
+{
+    return begin(handler, PAUSE_US);
+}
+
+void storm_from_environment(void)
+{
+    const char *pause_us = getenv("MUSTER_TEST_STORM");
+
+    if (pause_us != NULL)
+        begin(NULL, (unsigned)atoi(pause_us));
 }
 
 void storm_end(struct storm **storm)
@@ -56,5 +72,5 @@ void storm_end(struct storm **storm)
     *storm = NULL;
     atomic_store(&s->stop, true);
     assert_int_equal(pthread_join(s->sender, NULL), 0);
-    assert_int_equal(sigaction(SIGUSR1, &s->before, NULL), 0);
+    assert_int_equal(sigaction(SIGPROF, &s->before, NULL), 0);
 }
