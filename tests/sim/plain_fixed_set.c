@@ -84,6 +84,7 @@ static void expect_everything(const struct sim_stats *s)
     sim_expect_often("supervisor's word", "of somebody", s->gone_lived);
     expect_moves(s);
     sim_expect_often("thaw", "", s->thaws);
+    sim_expect_often("launch", "opened anew after a put-back", s->launches_anew);
     sim_expect_often("notice after the faults", "saved", s->ample_saved);
 }
 

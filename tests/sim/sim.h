@@ -216,6 +216,7 @@ struct sim_stats {
     uint64_t holds;
     uint64_t queries, rows;
     uint64_t histories_lost;
+    uint64_t launches_anew;              /* opened after that, with no history but this one */
     uint64_t keeping;                    /* worlds with policies */
     uint64_t deletions, deletions_asked; /* decided, and those of them that somebody asked for */
     uint64_t deleted, drops, pins, imports;

@@ -280,7 +280,8 @@ void check_deleted(struct sim *sim, const struct record_checkpoint *row)
 {
     const struct sim_job *job = sim_job_named(sim, row->job);
 
-    if (!sim->lost_history && !fs_dir(sim, job->index, row->generation, row->round)->out)
+    if (!is_of_lost_history(job, row->generation) &&
+        !fs_dir(sim, job->index, row->generation, row->round)->out)
         sim_broken(sim, "I11", "checkpoint %llu is called deleted, and it is there", U(row->round));
 }
 
@@ -355,7 +356,7 @@ void check_taken_out(struct sim *sim, const struct sim_job *job, const struct si
     const struct record_checkpoint *whole = newest_whole(sim, job->name);
     bool asked = row != NULL && newer_was_given_up(sim, job, row->step);
 
-    if (sim->lost_history)
+    if (is_of_lost_history(job, dir->generation))
         return; /* by the word of a broker that knew more */
     if (job->keeps.final_generation == disk_job(sim, job->name)->generation ||
         dropped(sim, job->index, dir->round, true) != NULL)
@@ -384,7 +385,8 @@ void check_listing(struct sim *sim, const struct sim_job *job)
                         shard->generation == dir->generation
                     ? disk_member(sim, job->name, shard->round, shard->incarnation)
                     : NULL;
-            if (part != NULL && part->writer && shard->deleted && !sim->lost_history)
+            if (part != NULL && part->writer && shard->deleted &&
+                !is_of_lost_history(job, dir->generation))
                 sim_broken(sim, "I11", "'%s' lists, and rank %llu's shard is not in it", dir->path,
                            U(shard->rank));
         }
@@ -477,7 +479,7 @@ void check_period(struct sim *sim, const struct record_round *row)
 
     if (!sim->keeps)
         sim_broken(sim, "period", "round %llu was asked for by no policy", U(row->round));
-    if (keeps->interval_ms == 0 || sim->wall_offset_ms != 0 || sim->lost_history || gen == NULL)
+    if (keeps->interval_ms == 0 || sim->wall_offset_ms != 0 || gen == NULL)
         return;
     if (row->opened_unix_ms - keeps->save_begun_unix_ms < keeps->interval_ms)
         sim_broken(sim, "period", "round %llu is opened %lld ms after the last save, '%s'",

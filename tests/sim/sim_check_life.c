@@ -206,14 +206,16 @@ static bool somebody_comes(struct sim *sim, const struct sim_job *job)
 
 /* A shard that was told to a database that is lost is awaited for the bound of the way to S (three of the
  * longest steps that a world has, one way) or of a save. */
-static int64_t round_limit_us(const struct sim *sim)
+static int64_t round_limit_us(const struct sim *sim, const struct sim_job *of)
 {
+    const struct record_job *row = disk_job(sim, of->name);
+    bool lost = row != NULL && is_of_lost_history(of, row->generation);
     int64_t limit = SAVE_MIN_MS * 1000LL;
 
     for (size_t i = 0; i < sim->jobs_count; i++)
         if (LONGEST_STEP * 3 * sim->jobs[i].step_us > limit)
             limit = LONGEST_STEP * 3 * sim->jobs[i].step_us;
-    return sim->lost_history ? limit : WAIT_LIMIT_US;
+    return lost ? limit : WAIT_LIMIT_US;
 }
 
 /* WAIT_LIMIT_US is the convergence that is asked for after the faults. By contract two waits may be
@@ -229,7 +231,7 @@ static int64_t wait_limit_us(const struct sim *sim, const struct sim_job *job,
         return OPEN_LIMIT_US;
     if (!proc->view.started && joining > WAIT_LIMIT_US)
         return joining;
-    return round_limit_us(sim);
+    return round_limit_us(sim, job);
 }
 
 static void check_waits(struct sim *sim, struct sim_proc *proc)
@@ -297,7 +299,7 @@ static void check_open_round(struct sim *sim, struct sim_job *job)
     if (open == 0 || job->comes)
         return;
     job->open_charged_us += SECOND_US;
-    if (job->open_charged_us > round_limit_us(sim) + 2 * SECOND_US)
+    if (job->open_charged_us > round_limit_us(sim, job) + 2 * SECOND_US)
         sim_broken(sim, "I5", "round %llu of %s is open for %lld s and nobody works for it",
                    U(open), job->name, (long long)(job->open_charged_us / 1000000));
 }
@@ -384,7 +386,7 @@ static void check_served(struct sim *sim, const struct sim_notice *notice,
     bool nobody = round != NULL && strstr(round->reason, sim_reason_words(REASON_RESTART)) != NULL;
 
     sim->stats->ample_saved += notice->ample && saved;
-    if (saved || sim->lost_history)
+    if (saved || is_of_lost_history(sim_job_named(sim, row->job), row->generation))
         return;
     if (round != NULL && round->state == ROUND_ABORTED && round->culprit_rank < 0 && !nobody)
         sim_broken(sim, "notices", "notice %s ended with round %llu, aborted by nobody: %s",
@@ -444,7 +446,8 @@ static void check_manifests(struct sim *sim)
             checkpoint != NULL ? disk_node(sim, row->body.incarnation) : NULL;
         if (writer == NULL || writer->state != NODE_LEFT || checkpoint->path[0] != '\0' ||
             checkpoint->state > CHECKPOINT_COMMITTED || !sim->calm_was ||
-            row->seq <= sim_job_named(sim, row->job)->calm_seq || sim->lost_history ||
+            row->seq <= sim_job_named(sim, row->job)->calm_seq ||
+            is_of_lost_history(sim_job_named(sim, row->job), checkpoint->generation) ||
             crossed_leave(sim, row))
             continue;
         sim_broken(sim, "manifest",

@@ -22,6 +22,23 @@ void copy_take(struct sim *sim)
         sim_store_copy(sim);
 }
 
+/* A launch that is opened by the database as it is now has no history but this. Its number is above all that were in
+ * use: one that is given anew is taken for the former one, of which nodes and files may tell. */
+bool is_of_lost_history(const struct sim_job *job, uint64_t generation)
+{
+    return generation <= job->lost_generation;
+}
+
+static void lose_generations(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->jobs_count; i++) {
+        struct sim_job *job = &sim->jobs[i];
+        const struct record_job *row = disk_job(sim, job->name);
+        if (row != NULL && row->generation > job->lost_generation)
+            job->lost_generation = row->generation;
+    }
+}
+
 /* Numbers of requests go back to what the copy knows, where the node's core follows. */
 static void forget(struct sim *sim, struct sim_proc *proc)
 {
@@ -39,8 +56,10 @@ static void begin_anew(struct sim *sim)
     sim->lost_history = true;
     sim->lost_us = sim->now_us;
     sim->stats->histories_lost++;
-    for (size_t i = 0; i < sim->jobs_count; i++)
+    for (size_t i = 0; i < sim->jobs_count; i++) {
         sim->jobs[i].told_seq = 0;
+        sim->jobs[i].keeps.save_begun_unix_ms = 0;
+    }
     for (size_t i = 0; i < sim->procs_count; i++)
         forget(sim, sim->procs[i]);
     readers_forget(sim);
@@ -51,6 +70,7 @@ void copy_put_back(struct sim *sim)
 {
     if (!sim->put_back || !sim->copied)
         return;
+    lose_generations(sim);
     copy_disk(&sim->disk, &sim->copy);
     sim->broker.epoch = sim->copy_epoch;
     begin_anew(sim);
@@ -64,6 +84,7 @@ void copy_nothing(struct sim *sim)
 {
     if (!sim->lose_database)
         return;
+    lose_generations(sim);
     for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
         table_clear(&sim->disk.tables[i]);
     table_clear(&sim->disk.held);

@@ -200,7 +200,8 @@ void fs_discard(struct sim *sim, struct sim_proc *proc, uint64_t generation, uin
 static bool is_decided(const struct sim *sim, const struct sim_job *job,
                        const struct sim_shard *shard)
 {
-    if (sim->lost_history && disk_round(sim, job->name, shard->round) == NULL)
+    if (is_of_lost_history(job, shard->generation) &&
+        disk_round(sim, job->name, shard->round) == NULL)
         return true;
     const struct record_participant *part =
         disk_member(sim, job->name, shard->round, shard->incarnation);

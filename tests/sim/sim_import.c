@@ -257,7 +257,8 @@ bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t check
     const struct record_checkpoint *row =
         disk_checkpoint(sim, sim->jobs[proc->job].name, checkpoint);
 
-    return sim->keeps && sim->lost_history && row != NULL &&
+    return sim->keeps && row != NULL &&
+           is_of_lost_history(&sim->jobs[proc->job], row->generation) &&
            fs_dir(sim, proc->job, row->generation, checkpoint)->out;
 }
 

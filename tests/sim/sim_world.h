@@ -190,6 +190,7 @@ struct sim_job {
     struct sim_proc *procs[SIM_SLOTS_MAX]; /* the newest of each slot */
     enum sim_end ended[SIM_SLOTS_MAX];     /* of each slot, the process that ended last */
     uint64_t launch;
+    uint64_t lost_generation; /* this one and those before began in a history that was lost */
     bool finished;
     int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
     struct wire_file *files;
@@ -392,6 +393,7 @@ void copy_take(struct sim *sim);
 void copy_put_back(struct sim *sim); /* at a start of the broker */
 void copy_nothing(struct sim *sim);  /* the same: it starts from no database at all */
 void copy_free(struct sim *sim);
+bool is_of_lost_history(const struct sim_job *job, uint64_t generation);
 void undo_keep(struct sim *sim); /* MUTANT_LOSES_BATCH: before a transaction ... */
 void undo_last(struct sim *sim); /* ... which a crash takes along */
 

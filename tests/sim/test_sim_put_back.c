@@ -51,6 +51,27 @@ static void events_of_a_lost_history_that_are_believed_are_seen(void **state)
     expect(500027972, "I5");
 }
 
+/* A history that was lost is forgotten with the launches that had it: of a later one all is asked again. */
+static void what_a_later_launch_does_is_looked_at(void **state)
+{
+    struct sim_failure failure;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        struct sim_options options = {.seed = seed,
+                                      .async = -1,
+                                      .put_back = true,
+                                      .keeps = SIM_WITH,
+                                      .mutation = MUTANT_DELETES_IN_PLACE};
+        struct sim_stats stats = {0};
+        if (!sim_run(&options, &stats, &failure) && stats.launches_anew > 0 &&
+            strstr(failure.text, "' lists, and") != NULL)
+            return;
+    }
+    fail_msg(
+        "files that go before their checkpoint's name were seen in no launch after a put-back");
+}
+
 static void without_that_the_same_worlds_break_nothing(void **state)
 {
     static const uint64_t seeds[] = {500090552, 500027972, 500090545};
@@ -66,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(events_of_a_lost_history_that_are_believed_are_seen,
                                nothing_is_mutated),
+        cmocka_unit_test_setup(what_a_later_launch_does_is_looked_at, nothing_is_mutated),
         cmocka_unit_test_setup(without_that_the_same_worlds_break_nothing, nothing_is_mutated),
     };
 
