@@ -121,9 +121,6 @@ static struct save_target save_target(struct muster_node *node)
 static enum muster_status is_gone(const struct muster_node *node, const char *path,
                                   struct muster_error *err)
 {
-    /* With restore_fallback an older one may be somewhere else; and the ranks go on without a bystander. */
-    if (!node->options.restore_fallback && role_is_trainer(node->role))
-        dir_take_back(node->checkpoint_dir, &node->made);
     return error_set_code(
         err, MUSTER_E_RESTORE, ENOENT,
         "checkpoint %.300s was not restored at rank %d: it is not there. If it was moved or is not "
@@ -352,6 +349,10 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
     status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
     if (status == MUSTER_OK)
         node_clear_left(node);
+    /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in place of the
+     * directory is in nobody's way. (They go on without a bystander.) */
+    if (status == MUSTER_E_RESTORE && node->agent != NULL && role_is_trainer(node->role))
+        dir_take_back(node->checkpoint_dir, &node->made);
     return status;
 }
 
@@ -362,10 +363,7 @@ enum muster_status node_restore(struct muster_node *node, struct muster_error *e
 static enum muster_status prepare_directory(struct muster_node *node, struct muster_error *err)
 {
     char absolute[PATH_MAX];
-    enum muster_status status;
-
-    node->made = dir_look_made(node->checkpoint_dir);
-    status = dir_prepare(node->checkpoint_dir, node->job, err);
+    enum muster_status status = dir_prepare(node->checkpoint_dir, node->job, &node->made, err);
 
     if (status != MUSTER_OK)
         return status;

@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#define TAKE_BACK_TRIES 20
+#define TAKE_BACK_PAUSE_MS 10
 #define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 #define TEMP_AGE_S 3600      /* no writer needs an hour between creating and naming a small file */
 
@@ -169,9 +172,26 @@ static enum muster_status claim_number(const char *muster, struct muster_error *
     return status == MUSTER_OK && created ? fs_sync_dir(muster, err) : status;
 }
 
-enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err)
+static enum muster_status make(const char *root, const char *muster, struct dir_made *ret_made,
+                               struct muster_error *err)
+{
+    size_t made;
+    enum muster_status status = fs_make_dirs_counted(root, &made, err);
+
+    ret_made->root = made > 0;
+    if (status != MUSTER_OK)
+        return status;
+    status = fs_make_dirs_counted(muster, &made, err);
+    ret_made->muster = made > 0;
+    ret_made->root |= made > 1; /* whoever had made it took it back just now */
+    return status;
+}
+
+enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
+                               struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
+    struct dir_made made = {false, false};
     int64_t now_s = 0;
     enum muster_status status = muster_path(root, muster, err);
 
@@ -180,9 +200,9 @@ enum muster_status dir_prepare(const char *root, const char *job, struct muster_
                            "the checkpoint directory has %zu bytes; give a path of 1 to %d",
                            strlen(root), PATH_BYTES_MAX - DIR_NAME_SIZE);
     if (status == MUSTER_OK)
-        status = fs_make_dirs(root, err);
-    if (status == MUSTER_OK)
-        status = fs_make_dirs(muster, err);
+        status = make(root, muster, &made, err);
+    if (ret_made != NULL)
+        *ret_made = made;
     if (status == MUSTER_OK)
         status = probe(root, muster, &now_s, err);
     if (status != MUSTER_OK)
@@ -207,40 +227,60 @@ uint64_t dir_number(const char *root)
     return number;
 }
 
-struct dir_made dir_look_made(const char *root)
-{
-    char muster[FS_PATH_MAX];
-    struct dir_made made = {.root = !fs_exists(root)};
+/* What keeps a directory from being taken back beside name and other. */
+enum in_the_way { NOTHING, PASSES, STAYS };
 
-    made.muster = muster_path(root, muster, NULL) == MUSTER_OK && !fs_exists(muster);
-    return made;
-}
-
-static bool has_only(const char *path, const char *name, const char *other)
+/* NOTHING also of what is not there: another rank of the launch that takes it back as well was there first. */
+static enum in_the_way look_beside(const char *path, const char *name, const char *other)
 {
     DIR *dir = fs_opendir(path);
     const struct dirent *entry;
-    bool only = dir != NULL;
+    enum in_the_way way = dir != NULL || errno == ENOENT ? NOTHING : STAYS;
 
-    while (only && (entry = fs_readdir(dir)) != NULL)
-        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
+    while (way != STAYS && dir != NULL && (entry = fs_readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "tmp-", 4) == 0)
+            way = PASSES;
+        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strcmp(entry->d_name, name) != 0 && strcmp(entry->d_name, other) != 0)
+            way = STAYS;
+    }
     if (dir != NULL)
         closedir(dir);
-    return only;
+    return way;
+}
+
+static bool is_gone(int removed)
+{
+    return removed == 0 || errno == ENOENT;
+}
+
+static enum in_the_way take_back(const char *root, const struct dir_made *made)
+{
+    char muster[FS_PATH_MAX], job[FS_PATH_MAX], number[FS_PATH_MAX];
+    enum in_the_way way;
+
+    if (muster_path(root, muster, NULL) != MUSTER_OK ||
+        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
+        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK ||
+        look_beside(root, ".muster", ".muster") != NOTHING)
+        return STAYS;
+    way = look_beside(muster, "JOB", "NUMBER");
+    if (way != NOTHING)
+        return way;
+    if (is_gone(unlink(number)) && is_gone(unlink(job)) && is_gone(rmdir(muster)) &&
+        (!made->root || is_gone(rmdir(root))))
+        return NOTHING;
+    return errno == ENOTEMPTY || errno == EEXIST ? PASSES : STAYS;
 }
 
 void dir_take_back(const char *root, const struct dir_made *made)
 {
-    char muster[FS_PATH_MAX], job[FS_PATH_MAX], number[FS_PATH_MAX];
+    static const struct timespec pause = {.tv_nsec = TAKE_BACK_PAUSE_MS * 1000000};
 
-    if (!made->muster || muster_path(root, muster, NULL) != MUSTER_OK ||
-        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
-        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK ||
-        !has_only(root, ".muster", ".muster") || !has_only(muster, "JOB", "NUMBER"))
+    if (!made->root && !made->muster)
         return;
-    if (unlink(number) == 0 && unlink(job) == 0 && rmdir(muster) == 0 && made->root)
-        (void)rmdir(root);
+    for (int i = 0; i < TAKE_BACK_TRIES && take_back(root, made) == PASSES; i++)
+        nanosleep(&pause, NULL); /* another rank prepares it just now */
 }
 
 /* --- a round ------------------------------------------------------------------------------- */

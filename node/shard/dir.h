@@ -29,20 +29,22 @@
 #define DIR_PADDING_MAX 18 /* digits */
 #define DIR_SHARD_SUFFIX ".safetensors"
 
+/* Which of them this call made: of what was there, or what another rank made first, neither. */
+struct dir_made {
+    bool root, muster;
+};
 /* Creates root with its parents and .muster, proves that both can be written, claims the directory
  * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
- * E_IO: path and cause. E_JOB: it is another job's, both named. */
-enum muster_status dir_prepare(const char *root, const char *job, struct muster_error *err);
+ * E_IO: path and cause. E_JOB: it is another job's, both named. ret_made (may be NULL) is filled in in any case. */
+enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
+                               struct muster_error *err);
 /* The random number that it got when it was first claimed by a library that gives one: two hosts that see different directories under one path see
  * different numbers. 0: it has none, or it cannot be read. */
 uint64_t dir_number(const char *root);
 
-/* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back. */
-struct dir_made {
-    bool root, muster; /* were not there before dir_prepare */
-};
-struct dir_made dir_look_made(const char *root);
-/* Takes back what dir_prepare made, if nothing else has come into it. Best effort. */
+/* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back.
+ * Takes back what dir_prepare made, if nothing else has come into it. Best effort. Ranks that each made a part of it
+ * may do so at once, or one after the other in any order; one that prepares it just then is waited for, 0.2 s at most. */
 void dir_take_back(const char *root, const struct dir_made *made);
 
 /* Opens the round's directory for writing; every writer of the round calls it, in any order.

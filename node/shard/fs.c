@@ -314,11 +314,20 @@ bool fs_is_dir(const char *path)
 
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
 {
+    size_t made;
+
+    return fs_make_dirs_counted(path, &made, err);
+}
+
+enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
+                                        struct muster_error *err)
+{
     char parent[FS_PATH_MAX];
     char *slash;
     struct stat st;
     enum muster_status status;
 
+    *ret_made = 0;
     if (stat(path, &st) == 0) /* a link to a directory is the user's good right here */
         return S_ISDIR(st.st_mode) ? MUSTER_OK
                                    : fs_fail(err, MUSTER_E_IO, ENOTDIR, "use as a directory", path);
@@ -336,10 +345,14 @@ enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
         memcpy(parent, ".", 2);
     else
         slash[slash == parent ? 1 : 0] = '\0';
-    status = fs_make_dirs(parent, err);
+    status = fs_make_dirs_counted(parent, ret_made, err);
     if (status != MUSTER_OK)
         return status;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) /* EEXIST: another rank was quicker */
+    if (mkdir(path, 0777) == 0)
+        ++*ret_made;
+    else if (errno == EEXIST) /* another rank was quicker */
+        *ret_made = 0;
+    else
         return fs_fail(err, MUSTER_E_IO, errno, "create the directory", path);
     status = fs_sync_dir(parent, err);
     if (status != MUSTER_OK)

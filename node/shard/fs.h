@@ -71,6 +71,9 @@ enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watch
 
 /* mkdir of path and of its missing parents, each made durable in its own parent. */
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err);
+/* How many at the path's end this call itself made: of those that were there, or that another rank made, none. */
+enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
+                                        struct muster_error *err);
 
 bool fs_exists(const char *path); /* of whatever kind; a link is not followed */
 /* The same where "not there" has consequences: E_IO when it cannot be told. */

@@ -98,7 +98,7 @@ typedef enum muster_status step_fn(struct node_story *story, struct muster_error
 
 static enum muster_status prepare(struct node_story *story, struct muster_error *err)
 {
-    return dir_prepare(story->root, JOB, err);
+    return dir_prepare(story->root, JOB, NULL, err);
 }
 
 static enum muster_status open_round(struct node_story *story, struct muster_error *err)

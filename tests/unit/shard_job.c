@@ -28,7 +28,7 @@ int shard_job_make(void **state)
     assert_non_null(f);
     scratch_make(f->dir);
     snprintf(f->root, sizeof f->root, "%s", scratch_path(f->dir, "a/b/checkpoints"));
-    shard_job_must(dir_prepare(f->root, JOB, &err), &err);
+    shard_job_must(dir_prepare(f->root, JOB, NULL, &err), &err);
     shard_job_must(muster_state_create(&f->state, &err), &err);
     shard_job_must(muster_state_add_i64(f->state, "value", &f->value, &err), &err);
     f->manifest = (struct manifest){.job = JOB,

@@ -254,7 +254,7 @@ static void another_in_the_trash_is_not_cleared(void **state)
     committed(f);
     shard_job_must(fs_path(trash, &err, "%s/.muster/trash-8-88-0123456789abcdef", f->root), &err);
     assert_int_equal(rename(f->path, trash), 0);
-    shard_job_must(dir_prepare(f->root, JOB, &err), &err);
+    shard_job_must(dir_prepare(f->root, JOB, NULL, &err), &err);
     assert_true(scratch_exists(scratch_path(trash, "manifest.json")));
 }
 
@@ -306,7 +306,7 @@ static void a_crash_leaves_all_of_it_or_nothing_that_lists(void **state)
             shard_job_assert_restores(f, 0, 0);
         shard_job_must(dir_delete_checkpoint(&d, &err), &err);
         assert_false(scratch_exists(f->path));
-        shard_job_must(dir_prepare(f->root, JOB, &err), &err);
+        shard_job_must(dir_prepare(f->root, JOB, NULL, &err), &err);
         assert_int_equal(scratch_count(scratch_path(f->root, ".muster")), 2); /* JOB, NUMBER */
     }
 }

@@ -25,8 +25,8 @@ static void prepare_makes_the_directory_and_may_be_called_by_every_rank(void **s
     struct shard_job *f = *state;
     char *text;
 
-    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
-    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, NULL), MUSTER_OK);
     text = scratch_read(scratch_path(f->root, ".muster/JOB"), NULL);
     assert_string_equal(text, JOB "\n"); /* and nothing else: older libraries compare all of it */
     free(text);
@@ -42,24 +42,26 @@ static void each_directory_has_a_number_of_its_own(void **state)
 
     assert_int_equal(fs_path(other, NULL, "%s/other", f->root), MUSTER_OK);
     assert_int_equal(dir_number(other), 0);
-    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(other, JOB, NULL, NULL), MUSTER_OK);
     assert_int_not_equal(number, 0);
     assert_int_not_equal(dir_number(other), 0);
     assert_int_not_equal(dir_number(other), number);
-    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, NULL), MUSTER_OK);
     assert_int_equal(dir_number(f->root), number);
     assert_int_equal(unlink(scratch_path(other, ".muster/NUMBER")), 0); /* an older one */
     assert_int_equal(dir_number(other), 0);
-    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(other, JOB, NULL, NULL), MUSTER_OK);
     number = dir_number(other);
     assert_int_not_equal(number, 0);
-    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(other, JOB, NULL, NULL), MUSTER_OK);
     assert_int_equal(dir_number(other), number);
     assert_int_equal(unlink(scratch_path(other, ".muster/NUMBER")), 0);
     scratch_write(scratch_path(other, ".muster/JOB"), JOB "\n0\n", strlen(JOB "\n0\n"));
-    assert_int_equal(dir_prepare(other, "word", NULL), MUSTER_E_JOB); /* another job's: untouched */
+    assert_int_equal(dir_prepare(other, "word", NULL, NULL),
+                     MUSTER_E_JOB); /* another job's: untouched */
     assert_int_equal(dir_number(other), 0);
-    assert_int_equal(dir_prepare(other, JOB, NULL), MUSTER_OK); /* its number stood in JOB once */
+    assert_int_equal(dir_prepare(other, JOB, NULL, NULL),
+                     MUSTER_OK); /* its number stood in JOB once */
     assert_int_not_equal(dir_number(other), 0);
 }
 
@@ -70,8 +72,7 @@ static void what_was_made_is_taken_back_while_nothing_else_is_in_it(void **state
     struct dir_made made;
 
     assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
-    made = dir_look_made(root);
-    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &made, NULL), MUSTER_OK);
     scratch_write(scratch_path(root, ".muster/other"), "", 0); /* somebody writes */
     dir_take_back(root, &made);
     assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
@@ -83,15 +84,33 @@ static void what_was_made_is_taken_back_while_nothing_else_is_in_it(void **state
     dir_take_back(root, &made);
     assert_false(scratch_exists(root));
     assert_int_equal(mkdir(root, 0700), 0); /* a mount point, say: it is not ours to remove */
-    made = dir_look_made(root);
-    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &made, NULL), MUSTER_OK);
     dir_take_back(root, &made);
     assert_int_equal(scratch_count(root), 0);
-    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
-    made = dir_look_made(root); /* of one that was there */
-    assert_int_equal(dir_prepare(root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, NULL, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &made, NULL), MUSTER_OK); /* it was there */
     dir_take_back(root, &made);
     assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+}
+
+/* One rank may have made root, and another .muster in it before the first came to that. */
+static void what_two_ranks_made_is_taken_back_in_any_order(void **state)
+{
+    static const struct dir_made made[2] = {{.root = true}, {.muster = true}};
+    struct shard_job *f = *state;
+    char root[FS_PATH_MAX];
+
+    assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
+    for (int first = 0; first < 2; first++) {
+        assert_int_equal(dir_prepare(root, JOB, NULL, NULL), MUSTER_OK);
+        dir_take_back(root, &made[first]);
+        dir_take_back(root, &made[1 - first]);
+        assert_false(scratch_exists(root));
+    }
+    assert_int_equal(dir_prepare(root, JOB, NULL, NULL), MUSTER_OK);
+    assert_int_equal(unlink(scratch_path(root, ".muster/NUMBER")), 0); /* another is about to */
+    dir_take_back(root, &made[0]);
+    assert_false(scratch_exists(root));
 }
 
 static void directory_of_another_job_is_refused_naming_both(void **state)
@@ -99,12 +118,12 @@ static void directory_of_another_job_is_refused_naming_both(void **state)
     struct shard_job *f = *state;
     struct muster_error err;
 
-    assert_int_equal(dir_prepare(f->root, "word", &err), MUSTER_E_JOB);
+    assert_int_equal(dir_prepare(f->root, "word", NULL, &err), MUSTER_E_JOB);
     assert_non_null(strstr(err.text, "\"words\""));
     assert_non_null(strstr(err.text, "\"word\""));
     assert_non_null(strstr(err.text, f->root));
     scratch_write(scratch_path(f->root, ".muster/JOB"), "", 0);
-    assert_int_equal(dir_prepare(f->root, JOB, &err), MUSTER_E_CORRUPT);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, &err), MUSTER_E_CORRUPT);
 }
 
 /* Several processes at once, two jobs: at each directory one job wins for all its processes, and
@@ -133,7 +152,7 @@ static void one_job_wins_each_race_for_a_directory(void **state)
                 ;
             for (int i = 0; i < RACES; i++)
                 mine[i] = (char)dir_prepare(scratch_path(f->dir, "race%d", i),
-                                            p % 2 == 0 ? "even" : "odd", NULL);
+                                            p % 2 == 0 ? "even" : "odd", NULL, NULL);
             _exit(write(result[p][1], mine, sizeof mine) == (ssize_t)sizeof mine ? 0 : 1);
         }
     }
@@ -165,18 +184,18 @@ static void directory_that_cannot_be_written_is_named(void **state)
     enum muster_status status;
 
     scratch_write(file, "", 0);
-    assert_int_equal(dir_prepare(scratch_path(file, "x"), JOB, &err), MUSTER_E_IO);
+    assert_int_equal(dir_prepare(scratch_path(file, "x"), JOB, NULL, &err), MUSTER_E_IO);
     assert_non_null(strstr(err.text, "/file"));
-    assert_int_equal(dir_prepare(file, JOB, &err), MUSTER_E_IO);
-    assert_int_equal(dir_prepare("/proc/muster", JOB, &err), MUSTER_E_IO);
+    assert_int_equal(dir_prepare(file, JOB, NULL, &err), MUSTER_E_IO);
+    assert_int_equal(dir_prepare("/proc/muster", JOB, NULL, &err), MUSTER_E_IO);
     assert_non_null(strstr(err.text, "/proc/muster"));
-    assert_int_equal(dir_prepare("", JOB, &err), MUSTER_E_ARGUMENT);
+    assert_int_equal(dir_prepare("", JOB, NULL, &err), MUSTER_E_ARGUMENT);
 
     assert_int_equal(chmod(f->dir, 0755), 0);
     assert_int_equal(mkdir(closed, 0555), 0);
     if (geteuid() == 0)
         assert_int_equal(seteuid(65534), 0); /* root may write anywhere */
-    status = dir_prepare(closed, JOB, &err);
+    status = dir_prepare(closed, JOB, NULL, &err);
     if (getuid() == 0)
         assert_int_equal(seteuid(0), 0);
     assert_int_equal(status, MUSTER_E_IO);
@@ -195,7 +214,7 @@ static void prepare_clears_what_a_crash_left_under_way(void **state)
     scratch_write(scratch_path(f->root, ".muster/tmp-old"), "x", 1);
     scratch_write(scratch_path(f->root, ".muster/tmp-new"), "x", 1);
     assert_int_equal(utimensat(AT_FDCWD, scratch_path(f->root, ".muster/tmp-old"), old, 0), 0);
-    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, NULL), MUSTER_OK);
     assert_false(scratch_exists(scratch_path(f->root, ".muster/trash-1-1-ff")));
     assert_false(scratch_exists(scratch_path(f->root, ".muster/tmp-old")));
     assert_true(scratch_exists(scratch_path(f->root, ".muster/tmp-new"))); /* another rank's */
@@ -410,7 +429,7 @@ static void what_a_dead_launch_left_is_found_but_not_with_a_manifest(void **stat
     struct shard_job *f = *state;
     struct dir_left left[4];
 
-    assert_int_equal(dir_prepare(f->root, JOB, NULL), MUSTER_OK);
+    assert_int_equal(dir_prepare(f->root, JOB, NULL, NULL), MUSTER_OK);
     assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-1"), 0700), 0);
     assert_int_equal(mkdir(scratch_path(f->root, ".muster/1-2"), 0700), 0);
     assert_int_equal(mkdir(scratch_path(f->root, ".muster/2-3"), 0700), 0);
@@ -427,6 +446,7 @@ int main(void)
         T(prepare_makes_the_directory_and_may_be_called_by_every_rank),
         T(each_directory_has_a_number_of_its_own),
         T(what_was_made_is_taken_back_while_nothing_else_is_in_it),
+        T(what_two_ranks_made_is_taken_back_in_any_order),
         T(directory_of_another_job_is_refused_naming_both),
         T(one_job_wins_each_race_for_a_directory),
         T(directory_that_cannot_be_written_is_named),

@@ -47,7 +47,7 @@ static int setup(void **state)
     (void)state;
     f = (struct fixture){.results = 0};
     scratch_make(f.directory);
-    if (dir_prepare(f.directory, "words", NULL) != MUSTER_OK)
+    if (dir_prepare(f.directory, "words", NULL, NULL) != MUSTER_OK)
         return -1;
     return writer_create(f.directory, "words", done, NULL, &f.writer, NULL) != MUSTER_OK;
 }
