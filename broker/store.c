@@ -189,10 +189,24 @@ static enum muster_status write_held(struct store *store, struct muster_error *e
     return status;
 }
 
+/* given: of a task's row that was written along with another of its own. */
+static enum muster_status write_row(struct store *store, const struct actions *actions, size_t at,
+                                    const struct record **given, struct muster_error *err)
+{
+    const struct record *row = &actions->items[at].record;
+
+    if (row == *given)
+        return MUSTER_OK;
+    if (row->kind == RECORD_TASK && (*given = store_task_given(actions, at)) != NULL)
+        return store_task_write_given(store, row, *given, err);
+    return store_row_write(store, row, err);
+}
+
 static enum muster_status write_rows(struct store *store, const struct actions *actions,
                                      struct muster_error *err)
 {
     enum muster_status status = write_held(store, err);
+    const struct record *given = NULL;
 
     for (size_t i = 0; i < actions->count && status == MUSTER_OK; i++) {
         const struct action *action = &actions->items[i];
@@ -200,7 +214,7 @@ static enum muster_status write_rows(struct store *store, const struct actions *
         if (action->kind != ACTION_PERSIST)
             continue;
         failpoint_record(FAILPOINT_PERSIST_BEFORE, &action->record);
-        status = store_row_write(store, &action->record, err);
+        status = write_row(store, actions, i, &given, err);
         failpoint_record(FAILPOINT_PERSIST_AFTER, &action->record);
         if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
             status = prune(store, &action->record.u.event, err);

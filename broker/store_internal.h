@@ -15,6 +15,7 @@
 enum store_task { /* store_tasks.c's statements */
                   STORE_TASK_QUEUE,
                   STORE_TASK_ADD,
+                  STORE_TASK_ADD_GIVEN,
                   STORE_TASK_STATE,
                   STORE_TASK_END,
                   STORE_TASK_TEXT,
@@ -155,6 +156,11 @@ enum muster_status store_tasks_prepare(struct store *store, struct muster_error 
 bool store_task_is(enum record_kind kind);
 enum muster_status store_task_write(struct store *store, const struct record *row,
                                     struct muster_error *err);
+/* The row by which the batch gives the new task of the row at `at` to a worker; NULL: none, or one that does not follow. */
+const struct record *store_task_given(const struct actions *actions, size_t at);
+/* Both rows at once: it costs what one does. */
+enum muster_status store_task_write_given(struct store *store, const struct record *row,
+                                          const struct record *given, struct muster_error *err);
 enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, void *arg,
                                     struct muster_error *err);
 

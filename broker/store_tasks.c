@@ -24,6 +24,12 @@ static const char *const statements[STORE_TASK_COUNT] = {
         "INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
         " scheduled_unix_ms, fn, uses, args) VALUES (?1, 'queued', 0, 0, 0, 0, ?2, ?3, ?4, ?5, ?6)"
         " ON CONFLICT (id) DO NOTHING",
+    [STORE_TASK_ADD_GIVEN] =
+        "INSERT INTO task (id, state, attempt, losses, worker, worker_index, timeout_ms,"
+        " scheduled_unix_ms, fn, uses, args, leased_unix_ms, excused) VALUES (?1, ?7, ?8, ?9, ?10,"
+        " ?11, ?2, ?3, ?4, ?5, ?6, ?12, ?13) ON CONFLICT (id) DO UPDATE SET state = ?7,"
+        " attempt = ?8, losses = ?9, worker = ?10, worker_index = ?11, leased_unix_ms = ?12,"
+        " excused = ?13 WHERE NOT " ENDED,
     [STORE_TASK_STATE] =
         "UPDATE task SET state = ?2, attempt = ?3, losses = ?4, worker = ?5, worker_index = ?6,"
         " leased_unix_ms = ?7, excused = ?8 WHERE id = ?1 AND NOT " ENDED,
@@ -131,18 +137,56 @@ static enum muster_status write_queue(struct store *store, const struct record_t
     return run(store, STORE_TASK_QUEUE, err);
 }
 
-static enum muster_status write_task(struct store *store, const struct record_task *row,
-                                     struct muster_error *err)
+static void bind_task(sqlite3_stmt *s, const struct record_task *row)
 {
-    sqlite3_stmt *s = store->tasks[STORE_TASK_ADD];
-
     sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
     bind_number(s, 2, row->timeout_ms);
     sqlite3_bind_int64(s, 3, row->unix_ms);
     bind_text(s, 4, row->fn);
     bind_bytes(s, 5, row->uses);
     bind_bytes(s, 6, row->args);
+}
+
+static enum muster_status write_task(struct store *store, const struct record_task *row,
+                                     struct muster_error *err)
+{
+    bind_task(store->tasks[STORE_TASK_ADD], row);
     return run(store, STORE_TASK_ADD, err);
+}
+
+/* Between the two of a task that is given at once stands its queue's row. */
+const struct record *store_task_given(const struct actions *actions, size_t at)
+{
+    const struct record *task = &actions->items[at].record;
+
+    for (size_t i = at + 1; task->kind == RECORD_TASK && i < actions->count; i++) {
+        const struct record *row = &actions->items[i].record;
+
+        if (actions->items[i].kind != ACTION_PERSIST || row->kind == RECORD_TASK_QUEUE)
+            continue;
+        return row->kind == RECORD_TASK_STATE && row->u.task.queue == task->u.task.queue &&
+                       row->u.task.number == task->u.task.number
+                   ? row
+                   : NULL;
+    }
+    return NULL;
+}
+
+enum muster_status store_task_write_given(struct store *store, const struct record *row,
+                                          const struct record *given, struct muster_error *err)
+{
+    sqlite3_stmt *s = store->tasks[STORE_TASK_ADD_GIVEN];
+    const struct record_task *state = &given->u.task;
+
+    bind_task(s, &row->u.task);
+    bind_text(s, 7, wire_task_state_name(state->state));
+    bind_number(s, 8, state->attempt);
+    bind_number(s, 9, state->losses);
+    bind_number(s, 10, state->worker);
+    bind_number(s, 11, state->worker_index);
+    sqlite3_bind_int64(s, 12, state->unix_ms);
+    bind_number(s, 13, state->excused);
+    return run(store, STORE_TASK_ADD_GIVEN, err);
 }
 
 static enum muster_status write_state(struct store *store, const struct record_task *row,
