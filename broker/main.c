@@ -211,6 +211,7 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     json_memory_prepare();
+    store_alone_in_process();
     umask(077); /* state, sockets and port file are this user's alone */
     broker_log_format(program.config.log_format);
     broker_log_never_waits();

@@ -24,6 +24,9 @@ struct store_options {
         *migrations; /* NULL = those of schema/sql; else closed by version 0 */
 };
 
+/* Before the first store of a process that has one, and uses SQLite in one thread: spares it locks and counts of memory. */
+void store_alone_in_process(void);
+
 /* Takes the lock, checks and migrates the file. Creates the parent directory (0700) and the file.
  * Copies path; options may be NULL. Blocks for a quick_check of the whole file.
  * MUSTER_E_LOCKED another broker, named by pid · MUSTER_E_UNSUPPORTED a network file system ·

@@ -278,6 +278,12 @@ static enum muster_status quick_check(struct store *store, struct muster_error *
 
 /* --- connection ----------------------------------------------------------------------------------- */
 
+void store_alone_in_process(void)
+{
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 static enum muster_status open_connection(struct store *store, struct muster_error *err)
 {
     int result =
