@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-static void reset(struct core *core, struct job *job)
+static void reset(struct core *core, struct job *job, bool launch)
 {
-    servers_keep(job);
+    servers_keep(core, job, launch);
     peers_forget(core, job);
     notices_free(job);
     free(job->gen.error_text);
@@ -75,7 +75,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     uint64_t number = job->gen.generation + 1;
 
     fence_old(core, job);
-    reset(core, job);
+    reset(core, job, true);
     set_facts(core, job, number, hello);
 
     const struct checkpoint *newest = registry_newest(job);
@@ -100,7 +100,7 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello)
 {
     fence_old(core, job);
-    reset(core, job);
+    reset(core, job, false); /* servers that live are in it */
     set_facts(core, job, generation, hello);
     job->gen.opened_unix_ms =
         0; /* what it resumed from is not known: its manifests say nothing of it */

@@ -448,8 +448,10 @@ void save_policy_load_round(struct job *job, const struct record_round *row);
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step);
 
 /* servers.c */
-const struct peer *servers_missing(const struct job *job); /* NULL: none; else of the lowest rank */
-void servers_keep(struct job *job); /* before the peers of a launch are forgotten */
+/* NULL: none; else of the lowest rank. */
+const struct peer *servers_missing(const struct core *core, const struct job *job);
+/* Before the peers of a launch are forgotten: for one that begins, or that is found to run already. */
+void servers_keep(struct core *core, struct job *job, bool launch);
 void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
 
 /* tasks*.c */

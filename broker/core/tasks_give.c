@@ -390,7 +390,9 @@ static const char *lost_why(struct core *core, const struct task_worker *worker)
     int64_t silent_ms = core->now - worker->heard_boot_ms;
     int64_t limit_ms = worker->mapped ? LOST_MS : TASK_BACK_MS;
 
-    if (node != NULL && (node->state == NODE_LOST || node->state == NODE_FENCED))
+    /* a server that is fenced is kept (servers.c), and may still be there: the worker beats, or does not */
+    if (node != NULL &&
+        (node->state == NODE_LOST || (node->state == NODE_FENCED && node->role != ROLE_PS)))
         return "the node that it lives in was";
     if (silent_ms >= limit_ms)
         return out_printf(core, "silent for %" PRId64 " ms", silent_ms);

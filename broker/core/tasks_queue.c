@@ -10,7 +10,7 @@
 static const char *missing_ps(struct core *core, const char *job_name)
 {
     const struct job *job = job_find(core, job_name);
-    const struct peer *peer = job != NULL ? servers_missing(job) : NULL;
+    const struct peer *peer = job != NULL ? servers_missing(core, job) : NULL;
 
     if (peer == NULL)
         return "";
@@ -19,7 +19,8 @@ static const char *missing_ps(struct core *core, const char *job_name)
                       " on %s) %s and is not back; start it again, then go on from the "
                       "newest checkpoint",
                       peer->rank, job_name, peer->pid, peer->host,
-                      peer->state == NODE_LOST             ? "was lost"
+                      peer->state == NODE_LOST     ? "was lost"
+                      : peer->state == NODE_FENCED ? "did not follow the job into its next launch"
                       : peer->leave_why == LEAVE_PREEMPTED ? "was preempted"
                                                            : "failed");
 }

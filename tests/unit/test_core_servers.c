@@ -177,6 +177,49 @@ static void who_left_otherwise_is(void **state)
     }
 }
 
+/* The launch that it was in is over before its silence is long enough: with its host went the chief, maybe. */
+static void who_does_not_follow_into_the_next_launch_is_missed(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    joins(f, CHIEF);
+    joins(f, PS);
+    leaves(f, CHIEF, LEAVE_FAILED);
+    joins(f, CHIEF_AGAIN);
+    assert_missing(f, -1); /* it may be on its way */
+    time_passes(f, CHIEF_AGAIN);
+    assert_missing(f, PS);
+    assert_non_null(strstr(f->unavailable, "did not follow the job into its next launch"));
+    tasks_restart(f);
+    tasks_open_queue(f, false, 0);
+    joins(f, CHIEF_AGAIN);
+    assert_missing(f, -1);
+    time_passes(f, CHIEF_AGAIN);
+    assert_missing(f, PS);
+    joins(f, PS_AGAIN);
+    assert_missing(f, -1);
+}
+
+static void who_follows_is_not(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    joins(f, CHIEF);
+    joins(f, PS);
+    leaves(f, CHIEF, LEAVE_FAILED);
+    joins(f, CHIEF_AGAIN);
+    joins(f, PS_AGAIN);
+    for (int i = 0; i < 40; i++) {
+        struct wire_msg beats[] = {says(f, CHIEF_AGAIN, WIRE_HEARTBEAT),
+                                   says(f, PS_AGAIN, WIRE_HEARTBEAT)};
+
+        f->now += 1000;
+        tasks_feed(f, 400 + CHIEF_AGAIN, &beats[0]);
+        tasks_feed(f, 400 + PS_AGAIN, &beats[1]);
+        assert_missing(f, -1);
+    }
+}
+
 static void a_job_that_finished_misses_nobody_when_it_begins_again(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -200,6 +243,8 @@ int main(void)
         TEST(the_next_launch_misses_it_too),
         TEST(who_left_in_good_order_is_not_missed),
         TEST(who_left_otherwise_is),
+        TEST(who_does_not_follow_into_the_next_launch_is_missed),
+        TEST(who_follows_is_not),
         TEST(a_job_that_finished_misses_nobody_when_it_begins_again),
     };
 

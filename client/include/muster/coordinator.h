@@ -14,8 +14,8 @@
  * many queued ones were cancelled; error.code is the handler's own. When the call has returned, no task of the
  * queue is executing at any worker that the broker reaches (a function of create_per_worker may be). One that no call has returned yet when the coordinator
  * dies is returned to the one that opens the queue next (twice, perhaps, if it dies in just that moment). A worker that is lost is no error: its tasks go to
- * others. A parameter server (a node of role ps) that is lost, preempted or failed is: MUSTER_E_UNAVAILABLE, until one of its rank is back,
- * through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
+ * others. A parameter server (a node of role ps) that is lost, preempted or failed, or does not join the next launch within
+ * seconds, is: MUSTER_E_UNAVAILABLE, until one of its rank is back, through all launches that follow until the job has finished. Nodes of role ps join the launch of a chief (the
  * coordinator's process, maybe): before there is one their muster_node_open waits, and nobody misses them.
  *
  * Failures are told apart by their status: MUSTER_E_TASK the handler's own (its code in error.code),
