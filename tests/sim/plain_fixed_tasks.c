@@ -30,6 +30,14 @@ static void expect_faults(const struct sim_tasks_stats *s)
     sim_expect_often("fault", "worker stopped", s->pauses);
     sim_expect_often("fault", "worker preempted with its node", s->preempted);
     sim_expect_often("end", "stale", s->stale);
+    sim_expect_often("fault", "server killed", s->servers_killed);
+    sim_expect_often("fault", "server preempted", s->servers_preempted);
+    sim_expect_often("fault", "server failed", s->servers_failed);
+    sim_expect_often("server", "back", s->servers_back);
+    sim_expect_often("server", "named by schedule", s->unavailable_schedule);
+    sim_expect_often("server", "named by join", s->unavailable_join);
+    sim_expect_often("server", "named by done", s->unavailable_done);
+    sim_expect_often("threads", "one waits for another", s->waits_beside);
     sim_expect_often("fault", "connection cut", s->cuts);
     sim_expect_often("fault", "frame lost", s->frames_lost);
     sim_expect_often("coordinator", "attached", s->attaches);

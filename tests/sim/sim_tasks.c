@@ -40,9 +40,18 @@ void sim_tasks_expected(const char *text)
     _exit(strstr(text, w.expected) != NULL ? CAUGHT : 1);
 }
 
+/* cmocka knows of one thread. */
+void sim_tasks_failed(const char *condition)
+{
+    if (w.me->is_thread)
+        abort();
+    fail_msg("%s", condition);
+}
+
 void sim_tasks_others_pass(void)
 {
     sim_tasks_broker_passes();
+    sim_tasks_servers_pass();
     for (size_t i = 0; i < WORKERS; i++)
         sim_tasks_process_passes(i);
 }
@@ -62,8 +71,16 @@ void sim_tasks_time_passes(void)
 
 static bool world_passes(void)
 {
+    bool ended;
+
     sim_tasks_time_passes();
-    return sim_tasks_user_passes() && !w.faults;
+    if (w.users_count > 0) {
+        ended = sim_tasks_users_pass();
+    } else {
+        sim_tasks_coordinator_passes();
+        ended = sim_tasks_user_passes();
+    }
+    return ended && !w.faults;
 }
 
 /* --- the end ------------------------------------------------------------------------------------- */
@@ -105,6 +122,17 @@ static void clean_up(void)
     scratch_remove(w.dir);
 }
 
+static bool has_servers(uint64_t seed, enum sim_tasks_break how)
+{
+    return how == SIM_TASKS_MUTE || how == SIM_TASKS_GRUDGES ||
+           (how == SIM_TASKS_SOUND && seed % 3 == 1);
+}
+
+static bool has_threads(uint64_t seed, enum sim_tasks_break how)
+{
+    return how == SIM_TASKS_SLEEPS || (how == SIM_TASKS_SOUND && seed % 4 == 3);
+}
+
 static void run(uint64_t seed, enum sim_tasks_break how, bool poison, const char *expected,
                 struct sim_tasks_stats *stats)
 {
@@ -115,7 +143,10 @@ static void run(uint64_t seed, enum sim_tasks_break how, bool poison, const char
     w.broken = how;
     w.poison = poison;
     w.expected = expected;
+    w.me = &w.here;
     w.blocks = seed % 2 == 0;
+    w.has_servers = has_servers(seed, how) && !poison;
+    w.users_count = has_threads(seed, how) && !poison ? USERS : 0;
     w.seed = w.random = seed;
     w.stats = stats;
     w.now = 1000000;
@@ -131,10 +162,12 @@ static void run(uint64_t seed, enum sim_tasks_break how, bool poison, const char
         sim_tasks_worker_begins(i);
     w.faults = how == SIM_TASKS_SOUND && !poison;
     sim_tasks_coordinator_begins(true);
+    sim_tasks_users_begin();
     while (w.now < FAULTS_UNTIL_MS)
         world_passes();
     while (!world_passes())
         continue;
+    sim_tasks_users_end();
     count_ends();
     sim_tasks_fetch_long_results();
     clean_up();
@@ -188,6 +221,15 @@ void sim_tasks_print(const struct sim_tasks_stats *stats)
                  {"workers preempted", stats->preempted},
                  {"workers ended by a task", stats->poisoned},
                  {"stale ends", stats->stale},
+                 {"servers killed", stats->servers_killed},
+                 {"servers preempted", stats->servers_preempted},
+                 {"servers failed", stats->servers_failed},
+                 {"servers finished", stats->servers_finished},
+                 {"servers back", stats->servers_back},
+                 {"times a missing one was named by schedule", stats->unavailable_schedule},
+                 {"by join", stats->unavailable_join},
+                 {"by done", stats->unavailable_done},
+                 {"waits of a thread for another", stats->waits_beside},
                  {"connections cut", stats->cuts},
                  {"frames lost", stats->frames_lost},
                  {"attaches", stats->attaches},

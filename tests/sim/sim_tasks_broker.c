@@ -68,6 +68,20 @@ static struct task_link *link_of(uint64_t route)
     return NULL;
 }
 
+/* As it is, or as a broker that is broken tells of it. */
+static const char *told_unavailable(const char *text)
+{
+    static char first[TEXT_MAX + 1];
+
+    if (text == NULL || w.broken == SIM_TASKS_MUTE)
+        return "";
+    if (w.broken != SIM_TASKS_GRUDGES)
+        return text;
+    if (first[0] == '\0')
+        snprintf(first, sizeof first, "%s", text);
+    return first;
+}
+
 static void send_action(const struct action *action)
 {
     static uint8_t bytes[WIRE_FRAME_MAX];
@@ -94,6 +108,8 @@ static void send_action(const struct action *action)
     } else if (action->kind != ACTION_SEND) {
         return;
     }
+    if (message.type == WIRE_QUEUE_ALIVE)
+        message.u.queue_alive.unavailable = told_unavailable(message.u.queue_alive.unavailable);
     size = wire_encode(&message, bytes, sizeof bytes);
     INSIST(size > 0, "a %s cannot be encoded", wire_type_name(message.type));
     sim_tasks_put_frame(false, link, bytes, size);
@@ -128,6 +144,7 @@ void sim_tasks_broker_starts(void)
                                          .events_endpoint = "ipc:///e"};
     struct muster_error err;
 
+    w.broker_since_ms = w.now;
     w.core = core_create(&options);
     assert_non_null(w.core);
     if (store_load(w.store, load_row, NULL, &err) != MUSTER_OK)

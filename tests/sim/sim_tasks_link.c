@@ -151,8 +151,7 @@ uint64_t task_link_seen(struct task_link *link)
 void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
 {
     (void)link, (void)seen, (void)timeout_ms;
-    if (w.waiting)
-        sim_tasks_time_passes();
+    sim_tasks_user_leads();
 }
 
 bool task_link_send(struct task_link *link, struct wire_msg *message)

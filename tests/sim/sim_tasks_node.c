@@ -1,5 +1,5 @@
-/* sim_tasks_node - the training that worker 0 lives in: one rank, whose node is preempted and comes back with it. What
- * it says is heard at once, or not at all while the broker is dead. */
+/* sim_tasks_node - the training that worker 0 lives in, and its parameter servers: one rank, whose node is preempted and
+ * comes back with it. What nodes say is heard at once, or not at all while the broker is dead. */
 #include "tests/sim/sim_tasks_private.h"
 
 #include "broker/core/state.h"
@@ -8,19 +8,20 @@
 #define HELLO_EVERY_MS 500
 #define BEAT_EVERY_MS 1000
 
-static void say(enum wire_type type, enum wire_leave_why why)
+void sim_tasks_node_says(struct node *node, enum wire_type type, enum wire_leave_why why)
 {
     struct wire_msg message = {.type = type};
 
     message.up = (struct wire_up){.job = "train",
-                                  .role = ROLE_CHIEF,
-                                  .incarnation = w.node.incarnation,
-                                  .generation = w.node.generation};
+                                  .role = node->role,
+                                  .rank = node->rank,
+                                  .incarnation = node->incarnation,
+                                  .generation = node->generation};
     if (type == WIRE_HELLO)
         message.u.hello = (struct wire_hello){.nonce = 1,
                                               .world_size = 1,
                                               .host = "h",
-                                              .pid = 1,
+                                              .pid = node->incarnation,
                                               .layout = LAYOUT_REPLICATED,
                                               .checkpoint_dir = "/c",
                                               .join_timeout_ms = INT32_MAX};
@@ -30,46 +31,36 @@ static void say(enum wire_type type, enum wire_leave_why why)
         message.up.request = 1;
         message.u.leave.why = why;
     }
-    sim_tasks_broker_hears(ROUTE + w.node.incarnation, &message);
+    sim_tasks_broker_hears(ROUTE + node->incarnation, &message);
 }
 
-uint64_t sim_tasks_node_begins(void)
+uint64_t sim_tasks_node_begins(struct node *node, enum wire_role role, uint64_t rank)
 {
-    w.node.incarnation = 500000 + ++w.incarnations;
-    w.node.generation = 0;
-    w.node.next_ms = w.now;
-    return w.node.incarnation;
+    *node = (struct node){
+        .role = role, .rank = rank, .incarnation = 500000 + ++w.incarnations, .next_ms = w.now};
+    return node->incarnation;
 }
 
-void sim_tasks_node_leaves(enum wire_leave_why why)
+const struct peer *sim_tasks_node_peer(const struct node *node)
 {
-    if (w.core == NULL)
-        return;
-    w.stats->preempted++;
-    say(WIRE_LEAVE, why);
+    return w.core != NULL ? peer_find(w.core, node->incarnation) : NULL;
 }
 
-static const struct peer *peer_of_node(void)
+bool sim_tasks_node_passes(struct node *node)
 {
-    return w.core != NULL ? peer_find(w.core, w.node.incarnation) : NULL;
-}
-
-/* False: its launch goes on without it, and so its process ends. */
-bool sim_tasks_node_passes(void)
-{
-    const struct peer *peer = peer_of_node();
+    const struct peer *peer = sim_tasks_node_peer(node);
     bool heard = peer != NULL && peer->mapped;
 
     if (w.core == NULL)
         return true;
-    if (peer != NULL ? !peer_is_live(peer) : w.node.generation > 0)
+    if (peer != NULL ? !peer_is_live(peer) : node->generation > 0)
         return false;
-    if (w.now < w.node.next_ms)
+    if (w.now < node->next_ms)
         return true;
-    w.node.next_ms = w.now + (heard ? BEAT_EVERY_MS : HELLO_EVERY_MS);
-    say(heard ? WIRE_HEARTBEAT : WIRE_HELLO, LEAVE_FINISHED);
-    peer = peer_of_node();
+    node->next_ms = w.now + (heard ? BEAT_EVERY_MS : HELLO_EVERY_MS);
+    sim_tasks_node_says(node, heard ? WIRE_HEARTBEAT : WIRE_HELLO, LEAVE_FINISHED);
+    peer = sim_tasks_node_peer(node);
     if (peer != NULL)
-        w.node.generation = peer->job->gen.generation;
+        node->generation = peer->job->gen.generation;
     return true;
 }

@@ -5,100 +5,21 @@
 
 #include <string.h>
 
-#define BLOCKS_AT 6 /* tasks that have not ended */
-
-/* muster_coordinator_open waits for the answer: the world goes on meanwhile. */
-enum muster_status task_link_start(struct task_link *link, struct muster_error *err)
-{
-    struct muster_coordinator *c = link->owner.arg;
-
-    (void)err;
-    w.links[WORKERS] = link;
-    for (int i = 0; i < 5000 && !c->ever_opened; i++) {
-        sim_tasks_others_pass();
-        sim_tasks_link_turns(link);
-        w.now += STEP_MS;
-    }
-    return MUSTER_OK;
-}
-
-/* --- attach and begin anew ----------------------------------------------------------------------- */
-
-/* What a former coordinator scheduled is there, but what its user gave up. */
-static void find_values(void)
-{
-    struct muster_error err;
-
-    for (uint64_t number = 1; number <= muster_coordinator_scheduled(w.coordinator); number++) {
-        enum muster_status status =
-            muster_coordinator_value(w.coordinator, number, &w.values[number], &err);
-
-        INSIST(status == MUSTER_OK || (status == MUSTER_E_NOT_FOUND && w.freed[number]),
-               "after an attach: %.200s", err.text);
-        if (w.freed[number])
-            muster_remote_value_free(&w.values[number]);
-    }
-}
+#define BLOCKS_AT SIM_TASKS_BLOCKS_AT
 
 /* Up to so many. After an attach the same calls in the same order find them again. */
-static void make_per_worker(size_t from, size_t count)
+void sim_tasks_make_per_worker(size_t from, size_t count)
 {
     struct muster_error err;
 
     for (size_t i = from; i < count; i++) {
-        w.waiting = true;
+        sim_tasks_call_begins(-1);
         if (muster_coordinator_create_per_worker(w.coordinator, "make", "x", 1, &w.per_worker[i],
                                                  &err) != MUSTER_OK)
             fail_msg("%s", err.text);
-        w.waiting = false;
+        sim_tasks_call_ended();
     }
     w.per_worker_count = count;
-}
-
-void sim_tasks_coordinator_begins(bool fresh)
-{
-    struct muster_coordinator_options options = MUSTER_COORDINATOR_OPTIONS_INIT;
-    struct muster_error err;
-
-    options.fresh = fresh;
-    options.max_queued = w.blocks ? BLOCKS_AT : 0;
-    options.broker_timeout_ms = INT32_MAX;
-    options.connect_timeout_ms = INT32_MAX;
-    if (muster_coordinator_open(&options, &w.coordinator, &err) != MUSTER_OK)
-        fail_msg("%s", err.text);
-    INSIST(fresh || w.coordinator->queue == w.queue, "an attach found another queue");
-    w.queue = w.coordinator->queue;
-    if (fresh) {
-        memset(w.began, 0, sizeof w.began);
-        memset(w.begun, 0, sizeof w.begun);
-        memset(w.excused, 0, sizeof w.excused);
-        memset(w.poisoned, 0, sizeof w.poisoned);
-        memset(w.ended, 0, sizeof w.ended);
-        memset(w.freed, 0, sizeof w.freed);
-    }
-    find_values();
-    if (w.broken == SIM_TASKS_SOUND)
-        make_per_worker(0, fresh || w.per_worker_count == 0 ? 1 : w.per_worker_count);
-}
-
-void sim_tasks_coordinator_dies(void)
-{
-    w.coordinator->stale = true; /* so that nothing is handed over */
-    muster_coordinator_close(&w.coordinator);
-    for (size_t i = 0; i < NUMBERS_MAX; i++)
-        muster_remote_value_free(&w.values[i]);
-}
-
-static void another_coordinator(void)
-{
-    bool fresh = w.seed % 5 == 0 && sim_tasks_below(2) == 0;
-
-    sim_tasks_coordinator_dies();
-    if (fresh)
-        w.to_schedule += TASKS / 4;
-    w.stats->attaches += !fresh;
-    w.stats->fresh += fresh;
-    sim_tasks_coordinator_begins(fresh);
 }
 
 /* --- tasks --------------------------------------------------------------------------------------- */
@@ -106,6 +27,10 @@ static void another_coordinator(void)
 /* A call returned an error, not of its own time: it is a task's, which is over now. */
 static void raised(enum muster_status status, const struct muster_error *err)
 {
+    if (status == MUSTER_E_UNAVAILABLE) {
+        sim_tasks_check_unavailable(err);
+        return;
+    }
     INSIST(status == MUSTER_E_TASK || status == MUSTER_E_LOST || status == MUSTER_E_INPUT ||
                status == MUSTER_E_TASK_TIMEOUT,
            "raised: %.200s", err->text);
@@ -116,10 +41,18 @@ static void raised(enum muster_status status, const struct muster_error *err)
     sim_tasks_check_nothing_runs();
 }
 
+/* How long the next call may take. */
+static int64_t patience_ms(void)
+{
+    static const int64_t some[] = {-1, -1, 0, 300};
+
+    return w.users_count > 0 ? some[sim_tasks_below(4)] : w.blocks ? -1 : 0;
+}
+
 /* Of its own time a call says so by a status that no task has; without a limit it never does. */
 static bool is_error(enum muster_status status)
 {
-    return status != MUSTER_OK && (w.blocks || status != MUSTER_E_TIMEOUT);
+    return status != MUSTER_OK && (w.me->timeout_ms < 0 || status != MUSTER_E_TIMEOUT);
 }
 
 static void schedule_one(void)
@@ -142,19 +75,46 @@ static void schedule_one(void)
         if (call.timeout_ms > 0 && sim_tasks_below(10) == 0 && !w.poison)
             call.args = "s";
     }
-    w.waiting = w.blocks;
-    status = muster_coordinator_schedule(w.coordinator, &call, w.blocks ? -1 : 0, &value, &err);
-    w.waiting = false;
+    sim_tasks_call_begins(patience_ms());
+    w.to_schedule--; /* nobody else's, while this one waits */
+    status = muster_coordinator_schedule(w.coordinator, &call, w.me->timeout_ms, &value, &err);
+    w.to_schedule += status != MUSTER_OK;
+    w.stats->unavailable_schedule += status == MUSTER_E_UNAVAILABLE;
+    sim_tasks_call_ended();
     if (status == MUSTER_OK) {
-        w.to_schedule--;
+        sim_tasks_check_available();
         w.stats->tasks++;
         INSIST(!w.blocks || w.coordinator->scheduled - w.coordinator->ended <= BLOCKS_AT,
                "%llu tasks of a queue of %d have not ended",
                (unsigned long long)(w.coordinator->scheduled - w.coordinator->ended), BLOCKS_AT);
         w.values[muster_remote_value_id(value)] = value;
+        w.owner[muster_remote_value_id(value)] = (size_t)(w.me - w.users);
     } else if (is_error(status)) {
         raised(status, &err);
     }
+}
+
+static enum muster_status join_one(struct muster_error *err)
+{
+    enum muster_status status;
+
+    sim_tasks_call_begins(patience_ms());
+    status = muster_coordinator_join(w.coordinator, w.me->timeout_ms, err);
+    w.stats->unavailable_join += status == MUSTER_E_UNAVAILABLE;
+    return status;
+}
+
+/* It does not wait, but for what an error waits for. */
+static enum muster_status ask_done(bool *ret_done, struct muster_error *err)
+{
+    enum muster_status status;
+
+    sim_tasks_call_begins(DONE_WAIT_MS);
+    w.me->waits = true;
+    status = muster_coordinator_done(w.coordinator, ret_done, err);
+    w.stats->unavailable_done += status == MUSTER_E_UNAVAILABLE;
+    INSIST(status != MUSTER_E_TIMEOUT, "done waited in vain: %.150s", err->text);
+    return status;
 }
 
 /* True: all has ended. */
@@ -162,13 +122,15 @@ static bool look(void)
 {
     struct muster_error err;
     enum muster_status status;
+    bool done = true;
 
-    w.waiting = w.blocks;
-    status = muster_coordinator_join(w.coordinator, w.blocks ? -1 : 0, &err);
-    w.waiting = false;
+    status = sim_tasks_below(4) > 0 ? join_one(&err) : ask_done(&done, &err);
+    sim_tasks_call_ended();
     if (is_error(status))
         raised(status, &err);
-    return status == MUSTER_OK && w.to_schedule == 0;
+    if (status == MUSTER_OK && !w.coordinator->raising) /* an error goes before, for a later call */
+        sim_tasks_check_available();
+    return status == MUSTER_OK && done && w.to_schedule == 0;
 }
 
 static bool all_known(void)
@@ -206,9 +168,9 @@ static void fetch_one(muster_remote_value_t *value)
     enum muster_status status;
     size_t size;
 
-    w.waiting = w.blocks;
-    status = muster_remote_value_fetch(value, w.blocks ? -1 : 0, &result, &size, &err);
-    w.waiting = false;
+    sim_tasks_call_begins(patience_ms());
+    status = muster_remote_value_fetch(value, w.me->timeout_ms, &result, &size, &err);
+    sim_tasks_call_ended();
     if (status != MUSTER_OK)
         return;
     w.stats->fetched++;
@@ -247,10 +209,11 @@ static void look_at_a_value(void)
     struct muster_remote_value *value = w.values[number % NUMBERS_MAX];
     struct muster_error err;
 
-    if (value == NULL)
+    if (value == NULL || (w.me->is_thread && w.owner[number] != (size_t)(w.me - w.users)))
         return;
     switch (sim_tasks_below(8)) {
     case 0:
+    case 3:
         w.stats->cancels++;
         assert_int_equal(muster_remote_value_cancel(value, &err), MUSTER_OK);
         break;
@@ -266,15 +229,35 @@ static void look_at_a_value(void)
     }
 }
 
+static void make_another(void)
+{
+    if (w.broken == SIM_TASKS_SOUND && w.per_worker_count < PER_WORKER)
+        sim_tasks_make_per_worker(w.per_worker_count, w.per_worker_count + 1);
+}
+
 bool sim_tasks_user_passes(void)
 {
-    if (sim_tasks_one_in(1500))
-        another_coordinator();
-    if (w.broken == SIM_TASKS_SOUND && w.per_worker_count < PER_WORKER && sim_tasks_one_in(200))
-        make_per_worker(w.per_worker_count, w.per_worker_count + 1); /* while workers have tasks */
+    if (sim_tasks_one_in(200))
+        make_another(); /* while workers have tasks */
     if (w.to_schedule > 0 && sim_tasks_below(20) == 0)
         schedule_one();
     if (w.broken == SIM_TASKS_SOUND && sim_tasks_below(60) == 0)
         look_at_a_value();
     return sim_tasks_below(40) == 0 && look() && all_known();
+}
+
+/* One of several, each time that it has thought: one makes the per-worker values, lest two make the same number. */
+bool sim_tasks_thread_passes(void)
+{
+    uint64_t die = sim_tasks_below(20);
+
+    if (die == 0 && w.me == w.users && w.faults)
+        make_another();
+    if (die < 10 && w.to_schedule > 0)
+        schedule_one();
+    else if (die < 15)
+        look_at_a_value();
+    else
+        return look() && all_known();
+    return false;
 }

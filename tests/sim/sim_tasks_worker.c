@@ -22,7 +22,7 @@ void sim_tasks_worker_begins(size_t i)
                                      .index = i,
                                      .incarnation = process->worker->incarnation};
     task_link_open("", &owner, &process->worker->link, NULL);
-    process->worker->node = i == BESIDE ? sim_tasks_node_begins() : 0;
+    process->worker->node = i == BESIDE ? sim_tasks_node_begins(&w.node, ROLE_CHIEF, 0) : 0;
     process->worker->started = true;
     w.links[i] = process->worker->link;
     memset(process->running, 0, sizeof process->running);
@@ -236,12 +236,17 @@ void sim_tasks_process_passes(size_t i)
         w.stats->cuts++;
         sim_tasks_reconnect(w.links[i]);
     }
-    if (i == BESIDE && !sim_tasks_node_passes()) {
+    if (i == BESIDE && !sim_tasks_node_passes(&w.node)) {
         sim_tasks_worker_dies(i);
         return;
     }
     if (i == BESIDE && is_preempted(process)) {
-        sim_tasks_node_leaves(sim_tasks_below(2) == 0 ? LEAVE_PREEMPTED : LEAVE_FINISHED);
+        if (w.core != NULL) {
+            w.stats->preempted++;
+            sim_tasks_node_says(&w.node, WIRE_LEAVE, /* a job that has finished misses no server */
+                                w.has_servers || sim_tasks_below(2) == 0 ? LEAVE_PREEMPTED
+                                                                         : LEAVE_FINISHED);
+        }
         sim_tasks_worker_dies(i);
         return;
     }

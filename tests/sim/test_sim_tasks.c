@@ -58,6 +58,9 @@ static void what_is_broken_is_caught(void **state)
     assert_true(is_caught(SIM_TASKS_AGAIN, "is begun twice"));
     assert_true(is_caught(SIM_TASKS_MIXES, "and of another from byte"));
     assert_true(is_caught(SIM_TASKS_BLAMES, "has failed for what another did"));
+    assert_true(is_caught(SIM_TASKS_MUTE, "a call named nobody and server"));
+    assert_true(is_caught(SIM_TASKS_GRUDGES, "a call named a server that is not missing"));
+    assert_true(is_caught(SIM_TASKS_SLEEPS, "all has ended and a call has not returned"));
 }
 
 int main(void)
