@@ -257,6 +257,11 @@ static void check_shard(struct sim *sim, const struct record_shard *row)
                    U(row->round));
 }
 
+bool node_is_given_up(const struct record_node *row)
+{
+    return row->state == NODE_LOST || row->state == NODE_FENCED;
+}
+
 /* Requests are taken once each, in order: never more than were made. */
 static void check_node(struct sim *sim, const struct record_node *row)
 {
@@ -269,11 +274,16 @@ static void check_node(struct sim *sim, const struct record_node *row)
             sim_broken(sim, "I12", "rank %llu's row goes back: request %llu to %llu, %s to %s",
                        U(row->rank), U(old->last_request), U(row->last_request),
                        wire_node_state_name(old->state), wire_node_state_name(row->state));
-    for (size_t i = sim->procs_count; i-- > 0;)
-        if (sim->procs[i]->incarnation == row->incarnation &&
-            row->last_request > sim->procs[i]->request_said)
+    for (size_t i = sim->procs_count; i-- > 0;) {
+        struct sim_proc *proc = sim->procs[i];
+        if (proc->incarnation != row->incarnation)
+            continue;
+        if (node_is_given_up(row) && (old == NULL || !node_is_given_up(old)))
+            proc->given_up_in = sim->batches;
+        if (row->last_request > proc->request_said)
             sim_broken(sim, "I12", "request %llu of rank %llu is taken, it made %llu",
-                       U(row->last_request), U(row->rank), U(sim->procs[i]->request_said));
+                       U(row->last_request), U(row->rank), U(proc->request_said));
+    }
 }
 
 void check_row(struct sim *sim, const struct record *r)

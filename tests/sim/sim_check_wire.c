@@ -36,6 +36,19 @@ static void check_ack(struct sim *sim, const struct wire_msg *message, struct si
         to->acknowledged = message->u.ack.request;
 }
 
+/* I6: who was given up, in a batch before this one, is let in to nothing, and nothing of it is taken. */
+static void check_stale(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
+{
+    const struct record_node *row = disk_node(sim, to->incarnation);
+    bool lets_in = message->type == WIRE_WELCOME || message->type == WIRE_SNAPSHOT;
+    bool takes = message->type == WIRE_ACK && message->u.ack.code == MUSTER_OK;
+
+    if (row != NULL && node_is_given_up(row) && to->given_up_in != sim->batches &&
+        (lets_in || takes))
+        sim_broken(sim, "I6", "a %s goes to rank %u, whose process is %s in the database",
+                   wire_type_name(message->type), to->rank, wire_node_state_name(row->state));
+}
+
 void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
 {
     const struct record_job *job = message->down.job[0] ? disk_job(sim, message->down.job) : NULL;
@@ -62,6 +75,8 @@ void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc
         (message->u.ack.request & OF_IMPORT) == 0) /* which is told in parts */
         sim_broken(sim, "answers", "a faithful node's request %llu is answered: %s",
                    U(message->u.ack.request), message->u.ack.text);
+    if (to != NULL)
+        check_stale(sim, message, to);
     if (message->type == WIRE_ACK && to != NULL && to->alive)
         check_ack(sim, message, to);
     if (to == NULL)

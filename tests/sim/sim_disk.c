@@ -315,6 +315,7 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch)
     }
     prune_journal(sim);
     undo_keep(sim);
+    sim->batches++;
     disk_apply_some(sim, batch, batch->count);
     if (ends > 0)
         sim->disk.ends = sim->ends_told = ends; /* before anybody hears of the batch */

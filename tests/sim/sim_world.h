@@ -151,6 +151,7 @@ struct sim_proc {
     uint64_t acknowledged; /* highest request that was answered after it was written */
     int64_t untold_us;     /* live beside a first error that it does not act on */
     uint64_t past_said;
+    uint64_t given_up_in;    /* the batch that called it lost or fenced */
     uint64_t reported_round; /* its last REPORT */
     int64_t reported_begun;
     uint64_t thawed_round;  /* it waited in vain for this one */
@@ -303,6 +304,7 @@ struct sim {
     struct sim_broker broker;
     struct sim_store *store; /* NULL: rows in memory alone */
     struct sim_disk disk;
+    uint64_t batches;     /* that were written */
     struct sim_disk undo; /* MUTANT_LOSES_BATCH: before the last transaction */
     struct sim_disk copy; /* of an operator, to be put back */
     uint64_t copy_boot, copy_epoch;
@@ -557,6 +559,7 @@ void tool_hears(struct sim *sim, const struct wire_msg *message);
 
 /* sim_check.c, sim_check_wire.c, sim_check_life.c */
 void check_loaded(struct sim *sim);                           /* at a start of the broker */
+bool node_is_given_up(const struct record_node *row);         /* lost or fenced */
 void check_row(struct sim *sim, const struct record *record); /* before it is put into its table */
 void check_batch(struct sim *sim);                            /* after a transaction */
 void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to);
