@@ -1,0 +1,46 @@
+#!/bin/bash
+# The broker's database is lost and nobody has run `muster import` yet: a launch does not begin anew beside the job's
+# checkpoints. It ends, all ranks say what to do, nothing is touched, and what they say helps. What the broker knows, in
+# whatever state, holds nobody up; nor do another job's files, or a directory without a checkpoint.
+. "$(dirname "$0")/lib.sh"
+not_checked=1 # the processes that wrote what was found on disk are in no row
+checkpoints="$dir/the checkpoints"
+files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
+
+broker_start
+options=(--save-every 20)
+ranks_start 3 --steps 50
+saved=0
+all_finished 50
+broker_kill
+rm -rf "${db%/*}"
+broker_start
+before=$(files)
+for launch_of in 3 1; do
+    ranks_start $launch_of --steps 60
+    ranks_end 1
+    for ((rank = 0; rank < launch_of; rank++)); do
+        says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job" \
+            "$checkpoints/40 was saved by it, after 40 steps" "muster import '$checkpoints'" "begin anew"
+    done
+    same "the directory of a launch that was refused" "$(files)" "$before"
+done
+says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: the broker at .* knows of no checkpoint"
+eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
+says "$(cat "$dir/import.txt")" '^2 checkpoints of job job'
+ranks_start 3 --steps 60
+saved=40
+all_finished 60
+
+job=given_up # what the records name is theirs: here a checkpoint that is deleted, and whose files are not gone yet
+checkpoints="$dir/another"
+ranks_start 1 --steps 30
+saved=0
+all_finished 30
+broker_stop
+"$sql" --write "$db" "UPDATE checkpoint SET state = 'deleted' WHERE job = '$job'"
+broker_start
+ranks_start 1 --steps 30
+saved=0
+all_finished 30
+finish "a launch whose broker knows nothing does not begin anew beside the job's checkpoints: it says to import them, and then goes on"
