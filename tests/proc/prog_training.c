@@ -24,7 +24,7 @@ static struct {
     muster_training_state_t *training;
     struct words_allreduce all;
     int64_t epochs, every, signal_rank, signal_at, kill_rank, kill_at, files, delete;
-    int64_t sharded, back_up_at, unknown;
+    int64_t sharded, back_up_at, unknown, fallback;
 } t = {.epochs = 3, .signal_rank = -1, .kill_rank = -1};
 
 static const struct {
@@ -40,6 +40,7 @@ static const struct {
     {"--files", &t.files},   /* writes beside the back-ups */
     {"--delete", &t.delete}, /* the back-up, at the end */
     {"--sharded", &t.sharded},
+    {"--fallback", &t.fallback},
     {"--unknown", &t.unknown},       /* nobody says how many batches an epoch has */
     {"--back-up-at", &t.back_up_at}, /* behind its so many-th batch */
 };
@@ -136,6 +137,7 @@ static enum muster_status begin(struct muster_error *error)
     node.on_error = free_collective;
     options.node = &node;
     options.backup_dir = getenv("MUSTER_CHECKPOINT_DIR");
+    options.fallback = t.fallback != 0;
     options.batches_per_epoch = t.unknown ? 0 : BATCHES;
     options.save_freq = t.every == 0  ? MUSTER_SAVE_FREQ_EPOCH
                         : t.every > 0 ? MUSTER_SAVE_FREQ_BATCHES
@@ -161,6 +163,9 @@ static int run(enum muster_status *ret_status)
     muster_training_state_initial_position(t.training, &epoch, &batch, &data);
     printf("begins at %" PRId64 ".%" PRId64 " data %" PRId64 " epoch %" PRId64 "\n", epoch, batch,
            data, muster_training_state_initial_epoch(t.training, 0, MUSTER_MODE_TRAIN));
+    printf("evaluates from %" PRId64 ", predicts from %" PRId64 "\n",
+           muster_training_state_initial_epoch(t.training, 7, MUSTER_MODE_TEST),
+           muster_training_state_initial_epoch(t.training, 7, MUSTER_MODE_PREDICT));
     for (; *ret_status == MUSTER_OK && epoch < t.epochs; epoch++, batch = 0)
         *ret_status = train_epoch(epoch, batch, &error);
     if (*ret_status == MUSTER_OK && t.delete)

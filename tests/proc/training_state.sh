@@ -25,6 +25,7 @@ says "$(error_of 0)" MUSTER_E_PEER peer=1
 ranks_start 3
 ranks_end 0
 begin_at 2.0 80 2
+rank_said 2 '^evaluates from 7, predicts from 7$' || fail "a back-up moved the epoch of what does not train"
 each_has value 12
 same "steps committed: one back-up is kept" "$(committed)" 12
 for rank in 1 2; do # written by every batch, removed with every back-up and at the end
@@ -113,10 +114,51 @@ ranks_start 1
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE chief/3 checksum
 same "steps committed: it is not thrown away" "$(committed)" 4
+ranks_start 1 --fallback 1
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE chief/3 checksum 'no older checkpoint is left'
+same "steps committed: it is not thrown away" "$(committed)" 4
+
+job=older # one that somebody holds is kept beside the newest: with fallback all ranks take it, if only one cannot read that
+options=(--sharded 1)
+ranks_start 2 --epochs 1
+ranks_end 0
+"$muster" pin --broker "$broker" --job "$job" >/dev/null
+ranks_start 2 --epochs 2
+ranks_end 0
+same "steps committed" "$(committed)" '4 8'
+damage_byte "$(echo "$dir/checkpoints-$job"/chief/7/shard-00001-*)" -1
+ranks_start 2
+ranks_end 1
+begin_at 0.0 -1 0
+says "$(error_of 1)" MUSTER_E_RESTORE chief/7 checksum
+same "steps committed: nothing is given up" "$(committed)" '4 8'
+ranks_start 2 --fallback 1
+ranks_end 0
+begin_at 1.0 40 1
+each_has value 12
+
+job=read # by somebody who still holds it when training has succeeded
+options=()
+ranks_start 2 --epochs 1
+ranks_end 0
+"$muster" pin --broker "$broker" --job "$job" >/dev/null
+ranks_start 2 --epochs 1 --delete 1
+ranks_end 1 0
+says "$(error_of 0)" MUSTER_E_BUSY 'checkpoint 1 \(step 4\) stays: .*has pinned it; .muster unpin 1'
+same "steps committed: what is held stays" "$(committed)" 4
+same "what is on disk of it" "$(ls "$dir/checkpoints-$job/chief")" 3
+"$muster" unpin 1 --broker "$broker" --job "$job" >/dev/null
+ranks_start 2 --epochs 1 --delete 1
+ranks_end 0
+begin_at 1.0 40 1
+same "steps committed after it was let go and deleted" "$(committed)" ''
+same "what is on disk after that" "$(ls "$dir/checkpoints-$job/chief")" ''
 
 finish "after a kill and after a preemption every rank goes on at the same epoch, batch and data" \
     "preempted in the last batch of an epoch the next one begins; a back-up that is asked for; shards of all ranks" \
-    "a damaged back-up is named, and stays" \
+    "a damaged back-up is named, and stays; with fallback all ranks take an older one, if there is one" \
+    "a back-up that is held is not deleted; let go it is" \
     "frequencies epoch, N batches and never; the preemption saves with all of them" \
     "one back-up is kept, and none after delete_backup" \
     "directories of the other ranks are gone after each back-up"
