@@ -5,7 +5,11 @@
  * to fetched result while so many are kept scheduled as all workers take. With one worker and one task at a time, beside that, in blocks of trips in turn, the limit: a
  * bare echo over the same hops, once with processes and contexts placed as the tasks' are, once with all sockets in one
  * context (see echo.h); and how long a result of 16 MiB takes to the broker, and from there. TASKS 0: only that. Workers and coordinator are threads of this process, musterd is one of its
- * own. One line of JSON a cell. */
+ * own. One line of JSON a cell.
+ *
+ * bench_tasks limits MEMORY DISK: only what is insisted on, with exit code 1 if it does not hold: a task's p50 beside the
+ * echo's that is placed as it is, in MEMORY, as the median of what blocks in turn give; and tasks a second at 16 workers
+ * with 64 each, on DISK, as the median of some runs. */
 #include "tests/bench/broker.h"
 #include "tests/bench/echo.h"
 
@@ -23,6 +27,10 @@
 #define BLOCKS 20
 #define BLOCK_TRIPS 100
 #define LONG_RESULTS 9
+#define RATES 5
+#define LIVES 11
+#define RATIO_MAX 1.5
+#define RATE_MIN 20000.0
 #define DEPTH_MAX (WORKERS_MAX * 64)
 
 static char scratch[512], address[600];
@@ -222,6 +230,62 @@ static void print_trips(const char *what, const char *directory, struct trips *t
     fflush(stdout);
 }
 
+/* Of the last block. */
+static double block_p50(struct trips *trips)
+{
+    double *block = &trips->times[trips->count - BLOCK_TRIPS];
+
+    qsort(block, BLOCK_TRIPS, sizeof *block, by_size);
+    return block[BLOCK_TRIPS / 2];
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+/* How many times as long as the echo: of blocks in turn. */
+static void measure_ratios(const char *directory, double ratios[BLOCKS])
+{
+    static struct trips trips[2];
+    struct echo *placed = echo_open(true);
+    muster_coordinator_t *coordinator;
+    muster_worker_t *worker;
+
+    insist(placed != NULL, "an echo", NULL);
+    trips[0].count = trips[1].count = 0;
+    broker_start(directory);
+    workers_start(&worker, 1, 1);
+    coordinator = coordinator_start();
+    for (int i = 0; i < BLOCKS; i++) {
+        block(&trips[0], coordinator, NULL);
+        block(&trips[1], NULL, placed);
+        ratios[i] = block_p50(&trips[0]) / block_p50(&trips[1]);
+    }
+    muster_coordinator_close(&coordinator);
+    muster_worker_close(&worker);
+    broker_stop();
+    echo_close(&placed);
+}
+
+/* The kernel places the threads of each life otherwise: the blocks are of several. */
+static bool latency_holds(const char *directory)
+{
+    static double ratios[LIVES * BLOCKS];
+    double ratio;
+
+    for (size_t i = 0; i < LIVES; i++)
+        measure_ratios(directory, &ratios[i * BLOCKS]);
+    ratio = median(ratios, LIVES * BLOCKS);
+    printf("{\"bench\": \"tasks_limits\", \"what\": \"p50 of a task beside the echo's\", "
+           "\"ratio\": %.2f, "
+           "\"lowest\": %.2f, \"highest\": %.2f, \"at_most\": %.2f}\n",
+           ratio, ratios[0], ratios[LIVES * BLOCKS - 1], RATIO_MAX);
+    fflush(stdout);
+    return ratio <= RATIO_MAX;
+}
+
 static void latency(const char *directory)
 {
     static struct trips trips[3];
@@ -313,6 +377,37 @@ static void measure(const char *directory, int workers_count, int in_flight, int
     broker_stop();
 }
 
+static bool rate_holds(const char *directory)
+{
+    muster_worker_t *workers[WORKERS_MAX];
+    muster_coordinator_t *coordinator;
+    double rates[RATES], rate;
+
+    broker_start(directory);
+    workers_start(workers, WORKERS_MAX, 64);
+    coordinator = coordinator_start();
+    for (int i = 0; i < RATES; i++)
+        rates[i] = tasks_a_second(coordinator, 20000);
+    rate = median(rates, RATES);
+    printf("{\"bench\": \"tasks_limits\", \"what\": \"durable tasks a second, 16 x 64\", "
+           "\"tasks_per_s\": %.0f, "
+           "\"lowest\": %.0f, \"highest\": %.0f, \"at_least\": %.0f}\n",
+           rate, rates[0], rates[RATES - 1], RATE_MIN);
+    fflush(stdout);
+    muster_coordinator_close(&coordinator);
+    for (int i = 0; i < WORKERS_MAX; i++)
+        muster_worker_close(&workers[i]);
+    broker_stop();
+    return rate >= RATE_MIN;
+}
+
+static int limits(const char *memory, const char *disk)
+{
+    bool quick = latency_holds(memory), many = rate_holds(disk);
+
+    return quick && many ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static const int workers[] = {1, 4, 16}, in_flight[] = {1, 64};
@@ -321,6 +416,8 @@ int main(int argc, char **argv)
     char **directories = argc > 2 ? argv + 2 : defaults;
     int count = argc > 2 ? argc - 2 : 2;
 
+    if (argc == 4 && strcmp(argv[1], "limits") == 0)
+        return limits(argv[2], argv[3]);
     for (int d = 0; d < count; d++) {
         latency(directories[d]);
         long_results(directories[d]);
