@@ -62,7 +62,7 @@ all_finished 30
 launch=$((launch + 1)) pids=()
 rank_start 0 --steps 40 --fallback 1 --barrier 0
 await "the launch" grep -q 'job wishes: generation 2 opened' "$dir/musterd.log"
-rank_start 1 --steps 40 --barrier 0 --open-ms 100
+rank_start 1 --steps 40 --barrier 0 --open-ms 2000 # in which it is told why, on a busy machine too
 ranks_end 1 1
 says "$(error_of 1)" MUSTER_E_RESTORE "rank 1 takes the newest checkpoint alone, and the other ranks of job 'wishes'"
 rank_start 1 --steps 40 --fallback 1 --barrier 0
