@@ -14,11 +14,21 @@ declare -A break_by=(
     [I4_step]="UPDATE event SET step = step + 1 WHERE kind = 'decision' AND round = 2"
     [I4_ended]="UPDATE event SET kind = 'abort', round = 2 WHERE kind = 'freeze' AND round = 1"
     [I4_undecided]="UPDATE event SET kind = 'stuck' WHERE kind = 'decision' AND round = 2"
+    [I5_ended]="UPDATE round SET state = 'decided' WHERE round = 3"
+    [I5_reason]="UPDATE round SET state = 'aborted' WHERE round = 2"
+    [I6_members]="UPDATE node SET generation = 2 WHERE generation = 1 AND rank = 0"
+    [I6_late]="UPDATE event SET kind = 'generation opened', generation = 9 WHERE kind = 'started' AND generation = 1"
+    [I6_lives]="UPDATE node SET state = 'joined' WHERE rank = 1"
     [I7_open]="UPDATE round SET state = 'decided'"
     [I9_newest]="UPDATE generation SET resume_checkpoint = 1, resume_step = (SELECT step FROM checkpoint WHERE round = 1)
         WHERE generation = 2"
     [I9_whole]="UPDATE checkpoint SET state = 'failed' WHERE round = 3"
     [I9_same]="UPDATE event SET generation = 2, step = 3, kind = 'resume' WHERE kind = 'freeze' AND round = 1"
+    [I10_first]="UPDATE event SET kind = 'node lost', rank = 1 WHERE kind = 'freeze' AND round = 1"
+    [I10_told]="UPDATE generation SET error_rank = 1 WHERE generation = 1"
+    [I11_pinned]="INSERT INTO pin VALUES ('job', 1, 'me', 0); UPDATE checkpoint SET state = 'deleted' WHERE round = 1"
+    [I11_restored]="UPDATE generation SET state = 'joining' WHERE generation = 2; UPDATE checkpoint SET state = 'deleting' WHERE round = 3"
+    [I11_newest]="UPDATE checkpoint SET state = 'deleting' WHERE round = 3"
     [foreign_keys]="DELETE FROM round WHERE round = 1"
     [T_lost]="DELETE FROM task WHERE state = 'done'"
     [T_ended]="UPDATE task SET state = 'queued' WHERE state = 'done'"
@@ -63,8 +73,12 @@ for name in "${!invariant[@]}"; do
         continue
     fi
     "$sql" --write "$dir/broken.db" "PRAGMA foreign_keys = OFF" >/dev/null
-    "$sql" --write "$dir/broken.db" "${break_by[$name]:?}" || fail "cannot break $name"
+    IFS=';' read -ra changes <<<"${break_by[$name]:?}"
+    for change in "${changes[@]}"; do
+        "$sql" --write "$dir/broken.db" "$change" || fail "cannot break $name"
+    done
     rows=$("$sql" "$dir/broken.db" "${invariant[$name]}")
     [ -n "$rows" ] || fail "$name does not see: ${break_by[$name]}"
+    if (invariants "$dir/broken.db") >/dev/null; then fail "$name is not asked with the others"; fi
 done
 finish "${#invariant[@]} rules for the databases of these tests: each is red on a database that breaks it"
