@@ -31,8 +31,9 @@ insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0
 insists sim.sim_keep "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_keep.c)"
 insists sim.sim_controls "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_controls.c)"
 insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"
-each=$(number tests/proc/lib_crash.sh '-ge [0-9]+ # may grow, never fall')
-insists proc.slow_crash $((each * 2 * $(find tests/proc -name 'slow_crash_*.sh' | wc -l)))
+insists proc.slow_crash "$(grep -ho '^kills_min=[0-9]*' tests/proc/slow_crash_*.sh | awk -F= '{ sum += $2 } END { print sum + 0 }')"
+insists proc.crash_stories "$(number tests/proc/crash_stories.sh '^points_min=[0-9]+')"
+insists proc.slow_node_faults_more "$(number tests/proc/slow_node_faults_more.sh '^faults_min=[0-9]+')"
 insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))
 insists proc.slow_rounds_under_kills $((2 * $(number tests/proc/slow_rounds_under_kills.sh '^rounds_under_kills [0-9]+')))
 for sweep in slow_vfs_calls slow_vfs_plots slow_sqlite_allocations slow_sqlite_plots slow_migrations; do

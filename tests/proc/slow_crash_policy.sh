@@ -3,4 +3,6 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_crash.sh"
 
-crash_everywhere policy
+kills_min=200 # may grow, never fall
+
+crash_everywhere policy $kills_min
