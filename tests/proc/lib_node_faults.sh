@@ -11,8 +11,12 @@ declare -A point_of=( # where the broker is held; in_save and saved_first are he
     [saved]=commit_before:event-commit
     [committed]=commit_after:event-commit
     [in_exit]=core_before:LEAVE
+    [on_the_way]=slow
+    [manifest]=core_before:MANIFEST_DONE
 )
 phases='before_freeze reported decided in_save saved_first saved committed in_exit'
+more_phases='on_the_way manifest' # only in slow_node_faults_more.sh
+slow_step=60 # of the victim that is on its way to S: the notice comes in it
 stop_short_ms=1000 # less than the silence of 5 s after which a rank is lost
 
 process_is() { grep -q "^State:.$2" "/proc/$1/status"; }
@@ -22,6 +26,11 @@ lost_or_over() { survivors_ended || [ 0 != "$(query "SELECT count(*) FROM event 
 
 # reach PHASE - the job is there, and stays there until `go_on`.
 reach() {
+    if [ "$1" = on_the_way ]; then
+        await "the decision" is_decided
+        not rank_said "$victim" "^at step $slow_step\$" || fail "the victim is through with its step already"
+        return
+    fi
     if [ "${point_of[$1]}" != gate ]; then
         give_order "stop ${point_of[$1]}"
         kill -TERM "${pids[1]}"
@@ -37,6 +46,7 @@ reach() {
     fi
 }
 victim_saved() { [ 1 = "$(query "SELECT count(*) FROM shard s WHERE rank = $victim")" ]; }
+is_decided() { [ 1 = "$(query "SELECT count(*) FROM round WHERE state = 'decided' AND step = $slow_step")" ]; }
 go_on() {
     rm -f "$order" "$dir/gate"
     kill -CONT "$broker_pid"
@@ -72,7 +82,7 @@ harm() {
 # Is the round's checkpoint owed in spite of the fault? A sharded one is not, if the victim had not saved.
 is_owed() {
     case $phase in
-    saved_first | saved | committed | in_exit) return 0 ;;
+    saved_first | saved | committed | in_exit | manifest) return 0 ;;
     esac
     [ "$fault" = stop ] || [ "$layout" = replicated ]
 }
@@ -83,9 +93,11 @@ node_fault() {
 
     phase=$1 fault=$2 layout=$3 job=$2-$1-$3
     victim=2
-    [ "$layout" = sharded ] || victim=0 # its writer
+    [ "$layout" = sharded ] && [ "$phase" != manifest ] || victim=0 # its writer, and the manifest's
     options=(--barrier 1 --save-fn 1 --say-every 1 --step-ms 4)
     [ "$layout" = replicated ] || options+=(--sharded 1)
+    [ "$phase" != on_the_way ] ||
+        options+=(--signal-rank 1 --signal-step $slow_step --slow-rank "$victim" --slow-step $slow_step --slow-ms 2500)
     broker_start MUSTER_FAIL_POINT_FILE="$order"
     : >"$dir/gate"
     world=3 launch=1
@@ -110,7 +122,7 @@ node_fault() {
         saved=0
     fi
     invariants
-    ranks_start 3 --steps $((saved + 30))
+    ranks_start 3 --steps $((saved + 30)) --signal-rank -1
     all_finished $((saved + 30))
     [ "$saved" = 0 ] || committed_whole "$saved"
     finish
