@@ -17,7 +17,11 @@ rm -rf "${db%/*}"
 broker_start
 before=$(files)
 for launch_of in 3 1; do
-    ranks_start $launch_of --steps 60
+    world=$launch_of launch=$((launch + 1)) pids=()
+    for ((rank = launch_of - 1; rank >= 0; rank--)); do # one that came after the refusal would open the next launch, and wait
+        rank_start $rank --steps 60
+        [ $rank = 0 ] || await "rank $rank to have nothing to restore" rank_said $rank '^opened'
+    done
     ranks_end 1
     for ((rank = 0; rank < launch_of; rank++)); do
         says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job" \
