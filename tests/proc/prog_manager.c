@@ -40,7 +40,8 @@ struct program {
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
     int64_t continuous_ms, overhead_ppm, young_daly, skew_ms, check;
     int64_t behind, save_ms, slow_rank, save_timeout_ms, give_state, look, progress, apart;
-    int64_t close_only;
+    int64_t close_only, cells;
+    double *ballast;
     int64_t given[GIVEN_MAX], keep_given[GIVEN_MAX];
     size_t given_count, keep_given_count;
     const char *prefix, *gate, *trash;
@@ -103,6 +104,7 @@ static const struct {
     {"--save-timeout-ms", &program.save_timeout_ms},
     {"--close",
      &program.close_only}, /* as soon as the last step is over: waits for nothing, lists nothing */
+    {"--cells", &program.cells},       /* beside the value, so that a shard is as large as that */
     {"--progress", &program.progress}, /* a save tells each second how far it came */
     {"--apart", &program.apart},       /* ranks do not meet in each step */
     {"--look", &program.look}, /* at each step that was saved, as soon as save has told it */
@@ -492,7 +494,7 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         }
         status = muster_manager_check_for_errors(p->manager, error);
     }
-    if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE ||
+    if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE || status == MUSTER_E_STORAGE ||
         status == MUSTER_E_TIMEOUT) { /* training goes on */
         complain(p, error);
         return MUSTER_OK;
@@ -597,6 +599,14 @@ static int run(struct program *p)
     return status == MUSTER_PREEMPTED && code == 0 ? restart_code : code;
 }
 
+static bool add_ballast(struct program *p)
+{
+    p->ballast = calloc((size_t)p->cells, sizeof *p->ballast);
+    return p->ballast != NULL &&
+           muster_state_add_tensor(p->state, "ballast", MUSTER_DTYPE_F64, &p->cells, 1, p->ballast,
+                                   NULL) == MUSTER_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *rank = getenv("MUSTER_RANK"), *size = getenv("MUSTER_WORLD_SIZE");
@@ -612,13 +622,15 @@ int main(int argc, char **argv)
     if (muster_state_create(&program.state, NULL) != MUSTER_OK ||
         muster_state_add_i64(program.state, "value", &program.value, NULL) != MUSTER_OK ||
         muster_state_create(&program.own_state, NULL) != MUSTER_OK ||
-        muster_state_add_i64(program.own_state, "value", &program.own, NULL) != MUSTER_OK)
+        muster_state_add_i64(program.own_state, "value", &program.own, NULL) != MUSTER_OK ||
+        (program.cells > 0 && !add_ballast(&program)))
         return 2;
     code = run(&program);
     printf("trainer: rank=%d resumed=%" PRId64 " last=%" PRId64 " status=%s\n", program.rank,
            program.resumed, program.last, muster_status_name(program.status));
     muster_state_destroy(&program.state);
     muster_state_destroy(&program.own_state);
+    free(program.ballast);
     words_allreduce_close(&program.all);
     return code;
 }
