@@ -7,7 +7,7 @@
 # those that wait longest come first
 stories='stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
     joining deaf_joining skipped deaf_skipped keep import damaged deaf_damaged manager tasks tasks_errors supervised
-    deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again'
+    deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past silent'
 
 # --- what they have in common
 
@@ -147,6 +147,10 @@ story_import() { # what another broker committed, with custom metadata; then a n
     cp -r "$told" "$dir/checkpoints-$job"
     sed -i "s/\"job\": \"foreign\"/\"job\": \"$from\"/" "$dir/checkpoints-$job"/*/manifest.json
     rm -rf "$dir/checkpoints-$job/.muster"
+    mv "$dir/checkpoints-$job/2" "$dir/later" # a round below those that are known then
+    tell_broker import "$dir/checkpoints-$job"
+    same "imported" "$(committed)" '1 3'
+    mv "$dir/later" "$dir/checkpoints-$job/2"
     tell_broker import "$dir/checkpoints-$job"
     same "imported" "$(committed)" '1 2 3'
     tell_broker verify
@@ -240,6 +244,17 @@ bad_tasks() {
 }
 workers_go_on() { workers_again && coordinator_is_gone; }
 
+story_silent() { # a task that says nothing is named
+    TASKS_LOG=$dir/attempts-$job && export TASKS_LOG
+    : >"$TASKS_LOG"
+    worker_start 0
+    coordinate_behind silent
+    await "its name, or its next attempt" silent_is_named
+    kill_child "$coordinator" "the coordinator"
+    workers_stop
+}
+silent_is_named() { happened stuck || attempts_at_least 2; }
+
 supervised_beyond() {
     kill -0 "$supervisor" 2>/dev/null || fail "muster run has ended: $(tail -n 5 "$dir/run-$job.log")"
     committed_beyond "$1"
@@ -312,6 +327,40 @@ story_bystander() { # an evaluator dies, the job goes on
     codes_are 0
     sums_right
 }
+
+story_past() { # a rank is frozen so long that it goes on by itself; then comes the decision for a step that it is beyond
+    local frozen held pid
+
+    options=(--say-every 1)
+    ranks_start 2 --steps 1000000 --until-file "$dir/until-$job"
+    await "the ranks to start" all_step
+    kill -STOP "${pids[0]}" # its report is missing
+    "$muster" save --broker "$broker" --job "$job" --timeout 20 >"$dir/save.log" 2>&1 &
+    started+=("$!")
+    await "the round" is_freezing
+    await "rank 1 to stand" stands 1
+    pid=$(cat "$dir/broker.pid")
+    kill -STOP "$pid"
+    kill -CONT "${pids[0]}" # it comes while the broker stands still
+    frozen=$(wc -l <"$(log 1)")
+    await "rank 1 to go on" steps_said 1 "$frozen"
+    kill -CONT "$pid"
+    order_save 0
+    await "a checkpoint" committed_beyond 0
+    : >"$dir/until-$job"
+    codes_are 0
+    goes_on 2
+}
+# stands RANK - it says no step for longer than 20 of them take
+stands() {
+    local said since
+
+    said=$(wc -l <"$(log "$1")") since=$(now_ms)
+    await "100 ms" passed_ms "$since" 100
+    [ "$(wc -l <"$(log "$1")")" = "$said" ]
+}
+steps_said() { [ "$(wc -l <"$(log "$1")")" -gt $(($2 + 5)) ]; }
+is_freezing() { [ 0 != "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state <> 'committed'")" ]; }
 
 story_again() { # the broker is killed, and killed again while it starts
     options=(--say-every 1)
