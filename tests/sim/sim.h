@@ -128,6 +128,18 @@ enum sim_plan_why {
 };
 const char *sim_plan_words(unsigned why);
 
+/* What a process does when a notice reaches it. */
+enum sim_moment {
+    MOMENT_JOINING, /* nobody has answered its HELLO */
+    MOMENT_STARTUP, /* it waits, or restores, before the first step of its launch */
+    MOMENT_STEP,
+    MOMENT_LAST_STEP,
+    MOMENT_SAVE, /* or its writer is still busy with one */
+    MOMENT_LEAVING,
+    MOMENT_COUNT
+};
+const char *sim_moment_name(unsigned moment);
+
 /* Must-fail controls: what the driver or the training loop does wrong on purpose. */
 enum sim_mutation {
     MUTANT_NONE,
@@ -213,6 +225,11 @@ struct sim_stats {
     uint64_t notices;
     uint64_t notices_ample; /* of them: after the faults, with time enough */
     uint64_t ample_saved, ample_aborted, ample_over;
+    uint64_t shared;          /* worlds of several jobs */
+    uint64_t strides, uneven; /* jobs: several steps in a call; ranks that finish early */
+    uint64_t bystanders;
+    uint64_t between_strides; /* saves that were due in the middle of such a call */
+    uint64_t noticed[MOMENT_COUNT];
     uint64_t holds;
     uint64_t queries, rows;
     uint64_t histories_lost;

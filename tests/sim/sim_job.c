@@ -88,6 +88,18 @@ static void plan_job(struct sim *sim)
     sim->nodes += job->nodes;
 }
 
+/* Seeds whose focused world has a second job. */
+#define ONE_IN 41
+#define SHARED 9
+
+static bool is_uneven(const struct sim_job *job)
+{
+    for (unsigned rank = 1; rank < job->nodes; rank++)
+        if (job->total[rank] != job->total[0])
+            return true;
+    return false;
+}
+
 void job_plan(struct sim *sim)
 {
     static const int64_t delays_us[] = {200, 200, 1000, 5000, 5000, 30000, 300000};
@@ -107,8 +119,15 @@ void job_plan(struct sim *sim)
     while (!sim->options.healthy && sim->options.nodes == 0 && sim->focus == NULL &&
            sim->jobs_count < sizeof sim->jobs / sizeof sim->jobs[0] && sim_chance(sim, 15))
         plan_job(sim);
-    for (size_t i = 0; i < sim->jobs_count; i++)
+    if (sim->focus != NULL && sim->options.seed % ONE_IN == SHARED)
+        plan_job(sim);
+    sim->stats->shared += sim->jobs_count > 1;
+    for (size_t i = 0; i < sim->jobs_count; i++) {
         keeps_plan_job(sim, &sim->jobs[i]);
+        sim->stats->strides += sim->jobs[i].stride > 1;
+        sim->stats->uneven += is_uneven(&sim->jobs[i]);
+        sim->stats->bystanders += sim->jobs[i].extras;
+    }
 }
 
 struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation)

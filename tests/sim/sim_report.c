@@ -64,6 +64,17 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_STORE_CUT] = "database, power cut in a call",
 };
 
+static const char *const moment_names[MOMENT_COUNT] = {
+    [MOMENT_JOINING] = "before the join", [MOMENT_STARTUP] = "during startup",
+    [MOMENT_STEP] = "in a step",          [MOMENT_LAST_STEP] = "in the last step",
+    [MOMENT_SAVE] = "in a save",          [MOMENT_LEAVING] = "while it leaves",
+};
+
+const char *sim_moment_name(unsigned moment)
+{
+    return moment < MOMENT_COUNT ? moment_names[moment] : "?";
+}
+
 static const char *const plan_words[PLANNED_COUNT] = {
     [PLANNED_ASKED] = "at once: notice",
     [PLANNED_UNMEASURED] = "was measured yet",
@@ -130,6 +141,17 @@ static void print_moves(const struct sim_stats *s, FILE *out)
         fprintf(out, "%s '%s' %" PRIu64, i > 0 ? "," : "", reason_words[i], s->reasons[i]);
 }
 
+static void print_worlds(const struct sim_stats *s, FILE *out)
+{
+    fprintf(out,
+            "\nworlds of several jobs %" PRIu64 ", uneven loops %" PRIu64 ", bystanders %" PRIu64
+            ", jobs with several steps a call %" PRIu64 " (saves due in the middle of one %" PRIu64
+            ")\nnotices:",
+            s->shared, s->uneven, s->bystanders, s->strides, s->between_strides);
+    for (unsigned i = 0; i < MOMENT_COUNT; i++)
+        fprintf(out, "%s %s %" PRIu64, i > 0 ? "," : "", moment_names[i], s->noticed[i]);
+}
+
 void sim_stats_print(const struct sim_stats *s, FILE *out)
 {
     fprintf(out,
@@ -166,6 +188,7 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             " s (seed %" PRIu64 ")",
             s->rested, s->restless_us / 1000000, s->restless_seed);
     fprintf(out, "\nsaves written behind training %" PRIu64, s->behind);
+    print_worlds(s, out);
     fprintf(out,
             "\nworlds with policies %" PRIu64 ": saves by time and cost %" PRIu64
             ", deletions decided %" PRIu64 " (asked for %" PRIu64 "), done %" PRIu64

@@ -70,10 +70,14 @@ static void post(struct sim *sim, struct sim_proc *proc, const struct member_inp
 
 static void plan_next_save(struct sim *sim, struct sim_proc *proc)
 {
-    int64_t every = sim->jobs[proc->job].policy_every;
+    const struct sim_job *job = &sim->jobs[proc->job];
+    int64_t stride = job->stride, every = job->policy_every * stride - stride / 2;
 
-    if (every > 0 && is_trainer(proc))
-        proc->policy_due = (proc->done / every + 1) * every;
+    if (job->policy_every == 0 || !is_trainer(proc))
+        return;
+    int64_t due = (proc->done * stride / every + 1) * every; /* in steps */
+    proc->policy_due = (due + stride - 1) / stride;
+    proc->due_between = due % stride != 0;
 }
 
 /* --- steps ------------------------------------------------------------------------------------------- */
@@ -184,6 +188,7 @@ static void begin(struct sim *sim, struct sim_proc *proc)
     sim->stats->holds += proc->holding;
     set_state(sim, proc, THREAD_STEP);
     check_begin(sim, proc);
+    notice_at_last_step(sim, proc);
     if (sim->jobs[proc->job].async || !is_trainer(proc))
         run_step(sim, proc);
     else
@@ -400,6 +405,7 @@ static void ask_for_save(struct sim *sim, struct sim_proc *proc)
 {
     struct member_input input = {.kind = MEMBER_POLICY_SAVE, .step = proc->done};
 
+    sim->stats->between_strides += proc->due_between;
     if (!proc->closed)
         proc->closed_since_us = sim->now_us;
     proc->closed = true;

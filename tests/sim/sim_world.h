@@ -108,11 +108,12 @@ struct sim_proc {
     enum sim_thread_state after_post;
     uint64_t thread_stamp; /* of the event that it waits for */
     uint64_t frames_heard;
-    int64_t heard_us; /* the last of them */
-    uint64_t taken;   /* requests, for MUTANT_NO_DEDUPLICATION */
-    int64_t since_us; /* in this state */
-    int64_t total, policy_due;
-    int64_t first_step; /* restored */
+    int64_t heard_us;          /* the last of them */
+    uint64_t taken;            /* requests, for MUTANT_NO_DEDUPLICATION */
+    int64_t since_us;          /* in this state */
+    int64_t total, policy_due; /* in calls */
+    bool due_between;          /* in the middle of a call of several steps */
+    int64_t first_step;        /* restored */
     uint64_t restored_checkpoint;
     uint64_t not_checkpoint; /* could not be restored */
     uint64_t restoring;
@@ -539,6 +540,7 @@ bool fault_is_crash_of_broker(enum sim_fault kind);
 
 /* sim_notice.c */
 void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc);
+void notice_at_last_step(struct sim *sim, struct sim_proc *proc);
 void notice_in_calm(struct sim *sim, struct sim_job *job);
 
 /* sim_focus.c */
