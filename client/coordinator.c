@@ -31,9 +31,14 @@ enum muster_status coordinator_check_forked(const struct muster_coordinator *c,
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
+static int64_t at_most(int64_t timeout_ms)
+{
+    return timeout_ms < LONGEST_MS ? timeout_ms : LONGEST_MS;
+}
+
 int64_t coordinator_until(int64_t timeout_ms)
 {
-    return timeout_ms < 0 ? 0 : task_now_ms() + timeout_ms + 1;
+    return timeout_ms < 0 ? 0 : task_now_ms() + at_most(timeout_ms) + 1;
 }
 
 void coordinator_look(struct muster_coordinator *c, int64_t now_ms)
@@ -265,7 +270,27 @@ enum muster_status coordinator_check_args(const char *function, const void *args
     return MUSTER_OK;
 }
 
-static enum muster_status check_call(const struct muster_call *call, struct muster_error *err)
+static enum muster_status check_value(const struct muster_coordinator *c,
+                                      const struct muster_call *call, size_t i,
+                                      struct muster_error *err)
+{
+    const struct muster_per_worker *value = call->per_worker[i];
+
+    if (value == NULL || value->magic != PER_WORKER_MAGIC)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "argument %zu of \"%s\" is no per-worker value: a remote value cannot "
+                         "be an argument; fetch it and give its bytes",
+                         i, call->function);
+    if (value->coordinator != c)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "argument %zu of \"%s\" is another coordinator's per-worker value: make "
+                         "one with that of queue %s",
+                         i, call->function, c->name);
+    return MUSTER_OK;
+}
+
+static enum muster_status check_call(const struct muster_coordinator *c,
+                                     const struct muster_call *call, struct muster_error *err)
 {
     enum muster_status status;
 
@@ -282,13 +307,9 @@ static enum muster_status check_call(const struct muster_call *call, struct must
     if (call->per_worker_count > TASK_USES_MAX)
         return error_set(err, MUSTER_E_ARGUMENT, "a call uses at most %d per-worker values",
                          TASK_USES_MAX);
-    for (size_t i = 0; i < call->per_worker_count; i++)
-        if (call->per_worker[i] == NULL || call->per_worker[i]->magic != PER_WORKER_MAGIC)
-            return error_set(err, MUSTER_E_ARGUMENT,
-                             "argument %zu of \"%s\" is no per-worker value: a remote value cannot "
-                             "be an argument; fetch it and give its bytes",
-                             i, call->function);
-    return MUSTER_OK;
+    for (size_t i = 0; i < call->per_worker_count && status == MUSTER_OK; i++)
+        status = check_value(c, call, i, err);
+    return status;
 }
 
 /* NULL: memory is out. */
@@ -344,7 +365,7 @@ enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
     enum muster_status status = coordinator_check_forked(c, ret_error);
 
     if (status == MUSTER_OK)
-        status = check_call(call, ret_error);
+        status = check_call(c, call, ret_error);
     if (status != MUSTER_OK)
         return status;
     copy = copy_call(call);
@@ -509,9 +530,9 @@ static enum muster_status configure(struct muster_coordinator *c,
         options->max_queued > 0 ? (uint64_t)options->max_queued : (uint64_t)TASK_QUEUED_DEFAULT;
     c->max_attempts = (uint64_t)options->max_attempts;
     c->connect_timeout_ms =
-        options->connect_timeout_ms > 0 ? options->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-    c->broker_timeout_ms =
-        options->broker_timeout_ms > 0 ? options->broker_timeout_ms : TASK_BROKER_TIMEOUT_MS;
+        options->connect_timeout_ms > 0 ? at_most(options->connect_timeout_ms) : CONNECT_TIMEOUT_MS;
+    c->broker_timeout_ms = options->broker_timeout_ms > 0 ? at_most(options->broker_timeout_ms)
+                                                          : TASK_BROKER_TIMEOUT_MS;
     c->done_wait_ms = DONE_WAIT_MS;
     c->incarnation = task_incarnation();
     c->pid = getpid();

@@ -71,6 +71,7 @@ static struct muster_per_worker *enlist(struct muster_coordinator *c,
         value->given_up = false;
         return value;
     }
+    fresh->coordinator = c;
     fresh->number = ++c->per_worker_count;
     fresh->next = c->per_worker;
     c->per_worker = fresh;

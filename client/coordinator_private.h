@@ -19,11 +19,13 @@
     3000                /* turns are a second apart at most: longer, and we stood still ourselves */
 #define FRESH_MS 200    /* how old numbers may be that a time-out tells */
 #define CONFIRM_MS 1000 /* for the broker's word that a server is missing still */
-#define DONE_WAIT_MS 5000 /* for what still runs when `done` has an error to return */
+#define LONGEST_MS (INT64_C(1) << 40) /* of a time-out: some take INT64_MAX for `for ever` */
+#define DONE_WAIT_MS 5000             /* for what still runs when `done` has an error to return */
 #define UNTAKEN_BYTES_MAX (UINT64_C(64) << 20) /* arguments that are not on record yet */
 
 struct muster_per_worker {
     uint32_t magic;
+    const muster_coordinator_t *coordinator;
     uint64_t number;
     char fn[NAME_MAX_BYTES + 1];
     uint8_t *args;

@@ -79,6 +79,8 @@ static void call(struct muster_task *task)
         return;
     }
     code = function->fn(task, function->arg);
+    if (task->kind != TASK_KIND_RESOURCE)
+        muster_task_set_value(task, NULL, NULL); /* it made one, and for nobody */
     if (code == 0) {
         task->status = task->result_refused;
         return;
@@ -291,7 +293,7 @@ int muster_task_fail(muster_task_t *task, int code, const char *text)
 
 void muster_task_set_value(muster_task_t *task, void *value, void (*free_fn)(void *value))
 {
-    if (task->value != NULL && task->value_free != NULL)
+    if (task->value != NULL && task->value != value && task->value_free != NULL)
         task->value_free(task->value);
     task->value = value;
     task->value_free = free_fn;

@@ -246,9 +246,55 @@ static void remote_value_is_refused(void)
     task_expect(&value, "a");
 }
 
+/* A per-worker value is its own queue's: under its number another has another one. */
+static void another_queues_value_is_refused(void)
+{
+    muster_coordinator_t *first = task_coordinator, *second;
+    muster_per_worker_t *made, *others;
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value = NULL;
+
+    CHECK(muster_coordinator_create_per_worker(first, "make", "7", 1, &made, &err) == MUSTER_OK);
+    task_open_queue("second", true, 0);
+    second = task_coordinator;
+    CHECK(muster_coordinator_create_per_worker(second, "make", "8", 1, &others, &err) == MUSTER_OK);
+    task_coordinator = first;
+    call.function = "use";
+    call.per_worker = &others;
+    call.per_worker_count = 1;
+    CHECK(muster_coordinator_schedule(first, &call, 0, &value, &err) == MUSTER_E_ARGUMENT);
+    CHECK(value == NULL && strstr(err.text, "another coordinator's") != NULL);
+    value = task_schedule_use(made);
+    task_expect(&value, "7");
+    muster_coordinator_close(&second);
+}
+
+/* Who means "for ever" may say it so. */
+static void longest_time_outs(void)
+{
+    struct muster_coordinator_options options = MUSTER_COORDINATOR_OPTIONS_INIT;
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_coordinator_t *c = NULL;
+    muster_remote_value_t *value = NULL;
+    struct muster_place place = {.kind = MUSTER_PLACE_VALUE};
+
+    options.name = "patient";
+    options.fresh = true;
+    options.connect_timeout_ms = options.broker_timeout_ms = INT64_MAX;
+    CHECK(muster_coordinator_open(&options, &c, &err) == MUSTER_OK);
+    call.function = "echo";
+    CHECK(muster_coordinator_schedule(c, &call, INT64_MAX, &value, &err) == MUSTER_OK);
+    place.value = value;
+    CHECK(muster_coordinator_fetch(c, &place, INT64_MAX, &err) == MUSTER_OK);
+    CHECK(muster_coordinator_flush(c, INT64_MAX, &err) == MUSTER_OK);
+    CHECK(muster_coordinator_join(c, INT64_MAX, &err) == MUSTER_OK);
+    muster_remote_value_free(&value);
+    CHECK(muster_coordinator_close(&c) == MUSTER_OK);
+}
+
 static void per_worker_values(void)
 {
-    muster_per_worker_t *made, *bad;
+    muster_per_worker_t *made, *bad, *again;
     muster_remote_value_t *values[12];
 
     CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "7", 1, &made, &err) ==
@@ -260,6 +306,12 @@ static void per_worker_values(void)
     for (int i = 0; i < 12; i++)
         task_expect(&values[i], "7");
     CHECK(task_join() == MUSTER_OK);
+    CHECK(muster_coordinator_create_per_worker(task_coordinator, "make_again", "6", 1, &again,
+                                               &err) == MUSTER_OK);
+    values[0] = task_schedule_use(again);
+    task_expect(&values[0], "6");
+    values[0] = task_schedule("make", "5"); /* a task that makes one makes it for nobody */
+    task_expect(&values[0], "");
     values[0] = task_schedule_use(bad);
     CHECK(task_join() == MUSTER_E_INPUT && strstr(err.text, "the file of numbers") != NULL);
     task_expect_error(&values[0], MUSTER_E_INPUT);
@@ -447,6 +499,8 @@ int main(int argc, char **argv)
                      {"nested_results", nested_results},
                      {"remote_value_is_refused", remote_value_is_refused},
                      {"per_worker_values", per_worker_values},
+                     {"another_queues_value_is_refused", another_queues_value_is_refused},
+                     {"longest_time_outs", longest_time_outs},
                      {"big_results", big_results},
                      {"too_big_a_result", too_big_a_result},
                      {"renewed_lease", renewed_lease},

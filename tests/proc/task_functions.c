@@ -212,6 +212,20 @@ static int make(muster_task_t *task, void *arg)
     return 0;
 }
 
+/* It says twice which one it made. */
+static int make_again(muster_task_t *task, void *arg)
+{
+    int *value = malloc(sizeof *value);
+
+    (void)arg;
+    if (value == NULL)
+        return 1;
+    *value = 100 * (int)number_of(task) + muster_task_worker_index(task);
+    muster_task_set_value(task, value, free);
+    muster_task_set_value(task, value, free);
+    return 0;
+}
+
 static int make_slowly(muster_task_t *task, void *arg)
 {
     note(task); /* as 1 0: the first value, no attempt */
@@ -276,7 +290,7 @@ enum muster_status task_functions_register(muster_worker_t *worker, struct muste
                      {"die", die},           {"big", big},         {"make", make},
                      {"make_bad", make_bad}, {"use", use},         {"make_slowly", make_slowly},
                      {"renew", renew},       {"too_big", too_big}, {"gated", gated},
-                     {"linger", linger},     {"mark", mark}};
+                     {"linger", linger},     {"mark", mark},       {"make_again", make_again}};
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < sizeof functions / sizeof *functions && status == MUSTER_OK; i++)

@@ -6,7 +6,7 @@
 broker_start
 for index in 0 1 2; do worker_start "$index" 2 1; done
 for scenario in error_in_schedule error_in_join fetch_behind_an_error another_value error_in_done many_errors cancelled_is_not_reported ten_threads \
-    nested_results remote_value_is_refused per_worker_values big_results too_big_a_result renewed_lease size_two full_queue_blocks time_limits\
+    nested_results remote_value_is_refused per_worker_values longest_time_outs another_queues_value_is_refused big_results too_big_a_result renewed_lease size_two full_queue_blocks time_limits\
     nothing_runs_behind_an_error fire_and_forget unknown_function; do
     coordinate "$scenario"
 done

@@ -88,8 +88,8 @@ struct muster_call {
     const char *function; /* as a worker registered it, at most 63 bytes */
     const void *args;     /* msgpack, or whatever the function reads; copied */
     size_t args_size;     /* at most 49,152; of more the path of a file, or several smaller tasks */
-    /* Values of create_per_worker: the handler sees its own worker's part of each. Anything else, a remote value
-     * above all, is refused. */
+    /* Values of this coordinator's create_per_worker: the handler sees its own worker's part of each. Anything else, a
+     * remote value above all, is refused. */
     muster_per_worker_t *const *per_worker;
     size_t per_worker_count; /* at most 16 */
     /* So long without a word of it (its turn at the worker, or muster_task_renew) and the task goes to another worker. 0 = none:

@@ -100,7 +100,7 @@ MUSTER_API enum muster_status muster_task_set_result(muster_task_t *task, const 
                                                      size_t size);
 /* Text of the failure; returns code, so that a function can end with `return muster_task_fail(task, 3, "...")`. */
 MUSTER_API int muster_task_fail(muster_task_t *task, int code, const char *text);
-/* In a function of create_per_worker: the value it made. free_fn (may be NULL) runs when its queue is gone (begun anew,
+/* In a function of create_per_worker: the value it made (of one that is scheduled as a task it goes at once). free_fn (may be NULL) runs when its queue is gone (begun anew,
  * above all) and no attempt of that queue is left here, on a thread that speaks with the broker: it is not to wait long;
  * or when the worker closes. */
 MUSTER_API void muster_task_set_value(muster_task_t *task, void *value,
