@@ -43,14 +43,19 @@ static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 static void take_damaged(const struct local *local, const struct dir_list *list, int64_t below,
                          const char **ret_path, int64_t *ret_step)
 {
-    for (size_t i = 0; i < list->damaged_count; i++) {
-        int64_t step;
+    const struct save_target *save = &local->options.save;
 
-        if (dir_name_step(list->damaged[i].name, &local->options.save.names, &step) &&
-            step < below && step > *ret_step) {
-            *ret_step = step;
-            *ret_path = list->damaged[i].path;
-        }
+    for (size_t i = 0; i < list->damaged_count; i++) {
+        const struct dir_damaged *damaged = &list->damaged[i];
+        struct superseded_item item = {.job = save->job,
+                                       .generation = damaged->generation,
+                                       .created_unix_ms = damaged->created_unix_ms};
+
+        if (!dir_name_step(damaged->name, &save->names, &item.step) || item.step >= below ||
+            item.step <= *ret_step || superseded_by(list->launches, list->count, &item))
+            continue;
+        *ret_step = item.step;
+        *ret_path = damaged->path;
     }
 }
 

@@ -60,19 +60,39 @@ static bool is_given_up(const struct superseded_item *item, const struct launch 
     return false;
 }
 
-bool superseded_mark(struct superseded_item *items, size_t count)
+/* Returned owned, free with free(); NULL: no memory, or there are none. */
+static struct launch *launches_of(const struct superseded_item *items, size_t count,
+                                  size_t *ret_count)
 {
     struct launch *launches = count > 0 ? calloc(count, sizeof *launches) : NULL;
-    size_t launches_count;
 
     if (launches == NULL)
-        return count == 0;
+        return NULL;
     for (size_t i = 0; i < count; i++)
         launches[i] = (struct launch){items[i].job, items[i].generation, items[i].beyond,
                                       items[i].created_unix_ms};
-    launches_count = join_launches(launches, count);
-    for (size_t i = 0; i < count; i++)
+    *ret_count = join_launches(launches, count);
+    return launches;
+}
+
+bool superseded_mark(struct superseded_item *items, size_t count)
+{
+    size_t launches_count = 0;
+    struct launch *launches = launches_of(items, count, &launches_count);
+
+    for (size_t i = 0; launches != NULL && i < count; i++)
         items[i].superseded = is_given_up(&items[i], launches, launches_count);
     free(launches);
-    return true;
+    return launches != NULL || count == 0;
+}
+
+bool superseded_by(const struct superseded_item *items, size_t count,
+                   const struct superseded_item *item)
+{
+    size_t launches_count = 0;
+    struct launch *launches = launches_of(items, count, &launches_count);
+    bool given_up = launches != NULL && is_given_up(item, launches, launches_count);
+
+    free(launches);
+    return given_up;
 }

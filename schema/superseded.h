@@ -19,5 +19,8 @@ struct superseded_item superseded_item_of(const struct manifest *manifest);
 /* Fills in superseded. A launch that is older by the clock gives up nothing, whatever its number: numbers begin anew
  * with a database that was lost. False: no memory. */
 bool superseded_mark(struct superseded_item *items, size_t count);
+/* Whether one that is not among them was given up by their launches. False also: no memory. */
+bool superseded_by(const struct superseded_item *items, size_t count,
+                   const struct superseded_item *item);
 
 #endif

@@ -18,7 +18,8 @@
 #define TAKE_BACK_TRIES 20
 #define TAKE_BACK_PAUSE_MS 10
 #define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
-#define TEMP_AGE_S 3600      /* no writer needs an hour between creating and naming a small file */
+#define ROUND_BEGINS "muster_round 1\njob %s\ngeneration "
+#define TEMP_AGE_S 3600 /* no writer needs an hour between creating and naming a small file */
 
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
 {
@@ -289,8 +290,7 @@ void dir_take_back(const char *root, const struct dir_made *made)
 static void round_text(const char *job, uint64_t generation, uint64_t round,
                        char ret_text[OWNER_BYTES_MAX])
 {
-    snprintf(ret_text, OWNER_BYTES_MAX,
-             "muster_round 1\njob %s\ngeneration %" PRIu64 "\nround %" PRIu64 "\nnonce ", job,
+    snprintf(ret_text, OWNER_BYTES_MAX, ROUND_BEGINS "%" PRIu64 "\nround %" PRIu64 "\nnonce ", job,
              generation, round);
 }
 
@@ -408,6 +408,23 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
     bool is = false;
 
     return dir_look_round(dir, job, generation, round, &is, NULL) == MUSTER_OK && is;
+}
+
+bool dir_generation(const char *dir, const char *job, uint64_t *ret_generation)
+{
+    char path[FS_PATH_MAX], begin[OWNER_BYTES_MAX];
+    char *found = NULL;
+    size_t size, length;
+    bool is;
+
+    if (fs_path(path, NULL, "%s/ROUND", dir) != MUSTER_OK ||
+        fs_read_small(path, OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
+        return false;
+    length = (size_t)snprintf(begin, sizeof begin, ROUND_BEGINS, job);
+    is = strncmp(found, begin, length) == 0 &&
+         sscanf(found + length, "%20" SCNu64, ret_generation) == 1;
+    free(found);
+    return is;
 }
 
 /* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */

@@ -1,6 +1,7 @@
 /* dir_list - see dir_list.h. */
 #include "node/shard/dir_list.h"
 
+#include "node/shard/dir.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 #include "schema/room.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void dir_list_free(struct dir_list *list)
 {
@@ -71,10 +73,22 @@ static enum muster_status no_memory(struct muster_error *err)
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
 
-static enum muster_status add_damaged(struct dir_list *list, struct arena *arena, const char *path,
-                                      struct muster_error *err)
+static int64_t time_of(const char *dir)
 {
-    struct dir_damaged item = {.path = arena_strdup(arena, path)};
+    char path[FS_PATH_MAX];
+    struct stat info;
+
+    if (fs_path(path, NULL, "%s/" MANIFEST_FILE_NAME, dir) != MUSTER_OK || lstat(path, &info) != 0)
+        return INT64_MAX;
+    return (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
+}
+
+static enum muster_status add_damaged(struct dir_list *list, struct arena *arena, const char *path,
+                                      const char *job, struct muster_error *err)
+{
+    struct dir_damaged item = {.path = arena_strdup(arena, path),
+                               .generation = UINT64_MAX,
+                               .created_unix_ms = time_of(path)};
     struct dir_damaged *items =
         room_for_one(list->damaged, list->damaged_count, &list->damaged_capacity, 8, sizeof item);
 
@@ -83,6 +97,8 @@ static enum muster_status add_damaged(struct dir_list *list, struct arena *arena
     if (items == NULL || item.path == NULL)
         return no_memory(err);
     item.name = strrchr(item.path, '/') + 1;
+    if (job == NULL || !dir_generation(path, job, &item.generation))
+        item.generation = UINT64_MAX;
     list->damaged[list->damaged_count++] = item;
     return MUSTER_OK;
 }
@@ -101,13 +117,13 @@ static enum muster_status look_at(struct dir_list *list, struct arena *arena, co
         manifest_destroy(&manifest);
         return ok ? MUSTER_OK : no_memory(err);
     }
-    if (status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION)
-        return add_damaged(list, arena, path, err);
-    /* another user's directory (lost+found) is none of ours; nor is what has no manifest */
-    if ((status == MUSTER_E_IO && why.code != EACCES && why.code != EPERM) ||
-        status == MUSTER_E_NOMEM)
+    /* another user's directory (lost+found), as any other, is none of ours by its name */
+    if (status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION ||
+        (status == MUSTER_E_IO && (why.code == EACCES || why.code == EPERM)))
+        return add_damaged(list, arena, path, job, err);
+    if (status == MUSTER_E_IO || status == MUSTER_E_NOMEM)
         return error_pass(err, status, &why);
-    return MUSTER_OK;
+    return MUSTER_OK; /* it has no manifest */
 }
 
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,

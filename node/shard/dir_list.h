@@ -15,9 +15,11 @@ struct dir_item {
     uint64_t round;
     int64_t epoch, step_in_epoch, data_position, bytes;
 };
-/* There is a manifest, and it is none that this muster reads: of which job and step, its name alone may say. */
+/* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its name alone may say. */
 struct dir_damaged {
     const char *path, *name; /* the name is the path's end */
+    uint64_t generation; /* of its launch, by its ROUND file; UINT64_MAX: that does not say it */
+    int64_t created_unix_ms; /* not before; its manifest's time */
 };
 /* In no order. The strings are the arena's. */
 struct dir_list {

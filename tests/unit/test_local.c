@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct fixture {
@@ -417,7 +418,44 @@ static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(v
     f.options.restore_fallback = true;
     node = open_node();
     assert_int_equal(muster_node_resumed_step(node), 2);
+    run_to(node, 3);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
     muster_node_close(&node, 0, NULL);
+    assert_true(there_is("3/manifest.json"));
+    f.options.restore_fallback = false; /* the next start is not asked: that launch gave 4 up */
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 3);
+    muster_node_close(&node, 0, NULL);
+}
+
+/* As root one may read everything: another user looks. */
+static void a_manifest_that_may_not_be_read_is_an_error(void **state)
+{
+    muster_node_t *node;
+    pid_t pid;
+    int code;
+
+    (void)state;
+    f.options.save_every_steps = 2;
+    node = open_node();
+    run_to(node, 5);
+    muster_node_close(&node, 0, NULL);
+    assert_int_equal(chmod(scratch_path(f.directory, "4/manifest.json"), 0), 0);
+    assert_int_equal(chmod(f.directory, 0777), 0);
+    assert_int_equal(chmod(scratch_path(f.directory, ".muster"), 0777), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct muster_error err = {0};
+        enum muster_status status;
+
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(2);
+        status = muster_node_open(&f.options, &node, &err);
+        _exit(status == MUSTER_E_RESTORE && strstr(err.text, "/4/manifest.json") != NULL ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &code, 0), pid);
+    assert_int_equal(code, 0);
 }
 
 static void with_restore_later_the_first_step_waits_for_restore(void **state)
@@ -616,6 +654,7 @@ int main(void)
         TEST(the_programs_own_functions_save_and_restore),
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken),
+        TEST(a_manifest_that_may_not_be_read_is_an_error),
         TEST(with_restore_later_the_first_step_waits_for_restore),
         TEST(wrong_options_are_named),
         TEST(a_notice_with_time_left_is_trained_through_until_one_asks_for_a_save_now),
