@@ -214,10 +214,9 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
             value->status = MUSTER_E_NOT_FOUND;
             value->wanted = false;
         }
-        value->unread_code = (unsigned)m->code;
-        if (m->code == MUSTER_OK)
-            value->unread_ms = 0;
-        else if (value->unread_ms == 0)
+        /* what is given and is not what was told of is of another database */
+        value->unread_code = m->code != MUSTER_OK ? (unsigned)m->code : MUSTER_E_STORAGE;
+        if (value->unread_ms == 0)
             value->unread_ms = c->heard_ms;
         task_parts_failed(&value->parts, now_ms);
         return; /* else it is asked for again */

@@ -1,5 +1,6 @@
 /* How a coordinator hands its tasks over when the connection takes no more for a moment: what could not be sent is sent in the
- * next turn, before what comes behind it. The link is this program's: turns are taken where the test wants them. */
+ * next turn, before what comes behind it. And what it makes of a result that is not the one that was told of. The link is this
+ * program's: turns are taken where the test wants them. */
 #include "client/task_link.h"
 
 #include <muster/coordinator.h>
@@ -28,6 +29,10 @@ static struct {
         taken; /* of the broker: the nonce of QUEUE_OPEN; highest number without a gap */
     size_t frames;
     bool gap;
+    bool asked; /* for that result */
+    uint64_t asked_offset;
+    uint64_t told_bytes,
+        has_bytes; /* of the result of task 1: as its end said, and as the broker has it */
 } world;
 
 /* --- in place of client/task_link.c --------------------------------------------------------------- */
@@ -71,6 +76,36 @@ void task_again_reset(struct task_again *again)
 static void take(const struct wire_msg *message)
 {
     world.link->owner.take(world.link->owner.arg, message, world.now_ms);
+}
+
+static void task_1_ends(void)
+{
+    static struct wire_ended_entry entry;
+    struct wire_msg ended = {.type = WIRE_TASKS_ENDED, .down.start_id = 1};
+
+    entry = (struct wire_ended_entry){.queue = QUEUE,
+                                      .number = 1,
+                                      .attempt = 1,
+                                      .state = TASK_DONE,
+                                      .text = "",
+                                      .bytes = world.told_bytes};
+    ended.u.tasks_ended.queue = QUEUE;
+    ended.u.tasks_ended.tasks.items = &entry;
+    ended.u.tasks_ended.tasks.count = 1;
+    take(&ended);
+}
+
+/* Its only part. */
+static void task_1_is_given(uint64_t offset)
+{
+    static const uint8_t bytes[TASK_PART_MAX];
+    struct wire_msg chunk = {.type = WIRE_RESULT_CHUNK, .down.start_id = 1};
+
+    chunk.u.result_chunk = (struct wire_result_chunk){
+        .queue = QUEUE, .number = 1, .offset = offset, .total = world.has_bytes};
+    chunk.u.result_chunk.bytes.data = bytes;
+    chunk.u.result_chunk.bytes.size = offset < world.has_bytes ? world.has_bytes - offset : 0;
+    take(&chunk);
 }
 
 static void turn(void)
@@ -133,8 +168,12 @@ void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
     struct wire_msg answer = {.type = WIRE_TASKS_TAKEN, .down.start_id = 1};
 
     (void)link, (void)seen, (void)timeout_ms;
-    world.now_ms++;
+    world.now_ms += 10;
     turn();
+    if (world.asked) {
+        world.asked = false;
+        task_1_is_given(world.asked_offset);
+    }
     answer.u.tasks_taken =
         (struct wire_tasks_taken){.queue = QUEUE, .taken = world.taken, .text = ""};
     take(&answer);
@@ -145,6 +184,10 @@ bool task_link_send(struct task_link *link, struct wire_msg *message)
     (void)link;
     if (message->type == WIRE_QUEUE_OPEN)
         world.opened = message->u.queue_open.nonce;
+    if (message->type == WIRE_RESULT_GET) {
+        world.asked = true;
+        world.asked_offset = message->u.result_get.offset;
+    }
     if (message->type != WIRE_TASKS_ADD)
         return true;
     if (world.room == 0)
@@ -233,6 +276,38 @@ static void a_connection_that_takes_nothing_is_tried_again(void **state)
     assert_int_equal(muster_coordinator_flush(*state, 1000, &err), MUSTER_OK);
 }
 
+static enum muster_status fetch(muster_coordinator_t *coordinator, uint64_t told, uint64_t has)
+{
+    struct muster_call call = MUSTER_CALL_INIT;
+    muster_remote_value_t *value;
+    enum muster_status status;
+    const void *data;
+    size_t size = 0;
+
+    call.function = "echo";
+    assert_int_equal(muster_coordinator_schedule(coordinator, &call, -1, &value, &err), MUSTER_OK);
+    turn();
+    world.told_bytes = told;
+    world.has_bytes = has;
+    task_1_ends();
+    status = muster_remote_value_fetch(value, -1, &data, &size, &err);
+    assert_true(status != MUSTER_OK || size == told);
+    muster_remote_value_free(&value);
+    return status;
+}
+
+static void a_result_is_fetched(void **state)
+{
+    assert_int_equal(fetch(*state, 40000, 40000), MUSTER_OK);
+}
+
+/* The database was put back to a copy in which another attempt gave another one: nobody waits for the first. */
+static void a_result_of_another_length_is_an_error(void **state)
+{
+    assert_int_equal(fetch(*state, 40000, 30000), MUSTER_E_STORAGE);
+    assert_non_null(strstr(err.text, "the result of task 1"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -240,6 +315,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_could_not_be_sent_goes_first_in_the_next_turn),
         TEST(a_connection_that_takes_nothing_is_tried_again),
+        TEST(a_result_is_fetched),
+        TEST(a_result_of_another_length_is_an_error),
     };
 
     return cmocka_run_group_tests_name("coordinator_adds", tests, NULL, NULL);
