@@ -1,13 +1,14 @@
 /* muster-sim - runs seeds of the simulator.
  *   muster-sim --seed N                     replays one, its story on stdout, one line an event
- *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant
+ *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant, names it and how to
+ *                                           replay it
  *   --focused                               nearly every world is one made for rare outcomes
  *   --put-back                              every world's database is put back to an older copy
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
  *   --sqlite                                broker/store is the broker's disk
  *   --keep-going                            counts failures and names each seed */
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 struct arguments {
     struct sim_options options;
-    bool story, keep_going;
+    bool story, keep_going, chosen;
     unsigned long long first, last;
     double minutes;
 };
@@ -40,39 +41,86 @@ static int usage(void)
     return 2;
 }
 
-static bool parse_seeds(const char *text, struct arguments *args)
+static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret_number)
 {
     char *end;
 
-    args->first = strtoull(text, &end, 10);
-    if (strncmp(end, "..", 2) != 0)
+    *ret_number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && *ret_number <= max;
+}
+
+static bool parse_seeds(const char *text, struct arguments *args)
+{
+    const char *dots = strstr(text, "..");
+    char first[24];
+
+    if (dots == NULL || (size_t)(dots - text) >= sizeof first)
         return false;
-    args->last = strtoull(end + 2, &end, 10);
-    return *end == '\0' && args->last >= args->first;
+    snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+    args->chosen = true;
+    return parse_number(first, UINT64_MAX, &args->first) &&
+           parse_number(dots + 2, UINT64_MAX - 1, &args->last) && args->last >= args->first;
+}
+
+static bool parse_seed(const char *text, struct arguments *args)
+{
+    args->story = args->chosen = true;
+    if (!parse_number(text, UINT64_MAX - 1, &args->first))
+        return false;
+    args->last = args->first;
+    return true;
+}
+
+static bool parse_minutes(const char *text, struct arguments *args)
+{
+    char *end;
+
+    args->minutes = strtod(text, &end);
+    return end != text && *end == '\0' && args->minutes >= 0;
+}
+
+static bool parse_layout(const char *text, struct arguments *args)
+{
+    bool sharded = strcmp(text, "sharded") == 0;
+
+    args->options.layout = sharded ? LAYOUT_SHARDED : LAYOUT_REPLICATED;
+    return sharded || strcmp(text, "replicated") == 0;
+}
+
+static bool parse_choice(const char *name, const char *value, struct arguments *args)
+{
+    unsigned long long number;
+
+    if (strcmp(name, "--nodes") == 0) {
+        args->options.nodes = (unsigned)atoi(value);
+        return parse_number(value, 64, &number) && number > 0;
+    }
+    if (strcmp(name, "--keeps") == 0) {
+        args->options.keeps = strcmp(value, "0") == 0 ? SIM_WITHOUT : SIM_WITH;
+        return parse_number(value, 1, &number);
+    }
+    if (strcmp(name, "--async") == 0) {
+        args->options.async = atoi(value);
+        return parse_number(value, 1, &number);
+    }
+    if (strcmp(name, "--mutant") == 0) {
+        args->options.mutation = (enum sim_mutation)atoi(value);
+        return parse_number(value, MUTANT_COUNT - 1, &number);
+    }
+    return false;
 }
 
 static bool parse_value(const char *name, const char *value, struct arguments *args)
 {
-    if (strcmp(name, "--seed") == 0) {
-        args->first = args->last = strtoull(value, NULL, 10);
-        args->story = true;
-    } else if (strcmp(name, "--seeds") == 0)
+    if (strcmp(name, "--seed") == 0)
+        return parse_seed(value, args);
+    if (strcmp(name, "--seeds") == 0)
         return parse_seeds(value, args);
-    else if (strcmp(name, "--minutes") == 0)
-        args->minutes = strtod(value, NULL);
-    else if (strcmp(name, "--nodes") == 0)
-        args->options.nodes = (unsigned)atoi(value);
-    else if (strcmp(name, "--layout") == 0)
-        args->options.layout = strcmp(value, "sharded") == 0 ? LAYOUT_SHARDED : LAYOUT_REPLICATED;
-    else if (strcmp(name, "--keeps") == 0)
-        args->options.keeps = strcmp(value, "0") == 0 ? SIM_WITHOUT : SIM_WITH;
-    else if (strcmp(name, "--async") == 0)
-        args->options.async = atoi(value);
-    else if (strcmp(name, "--mutant") == 0)
-        args->options.mutation = (enum sim_mutation)atoi(value);
-    else
-        return false;
-    return true;
+    if (strcmp(name, "--minutes") == 0)
+        return parse_minutes(value, args);
+    if (strcmp(name, "--layout") == 0)
+        return parse_layout(value, args);
+    return parse_choice(name, value, args);
 }
 
 static bool parse(int argc, char **argv, struct arguments *args)
@@ -94,7 +142,7 @@ static bool parse(int argc, char **argv, struct arguments *args)
         else
             i++;
     }
-    return argc > 1;
+    return args->chosen;
 }
 
 int main(int argc, char **argv)
@@ -119,6 +167,11 @@ int main(int argc, char **argv)
             sim_print_story(&args.options, 60, stdout);
         printf("seed %llu, at %lld ms: %s broken: %s\n", seed, (long long)failure.at_ms,
                failure.invariant, failure.text);
+        if (!args.story) {
+            printf("replay it: prog_muster_sim ");
+            sim_print_arguments(&args.options);
+            putchar('\n');
+        }
         if (!args.keep_going)
             break;
     }
