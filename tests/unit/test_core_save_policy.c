@@ -167,6 +167,21 @@ static void the_wait_for_the_save_before_is_a_cost(void **state)
     assert_in_range(opens_after(f, 60000), 19500, 20500);
 }
 
+/* Eight saves later one that took long, as the first one of a cold disk, paces nothing any more. */
+static void a_cost_of_nine_saves_ago_is_forgotten(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_policies(f, "", "overhead-ppm 20000");
+    for (int64_t step = 1; step <= 9; step++) {
+        steps(f, step);
+        assert_true(opens_after(f, 450000) >= 0);
+        finish(f, step, step == 1 ? 8000 : 100);
+    }
+    steps(f, 10);
+    assert_in_range(opens_after(f, 60000), 4500, 5500);
+}
+
 /* It would stop training until the one before is on disk. */
 static void none_by_cost_is_opened_while_one_is_written(void **state)
 {
@@ -381,6 +396,7 @@ int main(void)
         ONE(continuous_waits_for_the_save_before),
         ONE(overhead_follows_the_measured_cost),
         ONE(the_wait_for_the_save_before_is_a_cost),
+        ONE(a_cost_of_nine_saves_ago_is_forgotten),
         ONE(none_by_cost_is_opened_while_one_is_written),
         ONE(what_a_termination_saves_paces_nothing),
         ONE(daly_follows_cost_and_interruptions),
