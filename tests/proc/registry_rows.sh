@@ -62,6 +62,7 @@ await "both commits" both
 read -r first second <<<"$(committed)"
 holds "ms that the second save waited for the first" "$(number waited_ms checkpoint "$second")" -ge 400
 same "the same of its rank" "$(of_rank waited_ms "$second" 0)" "$(number waited_ms checkpoint "$second")"
+holds "ms that the first save took, which stood still as long" "$(of_rank save_ms "$first" 0)" -ge 400
 same "ms that the first save waited" "$(number waited_ms checkpoint "$first")" 0
 holds "ms that training stood still for the first save" "$(number blocked_ms checkpoint "$first")" -lt "$(number total_ms checkpoint "$first")"
 ask checkpoints --json --broker "$broker" >"$dir/of_broker.txt"
