@@ -125,6 +125,10 @@ enum muster_status local_look_at_root(struct local *local, struct muster_error *
         for (size_t i = 0; i < list.count; i++)
             if (list.launches[i].generation >= local->generation)
                 local->generation = list.launches[i].generation + 1;
+        for (size_t i = 0; i < list.damaged_count; i++)
+            if (list.damaged[i].generation != UINT64_MAX &&
+                list.damaged[i].generation >= local->generation)
+                local->generation = list.damaged[i].generation + 1;
         dir_list_free(&list);
         read_times(local);
     }

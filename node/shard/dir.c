@@ -410,7 +410,7 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
     return dir_look_round(dir, job, generation, round, &is, NULL) == MUSTER_OK && is;
 }
 
-bool dir_generation(const char *dir, const char *job, uint64_t *ret_generation)
+bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round)
 {
     char path[FS_PATH_MAX], begin[OWNER_BYTES_MAX];
     char *found = NULL;
@@ -422,7 +422,7 @@ bool dir_generation(const char *dir, const char *job, uint64_t *ret_generation)
         return false;
     length = (size_t)snprintf(begin, sizeof begin, ROUND_BEGINS, job);
     is = strncmp(found, begin, length) == 0 &&
-         sscanf(found + length, "%20" SCNu64, ret_generation) == 1;
+         sscanf(found + length, "%20" SCNu64 "\nround %20" SCNu64, ret_generation, ret_round) == 2;
     free(found);
     return is;
 }

@@ -105,8 +105,8 @@ enum muster_status dir_commit_rename(const char *root, const struct manifest *ma
 
 /* Whether a directory is that of this round, by its ROUND file, wherever it was renamed to. */
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round);
-/* Of which launch of the job a round's directory is; false: of none, or it cannot be told. */
-bool dir_generation(const char *dir, const char *job, uint64_t *ret_generation);
+/* Which round of the job's a directory is of, by its ROUND file; false: of none, or it cannot be told. */
+bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round);
 /* The same where "it is not" has consequences: E_IO when it cannot be told. */
 enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
                                   uint64_t round, bool *ret_is, struct muster_error *err);

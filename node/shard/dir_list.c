@@ -73,12 +73,12 @@ static enum muster_status no_memory(struct muster_error *err)
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
 
-static int64_t time_of(const char *dir)
+static int64_t time_of(const char *dir, const char *file)
 {
     char path[FS_PATH_MAX];
     struct stat info;
 
-    if (fs_path(path, NULL, "%s/" MANIFEST_FILE_NAME, dir) != MUSTER_OK || lstat(path, &info) != 0)
+    if (fs_path(path, NULL, "%s/%s", dir, file) != MUSTER_OK || lstat(path, &info) != 0)
         return INT64_MAX;
     return (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
 }
@@ -87,8 +87,9 @@ static enum muster_status add_damaged(struct dir_list *list, struct arena *arena
                                       const char *job, struct muster_error *err)
 {
     struct dir_damaged item = {.path = arena_strdup(arena, path),
-                               .generation = UINT64_MAX,
-                               .created_unix_ms = time_of(path)};
+                               .created_unix_ms = time_of(path, "ROUND")};
+    int64_t manifest_ms =
+        time_of(path, MANIFEST_FILE_NAME); /* later, if it was damaged by a write */
     struct dir_damaged *items =
         room_for_one(list->damaged, list->damaged_count, &list->damaged_capacity, 8, sizeof item);
 
@@ -97,8 +98,10 @@ static enum muster_status add_damaged(struct dir_list *list, struct arena *arena
     if (items == NULL || item.path == NULL)
         return no_memory(err);
     item.name = strrchr(item.path, '/') + 1;
-    if (job == NULL || !dir_generation(path, job, &item.generation))
-        item.generation = UINT64_MAX;
+    if (manifest_ms < item.created_unix_ms)
+        item.created_unix_ms = manifest_ms;
+    if (job == NULL || !dir_round_of(path, job, &item.generation, &item.round))
+        item.generation = item.round = UINT64_MAX;
     list->damaged[list->damaged_count++] = item;
     return MUSTER_OK;
 }

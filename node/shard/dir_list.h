@@ -17,9 +17,9 @@ struct dir_item {
 };
 /* There is a manifest, and it is none that this muster reads, or may read: what step it is of, its name alone may say. */
 struct dir_damaged {
-    const char *path, *name; /* the name is the path's end */
-    uint64_t generation; /* of its launch, by its ROUND file; UINT64_MAX: that does not say it */
-    int64_t created_unix_ms; /* not before; its manifest's time */
+    const char *path, *name;    /* the name is the path's end */
+    uint64_t generation, round; /* by its ROUND file; UINT64_MAX: that does not say it */
+    int64_t created_unix_ms;    /* by its files' times */
 };
 /* In no order. The strings are the arena's. */
 struct dir_list {

@@ -24,8 +24,8 @@ for launch_of in 3 1; do
     done
     ranks_end 1
     for ((rank = 0; rank < launch_of; rank++)); do
-        says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job" \
-            "$checkpoints/40 was saved by it, after 40 steps" "muster import '$checkpoints'" "begin anew"
+        says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job after 40 steps" \
+            "But $checkpoints/40 is there" "muster import '$checkpoints'" "begin anew"
     done
     same "the directory of a launch that was refused" "$(files)" "$before"
 done

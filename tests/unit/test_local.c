@@ -429,6 +429,33 @@ static void a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken(v
     muster_node_close(&node, 0, NULL);
 }
 
+/* The only one of its launch: the next launch is another all the same, and gives it up. */
+static void a_damaged_checkpoint_takes_its_launchs_number_with_it(void **state)
+{
+    muster_node_t *node;
+
+    (void)state;
+    f.options.save_every_steps = 2;
+    node = open_node();
+    run_to(node, 3);
+    muster_node_close(&node, 0, NULL);
+    node = open_node();
+    run_to(node, 4);
+    muster_node_close(&node, 0, NULL);
+    scratch_cut(scratch_path(f.directory, "4/manifest.json"), 100);
+    f.options.restore_fallback = true;
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 2);
+    run_to(node, 3);
+    notify(node);
+    assert_int_equal(muster_node_run(node, step, NULL, NULL), MUSTER_PREEMPTED);
+    muster_node_close(&node, 0, NULL);
+    f.options.restore_fallback = false;
+    node = open_node();
+    assert_int_equal(muster_node_resumed_step(node), 3);
+    muster_node_close(&node, 0, NULL);
+}
+
 /* As root one may read everything: another user looks. */
 static void a_manifest_that_may_not_be_read_is_an_error(void **state)
 {
@@ -654,6 +681,7 @@ int main(void)
         TEST(the_programs_own_functions_save_and_restore),
         TEST(a_damaged_checkpoint_is_an_error_or_with_fallback_the_older_is_taken),
         TEST(a_damaged_manifest_is_an_error_or_with_fallback_the_older_is_taken),
+        TEST(a_damaged_checkpoint_takes_its_launchs_number_with_it),
         TEST(a_manifest_that_may_not_be_read_is_an_error),
         TEST(with_restore_later_the_first_step_waits_for_restore),
         TEST(wrong_options_are_named),
