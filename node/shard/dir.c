@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#define TAKE_BACK_TRIES 20
-#define TAKE_BACK_PAUSE_MS 10
+#define LOCK_TRIES 20
+#define LOCK_PAUSE_MS 10
 #define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 #define ROUND_BEGINS "muster_round 1\njob %s\ngeneration "
 #define TEMP_AGE_S 3600 /* no writer needs an hour between creating and naming a small file */
@@ -188,12 +189,60 @@ static enum muster_status make(const char *root, const char *muster, struct dir_
     return status;
 }
 
+static bool is_same(int fd, const char *path)
+{
+    struct stat open_one, named;
+
+    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+/* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor, or -1: it was not to
+ * be had within 0.2 s, or there are no locks here, and so nobody takes anything back. */
+static int lock_root(const char *root, int operation)
+{
+    static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
+    bool busy = true;
+
+    for (int i = 0; i < LOCK_TRIES && busy; i++) {
+        int fd = fs_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+        if (fd < 0)
+            return -1;
+        busy = flock(fd, operation | LOCK_NB) != 0;
+        if (!busy && is_same(fd, root))
+            return fd;
+        busy =
+            !busy || errno == EWOULDBLOCK || errno == EINTR; /* it went, and may be there again */
+        close(fd);
+        if (busy)
+            nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
+/* What was made may go again, just until it is locked: then once more. */
+static enum muster_status make_locked(const char *root, const char *muster,
+                                      struct dir_made *ret_made, int *ret_lock,
+                                      struct muster_error *err)
+{
+    enum muster_status status = make(root, muster, ret_made, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    *ret_lock = lock_root(root, LOCK_SH);
+    if (fs_is_dir(muster))
+        return MUSTER_OK;
+    return make(root, muster, ret_made, err);
+}
+
 enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
                                struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
-    struct dir_made made = {false, false};
+    struct dir_made made = {.number = 0};
     int64_t now_s = 0;
+    int lock = -1;
     enum muster_status status = muster_path(root, muster, err);
 
     if (status == MUSTER_OK && (*root == '\0' || strlen(root) > PATH_BYTES_MAX - DIR_NAME_SIZE))
@@ -201,16 +250,21 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
                            "the checkpoint directory has %zu bytes; give a path of 1 to %d",
                            strlen(root), PATH_BYTES_MAX - DIR_NAME_SIZE);
     if (status == MUSTER_OK)
-        status = make(root, muster, &made, err);
-    if (ret_made != NULL)
-        *ret_made = made;
+        status = make_locked(root, muster, &made, &lock, err);
     if (status == MUSTER_OK)
         status = probe(root, muster, &now_s, err);
-    if (status != MUSTER_OK)
-        return status;
-    clear_leftovers(muster, now_s);
-    status = claim_for_job(root, muster, job, err);
-    return status == MUSTER_OK ? claim_number(muster, err) : status;
+    if (status == MUSTER_OK) {
+        clear_leftovers(muster, now_s);
+        status = claim_for_job(root, muster, job, err);
+    }
+    if (status == MUSTER_OK)
+        status = claim_number(muster, err);
+    made.number = dir_number(root);
+    if (lock >= 0)
+        close(lock);
+    if (ret_made != NULL)
+        *ret_made = made;
+    return status;
 }
 
 uint64_t dir_number(const char *root)
@@ -228,26 +282,19 @@ uint64_t dir_number(const char *root)
     return number;
 }
 
-/* What keeps a directory from being taken back beside name and other. */
-enum in_the_way { NOTHING, PASSES, STAYS };
-
-/* NOTHING also of what is not there: another rank of the launch that takes it back as well was there first. */
-static enum in_the_way look_beside(const char *path, const char *name, const char *other)
+/* True also of what is not there: another rank of the launch took it back. */
+static bool has_only(const char *path, const char *name, const char *other)
 {
     DIR *dir = fs_opendir(path);
     const struct dirent *entry;
-    enum in_the_way way = dir != NULL || errno == ENOENT ? NOTHING : STAYS;
+    bool only = dir != NULL || errno == ENOENT;
 
-    while (way != STAYS && dir != NULL && (entry = fs_readdir(dir)) != NULL) {
-        if (strncmp(entry->d_name, "tmp-", 4) == 0)
-            way = PASSES;
-        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                 strcmp(entry->d_name, name) != 0 && strcmp(entry->d_name, other) != 0)
-            way = STAYS;
-    }
+    while (dir != NULL && only && (entry = fs_readdir(dir)) != NULL)
+        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
     if (dir != NULL)
         closedir(dir);
-    return way;
+    return only;
 }
 
 static bool is_gone(int removed)
@@ -255,33 +302,35 @@ static bool is_gone(int removed)
     return removed == 0 || errno == ENOENT;
 }
 
-static enum in_the_way take_back(const char *root, const struct dir_made *made)
+/* With the lock. */
+static void take_back(const char *root, const char *muster, const struct dir_made *made)
 {
-    char muster[FS_PATH_MAX], job[FS_PATH_MAX], number[FS_PATH_MAX];
-    enum in_the_way way;
+    char job[FS_PATH_MAX], number[FS_PATH_MAX];
 
-    if (muster_path(root, muster, NULL) != MUSTER_OK ||
-        fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
-        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK ||
-        look_beside(root, ".muster", ".muster") != NOTHING)
-        return STAYS;
-    way = look_beside(muster, "JOB", "NUMBER");
-    if (way != NOTHING)
-        return way;
-    if (is_gone(unlink(number)) && is_gone(unlink(job)) && is_gone(rmdir(muster)) &&
-        (!made->root || is_gone(rmdir(root))))
-        return NOTHING;
-    return errno == ENOTEMPTY || errno == EEXIST ? PASSES : STAYS;
+    if (fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
+        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK)
+        return;
+    if (fs_is_dir(muster) &&
+        (made->number == 0 || dir_number(root) != made->number || !is_gone(unlink(job)) ||
+         !is_gone(unlink(number)) || !is_gone(rmdir(muster))))
+        return;
+    if (made->root)
+        (void)rmdir(root);
 }
 
 void dir_take_back(const char *root, const struct dir_made *made)
 {
-    static const struct timespec pause = {.tv_nsec = TAKE_BACK_PAUSE_MS * 1000000};
+    char muster[FS_PATH_MAX];
+    int lock;
 
-    if (!made->root && !made->muster)
+    if ((!made->root && !made->muster) || muster_path(root, muster, NULL) != MUSTER_OK)
         return;
-    for (int i = 0; i < TAKE_BACK_TRIES && take_back(root, made) == PASSES; i++)
-        nanosleep(&pause, NULL); /* another rank prepares it just now */
+    lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
+    if (lock < 0)
+        return;
+    if (has_only(root, ".muster", ".muster") && has_only(muster, "JOB", "NUMBER"))
+        take_back(root, muster, made);
+    close(lock);
 }
 
 /* --- a round ------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@
 /* Which of them this call made: of what was there, or what another rank made first, neither. */
 struct dir_made {
     bool root, muster;
+    uint64_t number; /* of the directory as it was prepared */
 };
 /* Creates root with its parents and .muster, proves that both can be written, claims the directory
  * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
@@ -43,8 +44,10 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
 uint64_t dir_number(const char *root);
 
 /* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back.
- * Takes back what dir_prepare made, if nothing else has come into it. Best effort. Ranks that each made a part of it
- * may do so at once, or one after the other in any order; one that prepares it just then is waited for, 0.2 s at most. */
+ * Takes back what dir_prepare made, if nothing else has come into it and its number is still the same: another launch's
+ * has another. Best effort; not at all where the file system lends no locks on directories. Ranks that each made a part
+ * of it may do so at once, or one after the other in any order; one that prepares it just then is waited for, 0.2 s at
+ * most. */
 void dir_take_back(const char *root, const struct dir_made *made);
 
 /* Opens the round's directory for writing; every writer of the round calls it, in any order.

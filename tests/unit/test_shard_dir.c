@@ -96,21 +96,82 @@ static void what_was_made_is_taken_back_while_nothing_else_is_in_it(void **state
 /* One rank may have made root, and another .muster in it before the first came to that. */
 static void what_two_ranks_made_is_taken_back_in_any_order(void **state)
 {
-    static const struct dir_made made[2] = {{.root = true}, {.muster = true}};
+    struct dir_made made[2] = {{.root = true}, {.muster = true}};
     struct shard_job *f = *state;
     char root[FS_PATH_MAX];
 
     assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
     for (int first = 0; first < 2; first++) {
         assert_int_equal(dir_prepare(root, JOB, NULL, NULL), MUSTER_OK);
+        made[0].number = made[1].number = dir_number(root);
         dir_take_back(root, &made[first]);
         dir_take_back(root, &made[1 - first]);
         assert_false(scratch_exists(root));
     }
-    assert_int_equal(dir_prepare(root, JOB, NULL, NULL), MUSTER_OK);
-    assert_int_equal(unlink(scratch_path(root, ".muster/NUMBER")), 0); /* another is about to */
-    dir_take_back(root, &made[0]);
+}
+
+/* A rank that stood still meanwhile. */
+static void what_another_launch_made_is_not_taken_back(void **state)
+{
+    struct shard_job *f = *state;
+    char root[FS_PATH_MAX];
+    struct dir_made made;
+
+    assert_int_equal(fs_path(root, NULL, "%s/new", f->root), MUSTER_OK);
+    assert_int_equal(dir_prepare(root, JOB, &made, NULL), MUSTER_OK);
+    assert_true(made.root && made.muster && made.number == dir_number(root));
+    dir_take_back(root, &made);
     assert_false(scratch_exists(root));
+    assert_int_equal(dir_prepare(root, "another", NULL, NULL), MUSTER_OK);
+    dir_take_back(root, &made);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+    assert_int_not_equal(dir_number(root), 0);
+    assert_int_equal(unlink(scratch_path(root, ".muster/NUMBER")), 0); /* it is about to have one */
+    dir_take_back(root, &made);
+    assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+}
+
+/* Another job comes for the place just then: what it was told that it has stays. */
+static int take_back_or_come(const char *root, int which)
+{
+    struct dir_made made;
+
+    if (which > 0) {
+        if (dir_prepare(root, JOB, &made, NULL) == MUSTER_OK)
+            dir_take_back(root, &made);
+        return 0;
+    }
+    for (int i = 0; i < 200; i++)
+        if (dir_prepare(root, "another", NULL, NULL) == MUSTER_OK)
+            return 1;
+    return 0;
+}
+
+static void who_comes_while_it_is_taken_back_keeps_it(void **state)
+{
+    struct shard_job *f = *state;
+    int had = 0;
+
+    for (int n = 0; n < 40; n++) {
+        char root[FS_PATH_MAX];
+        pid_t pids[3];
+        int code = 0;
+
+        assert_int_equal(fs_path(root, NULL, "%s/race-%d", f->root, n), MUSTER_OK);
+        for (int which = 0; which < 3; which++) {
+            pids[which] = fork();
+            if (pids[which] == 0)
+                _exit(take_back_or_come(root, which));
+        }
+        for (int which = 2; which >= 0; which--)
+            assert_int_equal(waitpid(pids[which], &code, 0), pids[which]);
+        if (WEXITSTATUS(code) == 1) {
+            had++;
+            assert_true(scratch_exists(scratch_path(root, ".muster/JOB")));
+            assert_int_equal(dir_prepare(root, "another", NULL, NULL), MUSTER_OK);
+        }
+    }
+    assert_true(had > 0);
 }
 
 static void directory_of_another_job_is_refused_naming_both(void **state)
@@ -447,6 +508,8 @@ int main(void)
         T(each_directory_has_a_number_of_its_own),
         T(what_was_made_is_taken_back_while_nothing_else_is_in_it),
         T(what_two_ranks_made_is_taken_back_in_any_order),
+        T(what_another_launch_made_is_not_taken_back),
+        T(who_comes_while_it_is_taken_back_keeps_it),
         T(directory_of_another_job_is_refused_naming_both),
         T(one_job_wins_each_race_for_a_directory),
         T(directory_that_cannot_be_written_is_named),
