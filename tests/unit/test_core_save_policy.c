@@ -261,18 +261,28 @@ static void a_save_below_a_millisecond_has_a_cost(void **state)
     assert_in_range(opens_after(f, 3000000), 10000, 20000); /* sqrt(2 * 1 ms * 1 day) */
 }
 
+static int64_t between_ms(struct core_fixture *f)
+{
+    return save_policy_between_ms(core_job(f), f->core->now_unix);
+}
+
 static void a_launch_that_did_not_finish_is_an_interruption(void **state)
 {
     struct core_fixture *f = *state;
 
     f->now += HOUR;
     core_tick(f);
+    /* so far one of a day is assumed, and the launch that runs counts */
+    assert_in_range(between_ms(f), 25 * HOUR, 25 * HOUR + 5000);
     core_notice(f, 0, "n1", 1000000);
     core_report(f, 0, 1, 4, 4);
     core_save(f, 0, 1, 4);
     core_leave(f, 0, LEAVE_PREEMPTED, 42);
     assert_int_equal(core_job(f)->keep.interruptions, 1);
     assert_in_range(core_job(f)->keep.run_ms, HOUR, HOUR + 5000);
+    f->now += 7 * HOUR; /* nobody takes a step meanwhile */
+    core_tick(f);
+    assert_in_range(between_ms(f), 25 * HOUR / 2, 25 * HOUR / 2 + 5000);
 }
 
 static void stands(struct core_fixture *f, int64_t begun, int64_t done)
