@@ -289,12 +289,15 @@ story_restarted() { # a process comes for a rank that had finished early: all be
     rank_start 1 --steps 20
     launch=$((launch - 1))
     codes_are 1 0
-    await "the word of its restart" happened 'rank restarted'
+    await "the word of its restart" came_back
     launch=$((launch + 1))
     rank_start 0 --steps 20
     saved=0
     all_finished 20
 }
+
+# Did the broker not hear that it left, then it was lost when the next life came.
+came_back() { happened 'rank restarted' || happened 'node lost'; }
 
 story_join_failed() { # a rank that never comes
     options=(--join-ms 1500)
