@@ -459,20 +459,6 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
     return dir_look_round(dir, job, generation, round, &is, NULL) == MUSTER_OK && is;
 }
 
-/* A decimal number behind `before`, and moves on behind it. */
-static bool take_number(const char **at, const char *before, uint64_t *ret_number)
-{
-    size_t length = strlen(before);
-    char *end;
-
-    if (strncmp(*at, before, length) != 0 || (*at)[length] < '0' || (*at)[length] > '9')
-        return false;
-    errno = 0;
-    *ret_number = strtoull(*at + length, &end, 10);
-    *at = end;
-    return errno == 0;
-}
-
 bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round)
 {
     char path[FS_PATH_MAX], begin[OWNER_BYTES_MAX];
@@ -487,7 +473,7 @@ bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, ui
         return false;
     snprintf(begin, sizeof begin, ROUND_BEGINS, job);
     at = found;
-    is = take_number(&at, begin, &generation) && take_number(&at, "\nround ", &round);
+    is = dir_take_number(&at, begin, &generation) && dir_take_number(&at, "\nround ", &round);
     free(found);
     if (is)
         *ret_generation = generation, *ret_round = round;

@@ -79,6 +79,9 @@ void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t gen
 /* Whether a name is one that dir_final_name_as gives, and for which step. names NULL: the plain form. */
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step);
 
+/* A decimal number behind `before`; moves on behind it. */
+bool dir_take_number(const char **at, const char *before, uint64_t *ret_number);
+
 /* The plain form: "<step>", or with taken "<step>.<g>-<r>". */
 void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
                     char ret_name[DIR_NAME_SIZE]);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool dir_prefix_ok(const char *prefix)
@@ -34,21 +35,31 @@ void dir_final_name_as(const struct dir_names *names, int64_t step, uint64_t gen
         snprintf(ret_name + used, DIR_NAME_SIZE - used, ".%" PRIu64 "-%" PRIu64, generation, round);
 }
 
+bool dir_take_number(const char **at, const char *before, uint64_t *ret_number)
+{
+    size_t length = strlen(before);
+    char *end;
+
+    if (strncmp(*at, before, length) != 0 || (*at)[length] < '0' || (*at)[length] > '9')
+        return false;
+    errno = 0;
+    *ret_number = strtoull(*at + length, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step)
 {
-    size_t prefix = names != NULL ? strlen(names->prefix) : 0;
+    const char *at = name;
     char own[DIR_NAME_SIZE];
-    uint64_t generation = 0, round = 0;
-    int64_t number;
-    int size = 0;
+    uint64_t number = 0, generation = 0, round = 0;
     bool taken;
 
-    if (names != NULL && strncmp(name, names->prefix, prefix) != 0)
+    if (!dir_take_number(&at, names != NULL ? names->prefix : "", &number) ||
+        number > INT64_MAX / 2)
         return false;
-    if (sscanf(name + prefix, "%18" SCNd64 "%n", &number, &size) != 1)
-        return false;
-    taken = sscanf(name + prefix + size, ".%19" SCNu64 "-%19" SCNu64, &generation, &round) == 2;
-    *ret_step = number - (names != NULL ? names->offset : 0);
+    taken = dir_take_number(&at, ".", &generation) && dir_take_number(&at, "-", &round);
+    *ret_step = (int64_t)number - (names != NULL ? names->offset : 0);
     dir_final_name_as(names, *ret_step, generation, round, taken, own);
     return *ret_step >= 0 && strcmp(name, own) == 0;
 }

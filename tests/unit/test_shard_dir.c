@@ -174,6 +174,46 @@ static void who_comes_while_it_is_taken_back_keeps_it(void **state)
     assert_true(had > 0);
 }
 
+static void the_step_of_a_name_is_read_back(void **state)
+{
+    static const struct dir_names plain = {.padding = 0},
+                                  named = {.prefix = "step_", .padding = 4, .offset = -1};
+    static const struct {
+        const struct dir_names *names;
+        const char *name;
+        int64_t step; /* -1: no name of a checkpoint */
+    } cases[] = {
+        {NULL, "0", 0},
+        {NULL, "47", 47},
+        {NULL, "47.3-12", 47},
+        {&plain, "47", 47},
+        {&named, "step_0046", 47},
+        {&named, "step_0046.1-2", 47},
+        {NULL, "047", -1},
+        {NULL, "47x", -1},
+        {NULL, "47.3", -1},
+        {NULL, "47.3-", -1},
+        {NULL, "47.3-12x", -1},
+        {NULL, "-4", -1},
+        {NULL, " 4", -1},
+        {NULL, "", -1},
+        {NULL, "lost+found", -1},
+        {&named, "step_46", -1},
+        {&named, "0046", -1},
+        {NULL, "99999999999999999999", -1},
+        {NULL, "18446744073709551615", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t step = -1;
+        bool is = dir_name_step(cases[i].name, cases[i].names, &step);
+
+        if (is != (cases[i].step >= 0) || (is && step != cases[i].step))
+            fail_msg("\"%s\" is step %lld", cases[i].name, is ? (long long)step : -1LL);
+    }
+}
+
 static void directory_of_another_job_is_refused_naming_both(void **state)
 {
     struct shard_job *f = *state;
@@ -510,6 +550,7 @@ int main(void)
         T(what_two_ranks_made_is_taken_back_in_any_order),
         T(what_another_launch_made_is_not_taken_back),
         T(who_comes_while_it_is_taken_back_keeps_it),
+        T(the_step_of_a_name_is_read_back),
         T(directory_of_another_job_is_refused_naming_both),
         T(one_job_wins_each_race_for_a_directory),
         T(directory_that_cannot_be_written_is_named),
