@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#define MAKE_TRIES 5
 #define LOCK_TRIES 20
 #define LOCK_PAUSE_MS 10
 #define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
@@ -221,19 +222,24 @@ static int lock_root(const char *root, int operation)
     return -1;
 }
 
-/* What was made may go again, just until it is locked: then once more. */
+/* What was made may go again at any point until it is locked: then once more. */
 static enum muster_status make_locked(const char *root, const char *muster,
                                       struct dir_made *ret_made, int *ret_lock,
                                       struct muster_error *err)
 {
-    enum muster_status status = make(root, muster, ret_made, err);
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status = MUSTER_OK;
 
+    for (int i = 0; i < MAKE_TRIES && *ret_lock < 0; i++) {
+        status = make(root, muster, ret_made, &why);
+        if (status == MUSTER_OK)
+            *ret_lock = lock_root(root, LOCK_SH);
+        else if (why.code != ENOENT)
+            return error_pass(err, status, &why);
+    }
     if (status != MUSTER_OK)
-        return status;
-    *ret_lock = lock_root(root, LOCK_SH);
-    if (fs_is_dir(muster))
-        return MUSTER_OK;
-    return make(root, muster, ret_made, err);
+        return error_pass(err, status, &why);
+    return fs_is_dir(muster) ? MUSTER_OK : make(root, muster, ret_made, err);
 }
 
 enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
