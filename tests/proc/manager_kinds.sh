@@ -45,7 +45,13 @@ same "what was moved away" "$(cd "$dir/checkpoints-trash/old" && ls -d */manifes
 job=zero options=(--every 1 --keep-latest 0) # preempted: what it resumes from stays; finished: nothing does
 ranks_start 1 --steps 9 --signal-rank 0 --signal-step 2
 ranks_end 42
-await "what a preempted job keeps" is_on_disk "$(steps_saved 0 | sed 's/.* //')"
+newest=$(steps_saved 0 | sed 's/.* //')
+newest_is_listed() { [ "$(reader list)" = "$newest" ]; }
+await "what a preempted job keeps" newest_is_listed
+for step in $(cd "$dir/checkpoints-$job" && ls -d [0-9]*); do # who is told to end waits for no deletion: the next launch goes on with it
+    [ "$step" = "$newest" ] || same "what step $step is" "$(query "SELECT state FROM checkpoint WHERE job = '$job' AND step = $((step + 1))")" deleting
+done
+[ -f "$dir/checkpoints-$job/$newest/manifest.json" ] || fail "what is resumed from is gone"
 ranks_start 1 --steps 5
 ranks_end 0
 await "a job that wants nothing to leave nothing" is_on_disk
