@@ -135,10 +135,13 @@ static void and_earlier(struct sim *sim, struct sim_proc *proc, int64_t left_ms)
 /* In some seeds' worlds: chance seldom finds that step. */
 #define ONE_IN 41
 #define AT_LAST_STEP 13
+#define LAST_STEP_LEFT_MS 20000
 
 static void in_last_step(struct sim *sim, struct sim_event *event)
 {
-    notify(sim, event->proc, 20000, true, 0);
+    if (sim->now_us + LAST_STEP_LEFT_MS * 1000 <
+        sim->calm_us) /* all such deadlines are over then */
+        notify(sim, event->proc, LAST_STEP_LEFT_MS, true, 0);
 }
 
 void notice_at_last_step(struct sim *sim, struct sim_proc *proc)
