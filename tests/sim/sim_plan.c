@@ -69,7 +69,8 @@ static int64_t tail_us(enum sim_fault kind)
         return 95000000;
     if (kind == FAULT_SAVE_LONG)
         return 260000000;
-    return fault_is_notice(kind) || kind == FAULT_SAVE_SLOW ? 30000000 : 5000000;
+    return fault_is_notice(kind) || kind == FAULT_NOTICE_TOOL || kind == FAULT_SAVE_SLOW ? 30000000
+                                                                                         : 5000000;
 }
 
 static void add(struct sim *sim, const struct sim_fault_plan *plan)
