@@ -1,5 +1,5 @@
 /* sim_check_calm - how long a job takes to come to rest once no fault is left: no round is open, every rank trains or has
- * finished. What others take in that time is theirs, not the protocol's, and is not charged: user code that has to end
+ * finished; or a round of the calm is on disk. What others take in that time is theirs, not the protocol's, and is not charged: user code that has to end
  * first, the supervisor that starts processes again, ranks that are awaited for a launch (its join timeout), and those
  * that a broker awaits after its start (START_GRACE_MS) before it takes them for lost. */
 #include "tests/sim/sim_world.h"
@@ -18,6 +18,21 @@ static bool slot_rests(const struct sim_job *job, unsigned rank)
         waits |= proc->alive && !trains_too && proc->state != THREAD_JOINING;
     }
     return !waits && (trains || (job->ended[rank] == END_FINISHED && !job_slot_lives(job, rank)));
+}
+
+/* Saves of a policy that follow one another leave no second without a round: one that was opened in the calm is on
+ * disk, and the next is open. */
+static bool saves_again(const struct sim *sim, struct sim_job *job)
+{
+    const struct record_round *before;
+
+    if (job->open_round == 0)
+        return false;
+    if (job->calm_round == 0)
+        job->calm_round = job->open_round;
+    before = job->open_round > job->calm_round + 1 ? disk_round(sim, job->name, job->open_round - 1)
+                                                   : NULL;
+    return before != NULL && before->state == ROUND_COMMITTED;
 }
 
 static bool rests(const struct sim_job *job)
@@ -58,7 +73,7 @@ void check_rests(struct sim *sim, struct sim_job *job)
 {
     if (job->rested)
         return;
-    job->rested = rests(job);
+    job->rested = saves_again(sim, job) || rests(job);
     if (!job->rested && !others_take_it(sim, job))
         job->restless_us += SECOND_US;
     if ((uint64_t)job->restless_us > sim->stats->restless_us) {

@@ -202,7 +202,8 @@ struct sim_job {
     bool comes;        /* a member that the decided round waits for is in the user's code */
     uint64_t open_round;
     int64_t open_charged_us;
-    bool rested; /* since the faults stopped, once */
+    bool rested;         /* since the faults stopped, once */
+    uint64_t calm_round; /* the first that was open in the calm; 0 = none yet */
     int64_t restless_us;
     int64_t furthest, got_on_us; /* the most steps that a rank has done, and when it did */
     uint64_t told_seq;           /* the newest event that anybody was told of */
