@@ -17,8 +17,9 @@
 #include <xxhash.h>
 
 #define MAKE_TRIES 5
-#define LOCK_TRIES 20
+#define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 10
+#define ROOT_TRIES 5
 #define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 #define ROUND_BEGINS "muster_round 1\njob %s\ngeneration "
 #define TEMP_AGE_S 3600 /* no writer needs an hour between creating and naming a small file */
@@ -181,11 +182,11 @@ static enum muster_status make(const char *root, const char *muster, struct dir_
     size_t made;
     enum muster_status status = fs_make_dirs_counted(root, &made, err);
 
-    ret_made->root = made > 0;
+    ret_made->root |= made > 0; /* also by a call before: what went meanwhile may be there again */
     if (status != MUSTER_OK)
         return status;
     status = fs_make_dirs_counted(muster, &made, err);
-    ret_made->muster = made > 0;
+    ret_made->muster |= made > 0;
     ret_made->root |= made > 1; /* whoever had made it took it back just now */
     return status;
 }
@@ -199,7 +200,7 @@ static bool is_same(int fd, const char *path)
 }
 
 /* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor, or -1: it was not to
- * be had within 0.2 s, or there are no locks here, and so nobody takes anything back. */
+ * be had within a second, or there are no locks here, and so nobody takes anything back. */
 static int lock_root(const char *root, int operation)
 {
     static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
@@ -326,17 +327,27 @@ static void take_back(const char *root, const char *muster, const struct dir_mad
 
 void dir_take_back(const char *root, const struct dir_made *made)
 {
+    static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
     char muster[FS_PATH_MAX];
     int lock;
 
     if ((!made->root && !made->muster) || muster_path(root, muster, NULL) != MUSTER_OK)
         return;
-    lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
-    if (lock < 0)
-        return;
-    if (has_only(root, ".muster", ".muster") && has_only(muster, "JOB", "NUMBER"))
-        take_back(root, muster, made);
-    close(lock);
+    /* Another rank may have made its .muster in our root just now: once that is taken back, root is ours to remove. */
+    for (int i = 0; i < ROOT_TRIES && fs_is_dir(root); i++) {
+        bool ours;
+
+        lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
+        if (lock < 0)
+            return;
+        ours = has_only(root, ".muster", ".muster") && has_only(muster, "JOB", "NUMBER");
+        if (ours)
+            take_back(root, muster, made);
+        close(lock);
+        if (!ours || !made->root)
+            return;
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* --- a round ------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ uint64_t dir_number(const char *root);
 /* For a launch that finds its checkpoints gone: what it made in their place is in the way of whoever puts them back.
  * Takes back what dir_prepare made, if nothing else has come into it and its number is still the same: another launch's
  * has another. Best effort; not at all where the file system lends no locks on directories. Ranks that each made a part
- * of it may do so at once, or one after the other in any order; one that prepares it just then is waited for, 0.2 s at
+ * of it may do so at once, or one after the other in any order; one that prepares it just then is waited for, a second at
  * most. */
 void dir_take_back(const char *root, const struct dir_made *made);
 
