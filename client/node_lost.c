@@ -4,7 +4,6 @@
 #include "client/node_private.h"
 
 #include "client/query_link.h"
-#include "node/shard/dir.h"
 #include "node/shard/dir_list.h"
 #include "schema/error.h"
 
@@ -25,14 +24,12 @@ static struct newest newest_of(const struct muster_node *node, const struct dir_
                                      list->items[i].round, list->launches[i].step};
     for (size_t i = 0; i < list->damaged_count; i++) {
         const struct dir_damaged *damaged = &list->damaged[i];
-        struct superseded_item item = {.job = node->job,
-                                       .generation = damaged->generation,
-                                       .created_unix_ms = damaged->created_unix_ms};
+        int64_t step;
 
         if (damaged->generation != UINT64_MAX &&
-            dir_name_step(damaged->name, &node->wish.names, &item.step) &&
-            item.step > newest.step && !superseded_by(list->launches, list->count, &item))
-            newest = (struct newest){damaged->path, damaged->generation, damaged->round, item.step};
+            dir_list_counts(list, damaged, node->job, &node->wish.names, &step) &&
+            step > newest.step)
+            newest = (struct newest){damaged->path, damaged->generation, damaged->round, step};
     }
     return newest;
 }
@@ -87,8 +84,7 @@ enum muster_status node_check_lost(const struct muster_node *node, struct muster
                 "database is new, or was lost, or a process without a broker saved it. But %.300s "
                 "is there. `muster import '%.300s'` tells the broker what is there, and the next "
                 "launch resumes from the newest; what it leaves out is resumed without a broker; "
-                "to "
-                "begin anew, give the job another directory, or move away what is in this one",
+                "to begin anew, give the job another directory, or move away what is in this one",
                 node->broker, node->job, (long long)newest.step, newest.path, node->checkpoint_dir);
         dir_list_free(&list);
     }

@@ -46,16 +46,13 @@ static void take_damaged(const struct local *local, const struct dir_list *list,
     const struct save_target *save = &local->options.save;
 
     for (size_t i = 0; i < list->damaged_count; i++) {
-        const struct dir_damaged *damaged = &list->damaged[i];
-        struct superseded_item item = {.job = save->job,
-                                       .generation = damaged->generation,
-                                       .created_unix_ms = damaged->created_unix_ms};
+        int64_t step;
 
-        if (!dir_name_step(damaged->name, &save->names, &item.step) || item.step >= below ||
-            item.step <= *ret_step || superseded_by(list->launches, list->count, &item))
+        if (!dir_list_counts(list, &list->damaged[i], save->job, &save->names, &step) ||
+            step >= below || step <= *ret_step)
             continue;
-        *ret_step = item.step;
-        *ret_path = damaged->path;
+        *ret_step = step;
+        *ret_path = list->damaged[i].path;
     }
 }
 

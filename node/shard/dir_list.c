@@ -1,7 +1,6 @@
 /* dir_list - see dir_list.h. */
 #include "node/shard/dir_list.h"
 
-#include "node/shard/dir.h"
 #include "node/shard/shard.h"
 #include "schema/error.h"
 #include "schema/room.h"
@@ -155,4 +154,17 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
     else
         dir_list_free(&list);
     return status;
+}
+
+bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,
+                     const char *job, const struct dir_names *names, int64_t *ret_step)
+{
+    struct superseded_item item = {
+        .job = job, .generation = damaged->generation, .created_unix_ms = damaged->created_unix_ms};
+
+    if (!dir_name_step(damaged->name, names, &item.step) ||
+        superseded_by(list->launches, list->count, &item))
+        return false;
+    *ret_step = item.step;
+    return true;
 }

@@ -4,9 +4,11 @@
 #ifndef NODE_SHARD_DIR_LIST_H
 #define NODE_SHARD_DIR_LIST_H
 
+#include "node/shard/dir.h"
 #include "schema/arena.h"
 #include "schema/superseded.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +35,9 @@ struct dir_list {
  * E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
                                  struct dir_list *ret_list, struct muster_error *err);
+/* Whether a damaged one of the job counts: by its name it is of a step, and no launch gave it up. */
+bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,
+                     const char *job, const struct dir_names *names, int64_t *ret_step);
 void dir_list_free(
     struct dir_list *list); /* NULL-safe for its arrays; the arena stays the caller's */
 
