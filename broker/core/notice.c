@@ -341,9 +341,13 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     event.text = notice->id;
     event_emit(core, job, event, 0);
     grace_consider(core, job); /* those that stand may leave more time */
+    /* not frozen yet: nothing happens but what was owed before */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
-        round_open_one(job) == NULL)
-        job->want = (struct want){CAUSE_NONE, 0, false}; /* not frozen yet: nothing happens */
+        round_open_one(job) == NULL) {
+        job->want = job->want_under;
+        job->want_under = (struct want){CAUSE_NONE, 0, false};
+        job_timer(job, core->now);
+    }
     if (!notice_any_active(job))
         grace_forget(job);
 }

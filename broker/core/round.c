@@ -353,6 +353,7 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
         return;
     if (job->want.cause == CAUSE_NONE || cause == CAUSE_TERMINATION) {
         if (job->want.cause != cause) {
+            job->want_under = job->want; /* wanted again if the notice is withdrawn */
             job->want.attempt = 1;
             job->want_before = 0;
         }
@@ -407,10 +408,11 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
     round = round_awaited(job);
     if (round == NULL) {
         uint64_t before = job->round;
+        bool owed = job->want.cause == CAUSE_OPERATOR; /* of an earlier request, since a start */
         round_want(core, job, CAUSE_OPERATOR);
         round = round_open_one(job);
         if (round == NULL && job->round == before) { /* a promise would die with this broker */
-            if (job->want.cause == CAUSE_OPERATOR)
+            if (job->want.cause == CAUSE_OPERATOR && !owed)
                 job->want = (struct want){CAUSE_NONE, 0, false};
             return (struct answer){
                 MUSTER_E_BUSY,

@@ -255,6 +255,8 @@ struct job {
     size_t outcomes_next;
     struct want want;     /* the save that is to be opened */
     struct want want_row; /* as the database has it */
+    struct want
+        want_under; /* what a termination came before: it is wanted again if that is withdrawn */
     uint64_t want_before; /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */

@@ -341,6 +341,31 @@ static void a_save_that_was_asked_for_survives_two_starts_in_a_row(void **state)
     assert_events(f, ""); /* it is made: nothing is wanted */
 }
 
+static void one_that_is_asked_for_before_it_can_begin_takes_no_other_back(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_restart(f, false);
+    core_save_now(f, "b");
+    assert_answers(f, "@500:ack #1 MUSTER_E_BUSY");
+    all_back(f);
+    assert_events(f, "freeze r2 operator m0,1,2"); /* of a */
+}
+
+static void a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_cancel(f, 0, "n1");
+    all_back(f);
+    assert_events(f, "freeze r2 operator m0,1,2");
+}
+
 /* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again. */
 static void a_save_that_failed_while_none_ran_fails_for_its_reason(void **state)
 {
@@ -559,6 +584,8 @@ int main(void)
         T(an_operators_save_is_not_promised_before_it_can_begin, three_running),
         T(a_resent_request_is_answered_with_its_own_round_also_after_a_start, three_running),
         T(a_save_that_was_asked_for_survives_two_starts_in_a_row, three_running),
+        T(one_that_is_asked_for_before_it_can_begin_takes_no_other_back, three_running),
+        T(a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either, three_running),
         T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
         T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
