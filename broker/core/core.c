@@ -444,6 +444,21 @@ void job_tick(struct core *core, struct job *job)
     persist_want(core, job);
 }
 
+/* We were away, not they. */
+static void job_gap(struct core *core, struct job *job, int64_t gap)
+{
+    round_gap(core, job, gap);
+    for (size_t i = 0; i < job->peers_count; i++) {
+        struct peer *peer = job->peers[i];
+        peer->heard_boot_ms += gap;
+        if (peer->heard_boot_ms > core->now)
+            peer->heard_boot_ms = core->now;
+        if (peer->pinged_boot_ms > 0)
+            peer->pinged_boot_ms += gap;
+        peer->gone_boot_ms += gap;
+    }
+}
+
 static void on_tick(struct core *core)
 {
     int64_t gap = core->now - core->last_tick_boot_ms;
@@ -454,15 +469,8 @@ static void on_tick(struct core *core)
     tasks_tick(core);
     import_tick(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        for (size_t i = 0; gap > LOOP_GAP_MS && i < job->peers_count; i++) {
-            struct peer *peer = job->peers[i]; /* we were away, not they */
-            peer->heard_boot_ms += gap;
-            if (peer->heard_boot_ms > core->now)
-                peer->heard_boot_ms = core->now;
-            if (peer->pinged_boot_ms > 0)
-                peer->pinged_boot_ms += gap;
-            peer->gone_boot_ms += gap;
-        }
+        if (gap > LOOP_GAP_MS)
+            job_gap(core, job, gap);
         if (core->now >= job->timer_boot_ms)
             job_tick(core, job);
     }

@@ -252,15 +252,20 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
     event_emit(core, job, event, round->deadline_boot_ms);
 }
 
-static void freeze(struct core *core, struct job *job, struct round *round)
+/* Of a freeze that is told now. */
+static int64_t freeze_until(const struct core *core, const struct round *round)
 {
-    int64_t wait = round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS;
-    int64_t until = core->now + wait;
+    int64_t until = core->now + (round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS);
 
     if (round->deadline_boot_ms > 0 && until > round->deadline_boot_ms - MARGIN_MS)
         until = round->deadline_boot_ms - MARGIN_MS;
+    return until;
+}
+
+static void freeze(struct core *core, struct job *job, struct round *round)
+{
     round_move(round, ROUND_FREEZING);
-    round->freeze_until_boot_ms = until;
+    round->freeze_until_boot_ms = freeze_until(core, round);
     persist_job(core, job);
     persist_round(core, job, round);
     for (size_t i = 0; i < round->count; i++)
@@ -268,7 +273,7 @@ static void freeze(struct core *core, struct job *job, struct round *round)
     if (round->cause == CAUSE_TERMINATION)
         notices_frozen_for(core, job, round);
     round_emit(core, job, round, EVENT_FREEZE);
-    job_timer(job, until);
+    job_timer(job, round->freeze_until_boot_ms);
 }
 
 /* Nothing has been done since the resume checkpoint, or nothing may begin yet: the state on disk is
@@ -482,6 +487,35 @@ static void margin_over(struct core *core, struct job *job)
         job_timer(job, deadline - MARGIN_MS);
     else
         round_margin_reached(core, job);
+}
+
+/* A bound that began before the gap lasts longer by it; what began behind it keeps its own. */
+static void later(int64_t *boot_ms, int64_t gap, int64_t most)
+{
+    int64_t at = *boot_ms + gap < most ? *boot_ms + gap : most;
+
+    if (*boot_ms < at)
+        *boot_ms = at;
+}
+
+/* What a round waits for was not told to the nodes, or could not be heard, while the broker stood still or could not
+ * write: nobody's time runs meanwhile but a deadline's (margin_over). */
+void round_gap(struct core *core, struct job *job, int64_t gap)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        if (!round->used)
+            continue;
+        if (round->state == ROUND_FREEZING)
+            later(&round->freeze_until_boot_ms, gap, freeze_until(core, round));
+        else
+            later(&round->way_until_boot_ms, gap, core->now + round_way_ms(round));
+        for (size_t p = 0; p < round->count; p++) {
+            later(&round->parts[p].at_step_boot_ms, gap, core->now);
+            if (round->parts[p].saving_boot_ms > 0)
+                later(&round->parts[p].saving_boot_ms, gap, core->now);
+        }
+    }
 }
 
 void round_tick(struct core *core, struct job *job)

@@ -553,6 +553,7 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
 void round_freeze_over(struct core *core, struct job *job, struct round *round); /* its time is */
 void round_margin_reached(struct core *core, struct job *job);
 void round_tick(struct core *core, struct job *job);
+void round_gap(struct core *core, struct job *job, int64_t gap); /* so long no loop pass was made */
 void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);

@@ -454,6 +454,41 @@ static void a_notice_during_the_end_is_only_told(void **state)
 
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
+/* It stood still, or its database took nothing: the freeze was told to nobody until now. */
+static void the_brokers_own_absence_runs_out_no_bound(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    assert_events(f, "freeze r1 operator m0,1,2");
+    f->now += 60000;
+    core_tick(f);
+    assert_events(f, "");
+    core_pass(f, FREEZE_MS - 1);
+    assert_events(f, "");
+    report_all(f, 1, 5);
+    assert_events(f, "decision r1 operator S5 m0w,1,2");
+    f->now += 3 * WAY_MIN_MS;
+    core_tick(f);
+    assert_events(f, "");
+    core_save(f, 0, 1, 5);
+    assert_events(f, "commit r1 operator S5 c1 rank 0");
+}
+
+/* ... and no longer than from its end: a rank that is gone then is named. */
+static void behind_the_brokers_absence_bounds_are_as_ever(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    f->now += 60000;
+    core_tick(f);
+    core_report(f, 0, 1, 5, 5);
+    core_report(f, 2, 1, 5, 5);
+    core_pass(f, FREEZE_MS);
+    assert_events(f, "abort r1 operator rank 1 MUSTER_E_TIMEOUT retry; freeze r2 operator m0,2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +500,8 @@ int main(void)
         T(a_step_that_is_committed_already_is_not_saved_again, three_running),
         T(who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that, three_running),
         T(when_all_miss_a_freeze_all_are_asked_again, three_running),
+        T(the_brokers_own_absence_runs_out_no_bound, three_running),
+        T(behind_the_brokers_absence_bounds_are_as_ever, three_running),
         T(the_lowest_rank_that_reported_writes, three_running),
         T(sharded_needs_every_rank_and_names_who_missed_the_freeze, three_sharded),
         T(a_cause_gets_three_rounds, three_sharded),
