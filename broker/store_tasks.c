@@ -147,6 +147,18 @@ static void bind_task(sqlite3_stmt *s, const struct record_task *row)
     bind_bytes(s, 6, row->args);
 }
 
+/* Where it is now, from parameter `first` on. */
+static void bind_state(sqlite3_stmt *s, int first, const struct record_task *row)
+{
+    bind_text(s, first, wire_task_state_name(row->state));
+    bind_number(s, first + 1, row->attempt);
+    bind_number(s, first + 2, row->losses);
+    bind_number(s, first + 3, row->worker);
+    bind_number(s, first + 4, row->worker_index);
+    sqlite3_bind_int64(s, first + 5, row->unix_ms);
+    bind_number(s, first + 6, row->excused);
+}
+
 static enum muster_status write_task(struct store *store, const struct record_task *row,
                                      struct muster_error *err)
 {
@@ -176,16 +188,9 @@ enum muster_status store_task_write_given(struct store *store, const struct reco
                                           const struct record *given, struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_ADD_GIVEN];
-    const struct record_task *state = &given->u.task;
 
     bind_task(s, &row->u.task);
-    bind_text(s, 7, wire_task_state_name(state->state));
-    bind_number(s, 8, state->attempt);
-    bind_number(s, 9, state->losses);
-    bind_number(s, 10, state->worker);
-    bind_number(s, 11, state->worker_index);
-    sqlite3_bind_int64(s, 12, state->unix_ms);
-    bind_number(s, 13, state->excused);
+    bind_state(s, 7, &given->u.task);
     return run(store, STORE_TASK_ADD_GIVEN, err);
 }
 
@@ -195,13 +200,7 @@ static enum muster_status write_state(struct store *store, const struct record_t
     sqlite3_stmt *s = store->tasks[STORE_TASK_STATE];
 
     sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
-    bind_text(s, 2, wire_task_state_name(row->state));
-    bind_number(s, 3, row->attempt);
-    bind_number(s, 4, row->losses);
-    bind_number(s, 5, row->worker);
-    bind_number(s, 6, row->worker_index);
-    sqlite3_bind_int64(s, 7, row->unix_ms);
-    bind_number(s, 8, row->excused);
+    bind_state(s, 2, row);
     return run(store, STORE_TASK_STATE, err);
 }
 
