@@ -2,9 +2,16 @@
 
 #include "schema/limits.h"
 
-size_t task_parts_ahead(const struct task_window *window)
+static size_t at_once(const struct task_window *window)
 {
     return window->parts > 0 ? window->parts : TASK_PARTS_FIRST;
+}
+
+size_t task_parts_ahead(struct task_window *window)
+{
+    window->unheard = window->unheard_now;
+    window->unheard_now = 0;
+    return at_once(window);
 }
 
 void task_parts_again(struct task_parts *parts)
@@ -50,8 +57,14 @@ static int64_t longest_ms(const struct task_window *window)
     return ms < RESEND_MAX_MS ? RESEND_MAX_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
 }
 
+/* They hold the place one after another, and after the last of them it is the others' for as long. */
+static int64_t leave_place_ms(const struct task_parts *parts, const struct task_window *window)
+{
+    return parts->every_ms * (window->unheard > 1 ? window->unheard : 1);
+}
+
 /* The first part alone, until it is answered: the others may be in a queue behind which it would wait, too. One that
- * was waited for twice leaves its place to other results for as long again: it may never be answered, and they are. */
+ * was waited for twice leaves its place to other results: it may never be answered, and they are. */
 static void overdue(struct task_parts *parts, struct task_window *window, size_t *ahead,
                     int64_t now_ms)
 {
@@ -62,14 +75,25 @@ static void overdue(struct task_parts *parts, struct task_window *window, size_t
     parts->at_ms = now_ms + parts->every_ms;
     window->parts = 1;
     *ahead = *ahead > 0 ? 1 : 0;
-    if (parts->again)
-        parts->paused_to_ms = parts->at_ms;
+    if (parts->again) {
+        parts->paused_to_ms = now_ms + leave_place_ms(parts, window);
+        parts->left_ms = now_ms;
+    }
     parts->again = true;
 }
 
 static size_t under_way(const struct task_parts *parts)
 {
     return (size_t)((parts->sent - parts->have + TASK_PART_MAX - 1) / TASK_PART_MAX);
+}
+
+/* Another one that was unheard was answered since this one left its place: so may this one be. */
+static bool is_paused(const struct task_parts *parts, const struct task_window *window,
+                      int64_t now_ms)
+{
+    bool answered = parts->again && window->answered_ms > parts->left_ms;
+
+    return now_ms < parts->paused_to_ms && !answered;
 }
 
 void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
@@ -80,7 +104,8 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
 
     if (late)
         overdue(parts, window, ahead, now_ms);
-    if (now_ms < parts->paused_to_ms) {
+    window->unheard_now += parts->again;
+    if (is_paused(parts, window, now_ms)) {
         *wait_ms = at_most(*wait_ms, parts->paused_to_ms - now_ms);
         return;
     }
@@ -110,7 +135,7 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
 /* What waited for a repetition says less about the next answer: it is believed once, not four times. */
 static void timed(struct task_window *window, int64_t took_ms, bool late)
 {
-    size_t parts = task_parts_ahead(window);
+    size_t parts = at_once(window);
 
     window->took_ms = took_ms / (late ? 4 : 1) + 1;
     if (took_ms > TASK_PARTS_SLOW_MS)
@@ -130,6 +155,8 @@ void task_parts_have(struct task_parts *parts, struct task_window *window, uint6
         parts->timed_to = 0;
     }
     parts->have = have;
+    if (parts->again)
+        window->answered_ms = now_ms;
     parts->again = false;
     parts->pause_ms = parts->paused_to_ms = 0;
     if (parts->sent < have) /* the first was sent again while it was on its way */

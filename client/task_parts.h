@@ -18,6 +18,9 @@
 struct task_window { /* of one worker or coordinator; zero to begin with, and on a new connection */
     size_t parts;    /* that may be under way; 0 = TASK_PARTS_FIRST */
     int64_t took_ms; /* the last answer that was timed; 0 = none yet */
+    int64_t answered_ms; /* when one that was unheard was answered; 0 = never */
+    unsigned unheard,
+        unheard_now; /* results that are not answered, in the last turn and so far in this */
 };
 
 struct task_parts {          /* of one result; zero to begin with */
@@ -29,14 +32,15 @@ struct task_parts {          /* of one result; zero to begin with */
     bool late; /* something was sent again meanwhile: that it was lost, or that it takes so long */
     int64_t timed_ms;               /* ... and begins its way at */
     bool again;                     /* the first was sent again, and nothing has come since */
+    int64_t left_ms;                /* when it left its place, unheard */
     int64_t pause_ms, paused_to_ms; /* since an answer failed, or did not come; 0 = none did */
 };
 
 /* Sends the part that begins at `offset`, or asks for it. Its bytes; 0: it could not. */
 typedef uint64_t task_part_fn(void *arg, uint64_t offset);
 
-/* How many parts this turn may have under way: `ahead` of the calls of task_parts_say that follow. */
-size_t task_parts_ahead(const struct task_window *window);
+/* Begins a turn: how many parts may be under way in it, `ahead` of the calls of task_parts_say that follow. */
+size_t task_parts_ahead(struct task_window *window);
 /* In a turn. *ahead goes down by what is under way; *wait_ms down to when it is to be called again. */
 void task_parts_say(struct task_parts *parts, struct task_window *window, uint64_t total,
                     size_t *ahead, int64_t now_ms, int64_t *wait_ms, task_part_fn *say, void *arg);

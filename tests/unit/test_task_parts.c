@@ -260,6 +260,36 @@ static uint64_t count_part(void *arg, uint64_t offset)
     return TASK_PART_MAX;
 }
 
+/* The whole of one result, behind another whose parts do not arrive; whether answers say so. */
+static void run_behind(struct task_parts *bad, bool is_answered, unsigned *tries)
+{
+    net.bytes_per_ms = 10000;
+    net.back_ms = 5;
+    window.parts = 1;
+    for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = task_parts_ahead(&window);
+        unsigned before = *tries;
+
+        arrive();
+        task_parts_say(bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, tries);
+        assert_true(wait_ms > 0);
+        task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
+        if (is_answered && *tries > before)
+            task_parts_failed(bad, net.now_ms);
+        assert_in_range(wait_ms, 0, TASK_BEAT_MS);
+        assert_true(net.now_ms - began_ms < 60000);
+    }
+}
+
+static void try_alone(struct task_parts *bad, unsigned *tries)
+{
+    int64_t wait_ms = TASK_BEAT_MS;
+    size_t ahead = 1;
+
+    task_parts_say(bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, tries);
+}
+
 /* Each answer to the lower one is that it cannot be read. */
 static void one_that_always_fails_leaves_the_window_to_others(void **state)
 {
@@ -267,29 +297,10 @@ static void one_that_always_fails_leaves_the_window_to_others(void **state)
     unsigned tries = 0;
 
     (void)state;
-    net.bytes_per_ms = 10000;
-    net.back_ms = 5;
-    window.parts = 1;
-    for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
-        int64_t wait_ms = TASK_BEAT_MS;
-        size_t ahead = task_parts_ahead(&window);
-        unsigned before = tries;
-
-        arrive();
-        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
-        assert_true(wait_ms > 0);
-        task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
-        if (tries > before)
-            task_parts_failed(&bad, net.now_ms);
-        assert_true(net.now_ms - began_ms < 60000);
-    }
+    run_behind(&bad, true, &tries);
     net.now_ms += 10 * RESEND_MAX_MS;
-    for (unsigned before = tries; tries == before; net.now_ms++) {
-        int64_t wait_ms = TASK_BEAT_MS;
-        size_t ahead = 1;
-
-        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
-    }
+    for (unsigned before = tries; tries == before; net.now_ms++)
+        try_alone(&bad, &tries);
     task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms); /* it is well again */
     assert_int_equal(bad.paused_to_ms, 0);
     assert_in_range(tries, 2, 60000 / RESEND_MIN_MS);
@@ -302,6 +313,25 @@ static void one_that_is_never_answered_leaves_the_window_to_others(void **state)
     unsigned tries = 0, before;
 
     (void)state;
+    run_behind(&bad, false, &tries);
+    before = tries;
+    for (int64_t began_ms = net.now_ms; tries < before + 3; net.now_ms++) { /* nor is it given up */
+        try_alone(&bad, &tries);
+        assert_true(net.now_ms - began_ms < 8 * TASK_PARTS_AGAIN_MAX_MS);
+    }
+    task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms);
+    assert_int_equal(bad.paused_to_ms, 0);
+}
+
+enum { UNHEARD = 12 };
+
+/* As many as one worker may well hold: while one leaves the place the next would take it, and the first again. */
+static void many_that_are_never_answered_leave_the_window_to_others(void **state)
+{
+    struct task_parts bad[UNHEARD] = {{0}};
+    unsigned tries[UNHEARD] = {0};
+
+    (void)state;
     net.bytes_per_ms = 10000;
     net.back_ms = 5;
     window.parts = 1;
@@ -310,21 +340,43 @@ static void one_that_is_never_answered_leaves_the_window_to_others(void **state)
         size_t ahead = task_parts_ahead(&window);
 
         arrive();
-        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
+        for (size_t i = 0; i < UNHEARD; i++)
+            task_parts_say(&bad[i], &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part,
+                           &tries[i]);
         task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
-        assert_in_range(wait_ms, 0, TASK_BEAT_MS);
-        assert_true(net.now_ms - began_ms < 60000);
+        assert_true(net.now_ms - began_ms < 5 * 60000);
     }
-    before = tries;
-    for (int64_t began_ms = net.now_ms; tries < before + 3; net.now_ms++) { /* nor is it given up */
-        int64_t wait_ms = TASK_BEAT_MS;
-        size_t ahead = 1;
+    for (size_t i = 0; i < UNHEARD; i++)
+        assert_true(tries[i] > 0);
+}
 
-        task_parts_say(&bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, &tries);
-        assert_true(net.now_ms - began_ms < 8 * TASK_PARTS_AGAIN_MAX_MS);
+/* A broker that took nothing for minutes does again: what was paused for the others' sake is sent with the first answer. */
+static void after_an_outage_nobody_waits_for_a_pause(void **state)
+{
+    struct task_parts all[UNHEARD] = {{0}};
+    unsigned tries[UNHEARD], before[UNHEARD] = {0}, left = UNHEARD;
+    int64_t heard_ms = net.now_ms + 10 * 60000;
+
+    (void)state;
+    memset(tries, 0, sizeof tries);
+    window.parts = 1;
+    for (; left > 0; net.now_ms++) {
+        int64_t wait_ms = TASK_BEAT_MS;
+        size_t ahead = task_parts_ahead(&window);
+
+        for (size_t i = 0; i < UNHEARD; i++)
+            if (all[i].have == 0)
+                task_parts_say(&all[i], &window, TASK_PART_MAX, &ahead, net.now_ms, &wait_ms,
+                               count_part, &tries[i]);
+        for (size_t i = 0; i < UNHEARD; i++) {
+            if (net.now_ms >= heard_ms && tries[i] > before[i]) {
+                task_parts_have(&all[i], &window, TASK_PART_MAX, net.now_ms);
+                left--;
+            }
+            before[i] = tries[i];
+        }
+        assert_true(net.now_ms - heard_ms < 2 * TASK_PARTS_AGAIN_MAX_MS);
     }
-    task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms);
-    assert_int_equal(bad.paused_to_ms, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
@@ -342,6 +394,8 @@ int main(void)
         TEST(two_results_share_what_may_be_under_way),
         TEST(one_that_always_fails_leaves_the_window_to_others),
         TEST(one_that_is_never_answered_leaves_the_window_to_others),
+        TEST(many_that_are_never_answered_leave_the_window_to_others),
+        TEST(after_an_outage_nobody_waits_for_a_pause),
     };
 
     return cmocka_run_group_tests_name("task_parts", tests, NULL, NULL);
