@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- refusals -------------------------------------------------------------------------------------- */
 
+/* Also one that only reads: its connection is the parent's, and so are its pins. */
 bool manager_is_gone(const struct muster_manager *manager)
 {
-    return manager == NULL || (manager->node != NULL && gate_forked(manager->node->gate));
+    return manager == NULL ||
+           (manager->node != NULL ? gate_forked(manager->node->gate) : manager->pid != getpid());
 }
 
 enum muster_status manager_refuse(const struct muster_manager *manager, const char *call,
@@ -244,6 +247,7 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a manager; free some");
     arena_init(&manager->arena, 0);
     manager_list_init(&manager->list);
+    manager->pid = getpid();
     manager->passed = manager->latest = manager->failed = manager->asked = manager->given =
         manager->wished = -1;
     status = take_options(manager, options, ret_error);
@@ -302,14 +306,17 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     struct muster_manager *m = manager != NULL ? *manager : NULL;
     enum muster_status status = MUSTER_OK, left = MUSTER_OK;
 
-    if (m == NULL)
+    if (m == NULL || m->closing) /* by an atexit handler of a process that leaves in here */
         return MUSTER_OK;
-    *manager = NULL;
-    if (manager_is_gone(m)) /* of the parent: nothing is freed */
+    if (manager_is_gone(m)) { /* of the parent: nothing is freed */
+        *manager = NULL;
         return manager_refuse(m, "muster_manager_close", ret_error);
+    }
+    m->closing = true;
     unpin_all(m);
     if (m->node != NULL)
         left = leave_job(m, code, &status, ret_error);
+    *manager = NULL; /* not before: a save that is written behind finds the node by it */
     manager_free(m);
     return left != MUSTER_OK ? left : status;
 }

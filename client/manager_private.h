@@ -8,6 +8,8 @@
 #include "client/node_private.h"
 #include "schema/policies.h"
 
+#include <sys/types.h>
+
 #define MANAGER_SAVE_TIMEOUT_MS 600000
 #define MANAGER_QUERY_TIMEOUT_MS 5000
 
@@ -58,6 +60,8 @@ struct muster_manager {
     int64_t given;           /* the last step that next_checkpoint gave; -1 = none */
     struct muster_checkpoint_info shown; /* of muster_manager_metadata */
     char pin_id[NOTICE_ID_MAX + 1];      /* "" = nothing was pinned yet */
+    pid_t pid;                           /* that opened it */
+    bool closing;                        /* in muster_manager_close */
     struct keep_rules *keep; /* NULL = all is kept, and the broker saves nothing by itself */
 };
 

@@ -19,6 +19,15 @@ bool worker_is_forked(const struct muster_worker *worker)
     return worker->pid != getpid();
 }
 
+static enum muster_status refuse_forked(const struct muster_worker *worker,
+                                        struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_FORKED,
+                     "worker %llu of job %s: this process was forked from the worker's, which "
+                     "alone may use it; open a worker of its own",
+                     (unsigned long long)worker->index, worker->job);
+}
+
 /* --- options ------------------------------------------------------------------------------------ */
 
 /* -1: it is not a number of that range. */
@@ -119,6 +128,8 @@ enum muster_status muster_worker_register(muster_worker_t *worker, const char *n
 {
     struct worker_function *function;
 
+    if (worker_is_forked(worker))
+        return refuse_forked(worker, ret_error);
     if (name == NULL || fn == NULL || name[0] == '\0' || !wire_text_ok(name, NAME_MAX_BYTES))
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "a function needs a name of 1 to %d bytes of UTF-8, and code",
@@ -308,7 +319,7 @@ static enum muster_status begin(struct muster_worker *worker, size_t threads,
     enum muster_status status;
 
     if (worker_is_forked(worker))
-        return error_set(err, MUSTER_E_FORKED, "the worker was opened by the parent process");
+        return refuse_forked(worker, err);
     if (worker->started)
         return error_set(err, MUSTER_E_BUSY, "worker %llu serves already",
                          (unsigned long long)worker->index);

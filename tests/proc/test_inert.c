@@ -1,6 +1,7 @@
 /* Opening a node leaves its host as it was: signal handlers, the random() stream, descriptors,
  * output; only watched signals are touched, and chained. Forked children may call it in vain. */
 #include <muster/node.h>
+#include <muster/worker.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -264,6 +265,54 @@ static void a_forked_child_calls_in_vain_and_harms_nobody(void **state)
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
 }
 
+static int no_task(muster_task_t *task, void *arg)
+{
+    (void)task;
+    (void)arg;
+    return 0;
+}
+
+/* A worker's, too: nothing is joined, stopped or closed for the parent. */
+static int call_worker(muster_worker_t *worker)
+{
+    struct muster_error err;
+
+    alarm(20);
+    muster_worker_stop(worker);
+    if (muster_worker_serve(worker, &err) != MUSTER_E_FORKED ||
+        muster_worker_start(worker, &err) != MUSTER_E_FORKED ||
+        muster_worker_register(worker, "late", NULL, NULL, &err) != MUSTER_E_FORKED)
+        return 1;
+    muster_worker_close(&worker);
+    return worker == NULL ? 0 : 2;
+}
+
+static void so_does_the_child_of_a_worker(void **state)
+{
+    const struct fixture *f = *state;
+    struct muster_worker_options options = MUSTER_WORKER_OPTIONS_INIT;
+    muster_worker_t *worker = NULL;
+    int status = 0;
+    pid_t child;
+
+    options.broker = f->options.broker;
+    options.job = "inert";
+    options.index = 0;
+    options.connect_timeout_ms = 50;
+    assert_int_equal(muster_worker_open(&options, &worker, NULL), MUSTER_OK);
+    assert_int_equal(muster_worker_register(worker, "none", no_task, NULL, NULL), MUSTER_OK);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(call_worker(worker));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    /* its own calls go as far as a broker that is not there lets them: it was not stopped */
+    assert_int_equal(muster_worker_start(worker, NULL), MUSTER_E_BROKER);
+    muster_worker_close(&worker);
+}
+
 static void nothing_is_printed(void **state)
 {
     struct fixture *f = *state;
@@ -301,6 +350,7 @@ int main(void)
         TEST(closing_gives_every_descriptor_back),
         TEST(a_blocked_signal_stays_the_hosts_business),
         TEST(a_forked_child_calls_in_vain_and_harms_nobody),
+        TEST(so_does_the_child_of_a_worker),
         TEST(nothing_is_printed),
     };
 

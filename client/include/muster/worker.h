@@ -13,7 +13,7 @@
  *
  * Workers may come and go, also while tasks run: they take no part in steps and rounds.
  * Threads: register before serve or start; stop from any thread, function or signal's handler; the rest from one thread.
- * Not in a forked child. */
+ * Fork: in a forked child register, serve and start return MUSTER_E_FORKED, stop and close do nothing to the parent's worker. */
 #ifndef MUSTER_WORKER_H
 #define MUSTER_WORKER_H
 
