@@ -521,17 +521,21 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     struct muster_node *n = node != NULL ? *node : NULL;
     enum muster_status status;
 
-    if (n == NULL)
+    if (n == NULL || n->closing) /* by an atexit handler of a process that leaves in here */
         return MUSTER_OK;
-    *node = NULL;
-    if (gate_forked(n->gate)) /* threads, sockets and locks are the parent's: nothing is freed */
+    if (gate_forked(n->gate)) { /* threads, sockets and locks are the parent's: nothing is freed */
+        *node = NULL;
         return forked("muster_node_close", ret_error);
+    }
+    n->closing = true;
     status =
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (status == MUSTER_PREEMPTED)
         node_leave_process(n);
     bool ended = agent_destroy(&n->agent);
     local_destroy(&n->local);
+    *node =
+        NULL; /* not before: a save that is written behind tells its progress by the caller's variable */
     if (ended)
         free(n); /* else a thread that was left behind still saves with it */
     return status;

@@ -45,7 +45,8 @@ struct muster_node {
     char identity_note[256];
     bool join_timeout_default; /* the option was 0 */
     bool restored;
-    bool exited; /* exit_fn was called and returned */
+    bool closing; /* in muster_node_close */
+    bool exited;  /* exit_fn was called and returned */
     struct node_wish wish;
     bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <stdio.h>
 
 #define ROUNDS 3
@@ -92,17 +93,22 @@ static void save_in_round(uint64_t round)
     say(EVENT_ABORT, round, step); /* no manifest to be written */
 }
 
-static void progress_is_of_this_save_and_grows_from_its_snapshot_on(void **state)
+static void start_saving_behind(muster_snapshot_fn *snapshot_fn, muster_save_fn *save_fn)
 {
-    (void)state;
     lone.options.state = NULL;
     lone.options.save_behind = true;
-    lone.options.snapshot_fn = take;
-    lone.options.termination.save_fn = write_it;
+    lone.options.snapshot_fn = snapshot_fn;
+    lone.options.termination.save_fn = save_fn;
     lone.options.termination.restore_fn = restore_nothing;
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(3);
+}
+
+static void progress_is_of_this_save_and_grows_from_its_snapshot_on(void **state)
+{
+    (void)state;
+    start_saving_behind(take, write_it);
     for (uint64_t round = 1; round <= ROUNDS; round++)
         save_in_round(round);
     lone_await_leave();
@@ -115,10 +121,58 @@ static void progress_is_of_this_save_and_grows_from_its_snapshot_on(void **state
     }
 }
 
+static struct agent *own;
+static uint64_t told_in_close;
+
+static int take_first(const struct muster_save_context *context, void **ret_snapshot)
+{
+    (void)context;
+    own = lone.node->agent;
+    *ret_snapshot = content;
+    return 0;
+}
+
+static bool close_waits(void)
+{
+    bool kept;
+
+    pthread_mutex_lock(&own->mutex);
+    kept = own->view.kept;
+    pthread_mutex_unlock(&own->mutex);
+    return kept;
+}
+
+static int write_in_close(const struct muster_save_context *context)
+{
+    while (!close_waits())
+        poll(NULL, 0, 1);
+    muster_node_save_progress(lone.node, TOLD_BYTES);
+    told_in_close = agent_saving_bytes(own);
+    return write_it(context);
+}
+
+/* A program has its node in one variable: what is written behind training tells by it how far it came. */
+static void a_save_that_close_waits_for_still_tells_its_progress(void **state)
+{
+    (void)state;
+    start_saving_behind(take_first, write_in_close);
+    say(EVENT_FREEZE, 1, -1);
+    say(EVENT_DECISION, 1, lone_await(WIRE_REPORT)->u.report.begun + 1);
+    lone_await(WIRE_AT_STEP);
+    atomic_store(&lone.stop, true);
+    lone_await(WIRE_SAVED);
+    say(EVENT_ABORT, 1, -1);
+    lone_await_leave();
+    assert_true(told_in_close >= TOLD_BYTES);
+    assert_null(lone.node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(progress_is_of_this_save_and_grows_from_its_snapshot_on,
+                                        lone_setup, lone_teardown),
+        cmocka_unit_test_setup_teardown(a_save_that_close_waits_for_still_tells_its_progress,
                                         lone_setup, lone_teardown),
     };
 

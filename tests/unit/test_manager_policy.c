@@ -99,13 +99,23 @@ static void each_function_is_asked_and_one_yes_is_enough(void **state)
     assert_false(step_rules_want(&rules, 3, false)); /* not what every rank computes */
 }
 
-static void contradictions_are_refused_by_name(void **state)
+static void assert_refused(const struct muster_policies *policies, const char *says)
+{
+    struct step_rules rules;
+    struct muster_error error;
+
+    assert_int_equal(step_rules_take(policies, &rules, &error), MUSTER_E_ARGUMENT);
+    if (strstr(error.text, says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error.text, says);
+}
+
+static void contradictions_of_saves_are_refused_by_name(void **state)
 {
     static const int64_t good[] = {1}, negative[] = {1, -2};
     static const struct {
         struct muster_save_policy policy;
         const char *says;
-    } save[] = {
+    } rows[] = {
         {{.kind = MUSTER_SAVE_NONE}, "save[0] has a kind that does not exist"},
         {{.kind = MUSTER_SAVE_KIND_COUNT}, "does not exist"},
         {{.kind = MUSTER_SAVE_EVERY_STEPS, .number = 0}, "1 or more"},
@@ -128,10 +138,24 @@ static void contradictions_are_refused_by_name(void **state)
         {{.kind = MUSTER_SAVE_FUNCTION}, "should_save_fn is NULL"},
         {{.kind = MUSTER_SAVE_FIRST, .should_save_fn = odd}, "not MUSTER_SAVE_FUNCTION"},
     };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct muster_policies policies = MUSTER_POLICIES_INIT;
+
+        policies.save = &rows[i].policy;
+        policies.save_count = 1;
+        assert_refused(&policies, rows[i].says);
+    }
+}
+
+static void contradictions_of_keeps_are_refused_by_name(void **state)
+{
+    static const int64_t good[] = {1}, negative[] = {1, -2};
     static const struct {
         struct muster_keep_policy policy;
         const char *says;
-    } keep[] = {
+    } rows[] = {
         {{.kind = MUSTER_KEEP_NONE}, "keep[0] has a kind that does not exist"},
         {{.kind = MUSTER_KEEP_LATEST, .number = -1},
          "policies.keep[0].number is -1; give 0 or more checkpoints"},
@@ -152,27 +176,14 @@ static void contradictions_are_refused_by_name(void **state)
         {{.kind = MUSTER_KEEP_STEPS, .steps = negative, .steps_count = 2},
          "keep[0].steps[1] is -2"},
     };
-    struct step_rules rules;
-    struct muster_error error;
 
     (void)state;
-    for (size_t i = 0; i < sizeof save / sizeof *save; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct muster_policies policies = MUSTER_POLICIES_INIT;
 
-        policies.save = &save[i].policy;
-        policies.save_count = 1;
-        assert_int_equal(step_rules_take(&policies, &rules, &error), MUSTER_E_ARGUMENT);
-        if (strstr(error.text, save[i].says) == NULL)
-            fail_msg("save %zu: \"%s\" does not say \"%s\"", i, error.text, save[i].says);
-    }
-    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
-        struct muster_policies policies = MUSTER_POLICIES_INIT;
-
-        policies.keep = &keep[i].policy;
+        policies.keep = &rows[i].policy;
         policies.keep_count = 1;
-        assert_int_equal(step_rules_take(&policies, &rules, &error), MUSTER_E_ARGUMENT);
-        if (strstr(error.text, keep[i].says) == NULL)
-            fail_msg("keep %zu: \"%s\" does not say \"%s\"", i, error.text, keep[i].says);
+        assert_refused(&policies, rows[i].says);
     }
 }
 
@@ -205,7 +216,8 @@ int main(void)
         cmocka_unit_test(the_first_step_is_saved_once),
         cmocka_unit_test(without_policies_nothing_is_saved_by_itself),
         cmocka_unit_test(each_function_is_asked_and_one_yes_is_enough),
-        cmocka_unit_test(contradictions_are_refused_by_name),
+        cmocka_unit_test(contradictions_of_saves_are_refused_by_name),
+        cmocka_unit_test(contradictions_of_keeps_are_refused_by_name),
         cmocka_unit_test(lists_that_cannot_be_read_are_refused),
     };
 

@@ -163,7 +163,7 @@ struct muster_checkpoint_row {
     int64_t bytes;
     const char *path;
     bool
-        in_place; /* manifest and final name are known to be there; else path is where it was written */
+        in_place; /* manifest and final name are known to be there; else path is where it was written, "" if that failed */
     int64_t epoch;
     int64_t step_in_epoch;
     int64_t data_position;

@@ -148,8 +148,9 @@ struct muster_node_options {
     int64_t connect_timeout_ms; /* 0 = 10,000: open without a broker that answers */
     int64_t open_timeout_ms;    /* 0 = 60,000: open while refused with "try again" */
     int64_t join_timeout_ms;    /* 0 = 600,000: all ranks joined and restored */
-    int64_t abort_timeout_ms; /* 0 = 60,000: a step that does not return after on_error, or a set-up
-                                 * before the first step that does not end after the job's end */
+    /* 0 = 60,000: a step that does not return after on_error; after the job's end, a save_fn that neither returns nor
+     * tells progress, or a set-up before the first step that does not end. */
+    int64_t abort_timeout_ms;
     int64_t save_every_steps; /* 0 = none: all ranks save together at each multiple */
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
     bool restore_fallback; /* if the newest checkpoint is damaged for a rank (not: does not fit
@@ -280,7 +281,8 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * the broker waits for them (a save that goes on behind training: 5 s more at most once the broker is not heard, then it is given up; wait for it
  * before, with a time limit, where the broker may be starting anew; not beyond a second before this process's own deadline; then see Threads
  * above; a deletion that has begun, 10 s at most), and at most 1 s for LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
- * and sets *node to NULL in every case; NULL-safe. Returns MUSTER_PREEMPTED if the job is being
+ * and sets *node to NULL in every case, as the last thing it does (a save_fn on another thread may read it
+ * until then); NULL-safe. Returns MUSTER_PREEMPTED if the job is being
  * terminated: exit with the restart code. MUSTER_OK: exit with yours; also with code 0 when nothing could
  * be saved for the termination and no boundary had told of it: a program that has done all its steps is
  * not begun again from an older checkpoint. */
