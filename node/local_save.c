@@ -103,7 +103,7 @@ static void write_times(const struct local *local, const char *text)
     char dir[FS_PATH_MAX], path[FS_PATH_MAX];
     struct muster_error err;
 
-    if (fs_path(dir, &err, "%s/.muster", local->options.save.root) != MUSTER_OK ||
+    if (dir_muster_path(local->options.save.root, dir, &err) != MUSTER_OK ||
         fs_path(path, &err, TIMES_FILE, local->options.save.root) != MUSTER_OK ||
         fs_replace(dir, dir, path, text, strlen(text), &err) != MUSTER_OK)
         local_say(local, 1, err.text);

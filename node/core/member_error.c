@@ -13,7 +13,13 @@ void error_ask(struct member *m, enum muster_status status, int rank, int code, 
     snprintf(action->error.text, sizeof action->error.text, "%s", member_text(m, text));
 }
 
-/* The step is to be broken off; if it never returns the process is ended. */
+/* The training thread is in a save: what is written behind it keeps it from nothing. */
+static bool in_save(const struct member *m)
+{
+    return m->saving_round != 0 && m->saving_round != m->written_behind;
+}
+
+/* The step, or the save, is to be broken off; if it never returns the process is ended. */
 static void arm_exit(struct member *m, bool restart)
 {
     int64_t at = m->now + m->options.abort_timeout_ms;
@@ -27,6 +33,24 @@ static void arm_exit(struct member *m, bool restart)
         m->exit_at = at;
     m->exit_restart = restart;
     m->exit_begun = m->begun;
+    m->exit_bytes = in_save(m) ? m->saving_bytes : 0;
+}
+
+/* Whose bytes grow writes on, until its own deadline. */
+void error_exit_look(struct member *m)
+{
+    bool came_back = m->begun == m->done && !error_in_setup(m) && !in_save(m);
+
+    if (m->exit_at == NEVER)
+        return;
+    if (came_back || m->begun != m->exit_begun) {
+        m->exit_at = NEVER; /* the end arms it anew for a later one */
+        return;
+    }
+    if (in_save(m) && m->saving_bytes > m->exit_bytes && m->now < member_give_up_boot_ms(m)) {
+        m->exit_at = NEVER;
+        arm_exit(m, m->exit_restart);
+    }
 }
 
 static bool has_stepped(const struct member *m)
@@ -41,13 +65,13 @@ bool error_in_setup(const struct member *m)
     return m->view.mode == VIEW_END && !has_stepped(m) && !m->closing;
 }
 
-/* A step in flight would wait for ever: its peers leave too. Judged by what the gate's closing gave:
+/* A step in flight, or a save that gathers what its peers have, would wait for ever: they leave too. Judged by what the gate's closing gave:
  * a begun that was read earlier may be one behind. */
 void error_break_off(struct member *m, const struct muster_error *why, bool restart)
 {
     bool in_step = m->begun > m->done;
 
-    if (!in_step && !error_in_setup(m))
+    if (!in_step && !error_in_setup(m) && !in_save(m))
         return;
     if (!m->broken_off && (in_step || m->restored))
         error_ask(m, why->status, why->rank, why->code, why->step, why->text);

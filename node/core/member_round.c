@@ -400,9 +400,7 @@ static int64_t way_over_at(const struct member *m)
 
 void part_tick(struct member *m)
 {
-    if (m->exit_at != NEVER &&
-        ((m->begun == m->done && !error_in_setup(m)) || m->begun != m->exit_begun))
-        m->exit_at = NEVER; /* it came back; the end arms it anew for a later one */
+    error_exit_look(m);
     if (m->now >= m->exit_at)
         error_exit(m);
     manifest_look(m);

@@ -172,6 +172,7 @@ struct member {
     uint8_t *manifest_bytes;
     size_t manifest_total;
     size_t manifest_have;
+    size_t manifest_most; /* that it ever had of this one: it may be asked for anew */
     int64_t manifest_ask_at;
     unsigned manifest_asked; /* of a broker that is there, and not answered */
     int64_t manifest_until;  /* PART_COMMITTED: leave then, with or without it */
@@ -181,7 +182,8 @@ struct member {
     int64_t error_until;       /* a round was announced to come first; NEVER = none awaited */
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
-    int64_t exit_begun; /* the step that does not return */
+    int64_t exit_begun;  /* the step that does not return */
+    uint64_t exit_bytes; /* that its save had then */
     bool own_failure;
     bool restored; /* open has returned, or is about to */
     struct wire_restored restored_is;
@@ -309,6 +311,7 @@ void error_ask(struct member *m, enum muster_status status, int rank, int code, 
 void error_break_off(struct member *m, const struct muster_error *why, bool restart);
 bool error_in_setup(const struct member *m);
 void error_exit(struct member *m);
+void error_exit_look(struct member *m);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,
                  bool round_follows);
 

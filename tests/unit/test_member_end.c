@@ -369,6 +369,55 @@ static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
     }
 }
 
+/* Its thread is in a save_fn; when its margin comes. */
+static int64_t saves_before_its_margin(struct member_fixture *f)
+{
+    anew(f);
+    member_notice(f, "n1", 60000);
+    int64_t at = f->now + 60000 - MARGIN_MS;
+    member_capture(f, CAUSE_POLICY);
+    member_set_saving(f->m, 1, 1);
+    return at;
+}
+
+/* The training thread is in a save_fn that tells no bytes, or ever more: its process ends half a second later. */
+static void at_its_own_margin_a_save_that_does_not_return_is_ended_with_the_process(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (uint64_t grows = 0; grows < 2; grows++) {
+        int64_t at = saves_before_its_margin(f);
+        member_pass(f, at - f->now, true);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+        for (uint64_t tenth = 1; tenth < 10; tenth++) {
+            member_set_saving(f->m, 1, 1 + grows * tenth);
+            member_pass(f, MARGIN_MS / 10, true);
+            if (member_did(f, MEMBER_EXIT_PROCESS) != NULL)
+                break;
+        }
+        assert_non_null(member_did(f, MEMBER_EXIT_PROCESS));
+        assert_true(member_did(f, MEMBER_EXIT_PROCESS)->restart);
+    }
+}
+
+/* ... and not that of one that came back in time, nor one whose save is written behind it. */
+static void at_its_own_margin_a_save_that_returns_ends_no_process(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int behind = 0; behind < 2; behind++) {
+        int64_t at = saves_before_its_margin(f);
+        if (behind > 0)
+            member_feed(f, (struct member_input){.kind = MEMBER_CAPTURED, .round = 1, .step = 5});
+        member_pass(f, at - f->now, true);
+        if (behind == 0)
+            member_set_saving(f->m, 0, 0);
+        member_pass(f, 10 * MARGIN_MS, true);
+        assert_null(member_did(f, MEMBER_EXIT_PROCESS));
+    }
+}
+
 /* The process must be gone before its deadline, so LEAVE gets no second of its own then. */
 static void at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker(void **state)
 {
@@ -719,6 +768,8 @@ int main(void)
         T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, running),
         T(who_cannot_come_to_the_save_step_any_more_says_so, running),
         T(at_its_own_margin_a_node_leaves_with_the_restart_code, running),
+        T(at_its_own_margin_a_save_that_does_not_return_is_ended_with_the_process, running),
+        T(at_its_own_margin_a_save_that_returns_ends_no_process, running),
         T(at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker, running),
         T(at_the_margin_a_running_step_is_not_waited_for, running),
         T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
