@@ -19,7 +19,7 @@ static void manifest_ask(struct member *m)
 static void manifest_start(struct member *m, uint64_t checkpoint)
 {
     m->manifest = checkpoint;
-    m->manifest_total = m->manifest_have = 0;
+    m->manifest_total = m->manifest_have = m->manifest_most = 0;
     m->manifest_writing = false;
     m->manifest_asked = 0;
     m->manifest_late = m->now + ENDING_MS;
@@ -76,6 +76,10 @@ void manifest_chunk(struct member *m, const struct wire_manifest_chunk *chunk)
         return;
     memcpy(m->manifest_bytes + m->manifest_have, chunk->bytes.data, chunk->bytes.size);
     m->manifest_have += chunk->bytes.size;
+    if (m->manifest_have > m->manifest_most) {
+        m->manifest_most = m->manifest_have;
+        m->manifest_late = m->now + ENDING_MS; /* one of many files comes in many parts */
+    }
     if (m->manifest_have < m->manifest_total) {
         manifest_ask(m);
         return;

@@ -123,6 +123,42 @@ static void a_silent_broker_is_waited_for_once_however_many_manifests_wait(void 
     assert_true(f->m->leave_request > 0);
 }
 
+/* Of thousands of files, over a slow network: each part that comes counts. */
+static void who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    member_close(f, LEAVE_FINISHED);
+    for (uint64_t part = 0; part < 4; part++) {
+        member_pass(f, ENDING_MS / 2, true);
+        assert_int_equal(f->m->leave_request, 0);
+        chunk(f, part * 1000, 1000, 5000);
+    }
+    member_pass(f, ENDING_MS - 100, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 200, true); /* the last one does not come */
+    assert_true(f->m->leave_request > 0);
+}
+
+/* ... and one without bytes does not. */
+static void a_part_of_no_bytes_makes_nobody_wait(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    member_close(f, LEAVE_FINISHED);
+    for (int i = 0; i < 3; i++) {
+        member_pass(f, ENDING_MS / 2 - 100, true);
+        chunk(f, i == 0 ? 0 : 1000, i == 0 ? 1000 : 0, 5000);
+    }
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, ENDING_MS / 2, true);
+    assert_true(f->m->leave_request > 0);
+}
+
 static void a_deadline_does_not_wait_for_a_manifest(void **state)
 {
     struct member_fixture *f = *state;
@@ -160,6 +196,8 @@ int main(void)
         T(the_manifest_is_fetched_in_chunks_each_asked_for_until_it_comes),
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
         T(a_silent_broker_is_waited_for_once_however_many_manifests_wait),
+        T(who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come),
+        T(a_part_of_no_bytes_makes_nobody_wait),
         T(a_deadline_does_not_wait_for_a_manifest),
         T(a_second_manifest_waits_for_the_first),
         T(a_manifest_that_cannot_be_written_is_left_to_the_next_launch),
