@@ -1,28 +1,18 @@
-/* dir - preparing, owning and removing; see dir.h. Committing is in dir_commit.c. */
+/* dir - the directory of a round: opened, known by its ROUND file, removed; see dir.h. Preparing the root is in
+ * dir_prepare.c, committing in dir_commit.c. */
 #include "node/shard/dir.h"
 
 #include "schema/error.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
-#define MAKE_TRIES 5
-#define LOCK_TRIES 100
-#define LOCK_PAUSE_MS 10
-#define ROOT_TRIES 5
-#define OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 #define ROUND_BEGINS "muster_round 1\njob %s\ngeneration "
-#define TEMP_AGE_S 3600 /* no writer needs an hour between creating and naming a small file */
 
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
 {
@@ -35,329 +25,18 @@ enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_
     return fs_path(ret_path, err, "%s/.muster/%" PRIu64 "-%" PRIu64, root, generation, round);
 }
 
-static enum muster_status muster_path(const char *root, char ret_path[FS_PATH_MAX],
-                                      struct muster_error *err)
+enum muster_status dir_muster_path(const char *root, char ret_path[FS_PATH_MAX],
+                                   struct muster_error *err)
 {
     return fs_path(ret_path, err, "%s/.muster", root);
 }
 
-/* --- prepare ------------------------------------------------------------------------------- */
-
-/* Proves that files can be created, filled and renamed here; *ret_now_s is the file system's own
- * clock, against which the age of its files can be told. */
-static enum muster_status probe(const char *root, const char *muster, int64_t *ret_now_s,
-                                struct muster_error *err)
-{
-    static const char text[] = "muster looks whether it can write here\n";
-    char path[FS_PATH_MAX];
-    uint64_t number = 0;
-    struct stat st;
-    enum muster_status status;
-
-    if (faccessat(AT_FDCWD, root, W_OK | X_OK, AT_EACCESS) != 0)
-        return fs_fail(err, MUSTER_E_IO, errno, "write in the checkpoint directory", root);
-    status = fs_random_u64(&number, err);
-    if (status == MUSTER_OK)
-        status = fs_path(path, err, "%s/tmp-%016" PRIx64, muster, number);
-    if (status == MUSTER_OK)
-        status = fs_write_new(path, text, sizeof text - 1, err);
-    if (status != MUSTER_OK)
-        return status;
-    *ret_now_s = lstat(path, &st) == 0 ? (int64_t)st.st_mtime : 0; /* 0: nothing looks old */
-    if (unlink(path) != 0 && errno != ENOENT)
-        return fs_fail(err, MUSTER_E_IO, errno, "remove", path);
-    return MUSTER_OK;
-}
-
-/* Whether what was moved to "trash-<g>-<r>-<random>" is that round, or what a removal left of it. A hand that
- * froze before its rename may have moved another, and died before it could put that back. */
-static bool is_trash(const char *name, const char *path)
-{
-    char file[FS_PATH_MAX], expected[96];
-    uint64_t generation, round;
-    char *text, *end;
-    size_t size;
-    enum muster_status status;
-    bool is;
-
-    generation = strtoull(name + strlen("trash-"), &end, 10);
-    if (*end != '-')
-        return true;
-    round = strtoull(end + 1, &end, 10);
-    if (*end != '-')
-        return true;
-    if (fs_path(file, NULL, "%s/ROUND", path) != MUSTER_OK)
-        return false;
-    status = fs_read_small(file, OWNER_BYTES_MAX, &text, &size, NULL);
-    if (status != MUSTER_OK)
-        return status == MUSTER_E_NOT_FOUND;
-    snprintf(expected, sizeof expected, "\ngeneration %" PRIu64 "\nround %" PRIu64 "\n", generation,
-             round);
-    is = strstr(text, expected) != NULL;
-    free(text);
-    return is;
-}
-
-/* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
-static void clear_leftovers(const char *muster, int64_t now_s)
-{
-    char path[FS_PATH_MAX];
-    const struct dirent *entry;
-    struct stat st;
-    DIR *dir = fs_opendir(muster);
-
-    if (dir == NULL)
-        return;
-    while ((entry = fs_readdir(dir)) != NULL) {
-        bool trash = strncmp(entry->d_name, "trash-", 6) == 0;
-        bool temp = strncmp(entry->d_name, "tmp-", 4) == 0;
-
-        if ((!trash && !temp) || fs_path(path, NULL, "%s/%s", muster, entry->d_name) != MUSTER_OK)
-            continue;
-        if (trash && is_trash(entry->d_name, path))
-            (void)fs_remove_tree(path, NULL);
-        else if (temp && lstat(path, &st) == 0 && st.st_mtime < now_s - TEMP_AGE_S)
-            (void)unlink(path);
-    }
-    closedir(dir);
-}
-
-static enum muster_status claim_for_job(const char *root, const char *muster, const char *job,
-                                        struct muster_error *err)
-{
-    char path[FS_PATH_MAX];
-    char text[OWNER_BYTES_MAX];
-    char *found;
-    size_t size, length;
-    bool created;
-    enum muster_status status = fs_path(path, err, "%s/JOB", muster);
-
-    snprintf(text, sizeof text, "%s\n", job);
-    if (status == MUSTER_OK)
-        status = fs_claim(muster, path, text, strlen(text), &created, err);
-    if (status == MUSTER_OK && created)
-        return fs_sync_dir(muster, err);
-    if (status == MUSTER_OK)
-        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
-    if (status != MUSTER_OK)
-        return status;
-    length = strcspn(found, "\n");
-    if (found[length] == '\0' || length != strlen(job) || strncmp(found, job, length) != 0) {
-        if (found[length] == '\0')
-            status =
-                error_set(err, MUSTER_E_CORRUPT,
-                          "%.600s does not hold a job's name; if the checkpoints there are this "
-                          "job's, write \"%s\" and a newline into it",
-                          path, job);
-        else
-            status =
-                error_set(err, MUSTER_E_JOB,
-                          "the checkpoint directory %.600s belongs to job \"%.*s\", this is job "
-                          "\"%s\"; give this job its own directory",
-                          root, (int)length, found, job);
-    }
-    free(found);
-    return status;
-}
-
-/* In a file of its own: older libraries compare the whole of JOB. A directory that they made gets one, too. */
-static enum muster_status claim_number(const char *muster, struct muster_error *err)
-{
-    char path[FS_PATH_MAX], text[32];
-    uint64_t number = 0;
-    bool created = false;
-    enum muster_status status = fs_path(path, err, "%s/NUMBER", muster);
-
-    if (status == MUSTER_OK)
-        status = fs_random_u64(&number, err);
-    snprintf(text, sizeof text, "%016" PRIx64 "\n", number);
-    if (status == MUSTER_OK)
-        status = fs_claim(muster, path, text, strlen(text), &created, err);
-    return status == MUSTER_OK && created ? fs_sync_dir(muster, err) : status;
-}
-
-static enum muster_status make(const char *root, const char *muster, struct dir_made *ret_made,
-                               struct muster_error *err)
-{
-    size_t made;
-    enum muster_status status = fs_make_dirs_counted(root, &made, err);
-
-    ret_made->root |= made > 0; /* also by a call before: what went meanwhile may be there again */
-    if (status != MUSTER_OK)
-        return status;
-    status = fs_make_dirs_counted(muster, &made, err);
-    ret_made->muster |= made > 0;
-    ret_made->root |= made > 1; /* whoever had made it took it back just now */
-    return status;
-}
-
-static bool is_same(int fd, const char *path)
-{
-    struct stat open_one, named;
-
-    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
-           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
-}
-
-/* Nobody takes the directory back while it is prepared: who does has it for itself. A descriptor, or -1: it was not to
- * be had within a second, or there are no locks here, and so nobody takes anything back. */
-static int lock_root(const char *root, int operation)
-{
-    static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
-    bool busy = true;
-
-    for (int i = 0; i < LOCK_TRIES && busy; i++) {
-        int fd = fs_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-        if (fd < 0)
-            return -1;
-        busy = flock(fd, operation | LOCK_NB) != 0;
-        if (!busy && is_same(fd, root))
-            return fd;
-        busy =
-            !busy || errno == EWOULDBLOCK || errno == EINTR; /* it went, and may be there again */
-        close(fd);
-        if (busy)
-            nanosleep(&pause, NULL);
-    }
-    return -1;
-}
-
-/* What was made may go again at any point until it is locked: then once more. */
-static enum muster_status make_locked(const char *root, const char *muster,
-                                      struct dir_made *ret_made, int *ret_lock,
-                                      struct muster_error *err)
-{
-    struct muster_error why = {.status = MUSTER_OK};
-    enum muster_status status = MUSTER_OK;
-
-    for (int i = 0; i < MAKE_TRIES && *ret_lock < 0; i++) {
-        status = make(root, muster, ret_made, &why);
-        if (status == MUSTER_OK)
-            *ret_lock = lock_root(root, LOCK_SH);
-        else if (why.code != ENOENT)
-            return error_pass(err, status, &why);
-    }
-    if (status != MUSTER_OK)
-        return error_pass(err, status, &why);
-    return fs_is_dir(muster) ? MUSTER_OK : make(root, muster, ret_made, err);
-}
-
-enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
-                               struct muster_error *err)
-{
-    char muster[FS_PATH_MAX];
-    struct dir_made made = {.number = 0};
-    int64_t now_s = 0;
-    int lock = -1;
-    enum muster_status status = muster_path(root, muster, err);
-
-    if (status == MUSTER_OK && (*root == '\0' || strlen(root) > PATH_BYTES_MAX - DIR_NAME_SIZE))
-        status = error_set(err, MUSTER_E_ARGUMENT,
-                           "the checkpoint directory has %zu bytes; give a path of 1 to %d",
-                           strlen(root), PATH_BYTES_MAX - DIR_NAME_SIZE);
-    if (status == MUSTER_OK)
-        status = make_locked(root, muster, &made, &lock, err);
-    if (status == MUSTER_OK)
-        status = probe(root, muster, &now_s, err);
-    if (status == MUSTER_OK) {
-        clear_leftovers(muster, now_s);
-        status = claim_for_job(root, muster, job, err);
-    }
-    if (status == MUSTER_OK)
-        status = claim_number(muster, err);
-    made.number = dir_number(root);
-    if (lock >= 0)
-        close(lock);
-    if (ret_made != NULL)
-        *ret_made = made;
-    return status;
-}
-
-uint64_t dir_number(const char *root)
-{
-    char path[FS_PATH_MAX];
-    char *text;
-    size_t size;
-    uint64_t number;
-
-    if (fs_path(path, NULL, "%s/.muster/NUMBER", root) != MUSTER_OK ||
-        fs_read_small(path, OWNER_BYTES_MAX, &text, &size, NULL) != MUSTER_OK)
-        return 0;
-    number = strtoull(text, NULL, 16);
-    free(text);
-    return number;
-}
-
-/* True also of what is not there: another rank of the launch took it back. */
-static bool has_only(const char *path, const char *name, const char *other)
-{
-    DIR *dir = fs_opendir(path);
-    const struct dirent *entry;
-    bool only = dir != NULL || errno == ENOENT;
-
-    while (dir != NULL && only && (entry = fs_readdir(dir)) != NULL)
-        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
-    if (dir != NULL)
-        closedir(dir);
-    return only;
-}
-
-static bool is_gone(int removed)
-{
-    return removed == 0 || errno == ENOENT;
-}
-
-/* With the lock. */
-static void take_back(const char *root, const char *muster, const struct dir_made *made)
-{
-    char job[FS_PATH_MAX], number[FS_PATH_MAX];
-
-    if (fs_path(job, NULL, "%s/JOB", muster) != MUSTER_OK ||
-        fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK)
-        return;
-    if (fs_is_dir(muster) &&
-        (made->number == 0 || dir_number(root) != made->number || !is_gone(unlink(job)) ||
-         !is_gone(unlink(number)) || !is_gone(rmdir(muster))))
-        return;
-    if (made->root)
-        (void)rmdir(root);
-}
-
-void dir_take_back(const char *root, const struct dir_made *made)
-{
-    static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
-    char muster[FS_PATH_MAX];
-    int lock;
-
-    if ((!made->root && !made->muster) || muster_path(root, muster, NULL) != MUSTER_OK)
-        return;
-    /* Another rank may have made its .muster in our root just now: once that is taken back, root is ours to remove. */
-    for (int i = 0; i < ROOT_TRIES && fs_is_dir(root); i++) {
-        bool ours;
-
-        lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
-        if (lock < 0)
-            return;
-        ours = has_only(root, ".muster", ".muster") && has_only(muster, "JOB", "NUMBER");
-        if (ours)
-            take_back(root, muster, made);
-        close(lock);
-        if (!ours || !made->root)
-            return;
-        nanosleep(&pause, NULL);
-    }
-}
-
-/* --- a round ------------------------------------------------------------------------------- */
-
 /* The first bytes of a ROUND file; all of it but the nonce. */
 static void round_text(const char *job, uint64_t generation, uint64_t round,
-                       char ret_text[OWNER_BYTES_MAX])
+                       char ret_text[DIR_OWNER_BYTES_MAX])
 {
-    snprintf(ret_text, OWNER_BYTES_MAX, ROUND_BEGINS "%" PRIu64 "\nround %" PRIu64 "\nnonce ", job,
-             generation, round);
+    snprintf(ret_text, DIR_OWNER_BYTES_MAX, ROUND_BEGINS "%" PRIu64 "\nround %" PRIu64 "\nnonce ",
+             job, generation, round);
 }
 
 static enum muster_status other_owner(const char *dir, const char *job, const char *found,
@@ -393,7 +72,7 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     if (status == MUSTER_OK && created)
         return fs_sync_dir(dir, err);
     if (status == MUSTER_OK)
-        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
+        status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, err);
     if (status != MUSTER_OK)
         return status;
     if (strcmp(found, text) != 0)
@@ -408,9 +87,9 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
 {
     char muster[FS_PATH_MAX];
     char path[FS_PATH_MAX];
-    char text[OWNER_BYTES_MAX];
+    char text[DIR_OWNER_BYTES_MAX];
     size_t length;
-    enum muster_status status = muster_path(root, muster, err);
+    enum muster_status status = dir_muster_path(root, muster, err);
 
     if (status == MUSTER_OK)
         status = dir_round_path(root, generation, round, path, err);
@@ -444,7 +123,7 @@ static enum muster_status look_at_round(const char *dir, const char *text,
     enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
 
     if (status == MUSTER_OK)
-        status = fs_read_small(path, OWNER_BYTES_MAX, &found, &size, err);
+        status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, err);
     if (status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) {
         *ret_owner = status == MUSTER_E_NOT_FOUND ? OWNER_NONE : OWNER_OTHER;
         return MUSTER_OK;
@@ -459,7 +138,7 @@ static enum muster_status look_at_round(const char *dir, const char *text,
 enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
                                   uint64_t round, bool *ret_is, struct muster_error *err)
 {
-    char text[OWNER_BYTES_MAX];
+    char text[DIR_OWNER_BYTES_MAX];
     enum round_owner owner = OWNER_NONE;
     enum muster_status status;
 
@@ -478,7 +157,7 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
 
 bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round)
 {
-    char path[FS_PATH_MAX], begin[OWNER_BYTES_MAX];
+    char path[FS_PATH_MAX], begin[DIR_OWNER_BYTES_MAX];
     char *found = NULL;
     const char *at;
     size_t size;
@@ -486,7 +165,7 @@ bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, ui
     bool is;
 
     if (fs_path(path, NULL, "%s/ROUND", dir) != MUSTER_OK ||
-        fs_read_small(path, OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
+        fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
         return false;
     snprintf(begin, sizeof begin, ROUND_BEGINS, job);
     at = found;
@@ -547,11 +226,11 @@ enum muster_status dir_remove_round(const char *root, const char *job, uint64_t 
 {
     char muster[FS_PATH_MAX];
     char path[FS_PATH_MAX];
-    char text[OWNER_BYTES_MAX];
+    char text[DIR_OWNER_BYTES_MAX];
     size_t length;
     bool there = false;
     enum round_owner owner = OWNER_NONE;
-    enum muster_status status = muster_path(root, muster, err);
+    enum muster_status status = dir_muster_path(root, muster, err);
 
     if (status == MUSTER_OK)
         status = dir_round_path(root, generation, round, path, err);

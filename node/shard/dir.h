@@ -28,6 +28,7 @@
 #define DIR_PREFIX_MAX 31
 #define DIR_PADDING_MAX 18 /* digits */
 #define DIR_SHARD_SUFFIX ".safetensors"
+#define DIR_OWNER_BYTES_MAX 1024 /* JOB, NUMBER and ROUND hold a name and three numbers at most */
 
 /* Which of them this call made: of what was there, or what another rank made first, neither. */
 struct dir_made {
@@ -58,8 +59,9 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
                                   uint64_t round, uint64_t nonce, char ret_path[FS_PATH_MAX],
                                   struct muster_error *err);
 
-/* A nonce for a round from its decision: every rank sees the same members, and no other life of the
- * round number can have the same incarnations. Their order does not matter; never 0. */
+/* "<root>/.muster"; E_ARGUMENT: too long. */
+enum muster_status dir_muster_path(const char *root, char ret_path[FS_PATH_MAX],
+                                   struct muster_error *err);
 
 /* "<root>/.muster/<g>-<r>"; E_ARGUMENT: too long. */
 enum muster_status dir_round_path(const char *root, uint64_t generation, uint64_t round,

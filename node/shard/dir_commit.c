@@ -85,7 +85,7 @@ static enum muster_status put_manifest(const char *root, const char *dir, const 
     enum muster_status status = fs_path(path, err, "%s/" MANIFEST_FILE_NAME, dir);
 
     if (status == MUSTER_OK)
-        status = fs_path(muster, err, "%s/.muster", root);
+        status = dir_muster_path(root, muster, err);
     if (status != MUSTER_OK)
         return status;
     if (has_text(path, text, size)) { /* of an earlier try, whose fsyncs may be missing */
@@ -112,7 +112,7 @@ enum muster_status dir_commit_manifest(const char *root, const struct manifest *
 static enum muster_status sync_names(const char *root, struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
-    enum muster_status status = fs_path(muster, err, "%s/.muster", root);
+    enum muster_status status = dir_muster_path(root, muster, err);
 
     if (status == MUSTER_OK)
         status = fs_sync_dir(root, err);

@@ -1,8 +1,7 @@
 /* dir_left - see dir_left.h. */
 #include "node/shard/dir_left.h"
 
-#include "node/shard/fs.h"
-#include "schema/manifest.h"
+#include "node/shard/dir.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -41,7 +40,7 @@ size_t dir_left_find(const char *root, uint64_t generation, struct dir_left *ret
     size_t count = 0;
     DIR *dir;
 
-    if (fs_path(muster, NULL, "%s/.muster", root) != MUSTER_OK)
+    if (dir_muster_path(root, muster, NULL) != MUSTER_OK)
         return 0;
     dir = fs_opendir(muster);
     if (dir == NULL)
