@@ -1,4 +1,5 @@
 /* cmd_show - the verbs that show rows: nodes, rounds, round, checkpoints, latest. */
+#include "tools/latest.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -436,10 +437,17 @@ int cmd_latest(struct tool *tool)
 
     if (code != TOOL_DONE)
         return code;
-    status = muster_client_latest(tool->client, tool->job, &rows, &err);
+    status = latest_in_place(tool->client, tool->job, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
     checkpoint = muster_rows_checkpoints(rows);
+    if (checkpoint != NULL && !checkpoint->in_place)
+        fprintf(
+            stderr,
+            "muster: checkpoint %" PRIu64 " is committed, and its directory has no manifest and no "
+            "final name: who was to write them has left; the job's next launch does, and this path "
+            "is gone then\n",
+            checkpoint->checkpoint);
     if (checkpoint == NULL)
         code = tool_fail(TOOL_NO,
                          "job %s has no committed checkpoint, so it starts from the beginning: "
