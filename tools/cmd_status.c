@@ -324,7 +324,9 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)
         print_staying(out, nodes);
-    if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
+    if (job->end_status == MUSTER_E_RESTORE && job->started_unix_ms == 0)
+        fprintf(out, "  resumed       nowhere: no step was begun; `muster why` tells what to do\n");
+    else if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
                 job->resume_step, job->resume_checkpoint);
     fprintf(out, "  step          %" PRId64 ", goodput %s (%s%" PRId64 " step%s computed%s)\n",

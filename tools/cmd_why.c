@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GATHER_MAX 3
+
 /* What the story is about. */
 struct subject {
     int64_t round;         /* 0: none */
@@ -316,11 +318,46 @@ static int print_story(struct tool *tool, const struct story *story)
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
+static enum muster_status newest_event(struct tool *tool, int64_t *ret_seq,
+                                       struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    enum muster_status status = muster_client_jobs(tool->client, tool->job, &rows, err);
+
+    if (status == MUSTER_OK)
+        *ret_seq = muster_rows_count(rows) > 0 ? muster_rows_jobs(rows)[0].seq : 0;
+    muster_rows_destroy(&rows);
+    return status;
+}
+
+/* Several questions, and the job goes on meanwhile: they are asked again if something happened between the first and
+ * the last. A job in which something always does is told as it was read. */
+static enum muster_status gather_moment(struct tool *tool, const struct subject *subject,
+                                        struct story *story, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+    int64_t before = 0;
+
+    *story = (struct story){0};
+    for (int i = 0; status == MUSTER_OK && i < GATHER_MAX; i++) {
+        const struct muster_job_row *job;
+
+        story_free(story);
+        status = newest_event(tool, &before, err);
+        if (status == MUSTER_OK)
+            status = gather(tool, subject, story, err);
+        job = muster_rows_jobs(story->job_row);
+        if (job == NULL || job->seq == before)
+            break;
+    }
+    return status;
+}
+
 static int tell(struct tool *tool, const struct subject *subject)
 {
     struct muster_error err = {.status = MUSTER_OK};
     struct story story;
-    enum muster_status status = gather(tool, subject, &story, &err);
+    enum muster_status status = gather_moment(tool, subject, &story, &err);
     int code;
 
     if (status != MUSTER_OK) {
@@ -339,11 +376,21 @@ static int nothing_to_tell(struct tool *tool)
     int code = tool_get_job(tool, tool->job, &rows);
     const struct muster_job_row *job = muster_rows_jobs(rows);
 
-    if (code == TOOL_DONE && strcmp(job->state, "ended") == 0)
+    if (code == TOOL_DONE && strcmp(job->state, "ended") == 0 && job->end_status == MUSTER_OK &&
+        strcmp(job->end_text, "found on disk") != 0)
         code = tool_fail(TOOL_NO,
-                         "job %s ended without a notice, a round or a failure, so there is no "
-                         "checkpoint (%.600s): `muster events --job %s` shows its journal",
-                         tool->job, job->end_text[0] == '\0' ? "no reason given" : job->end_text,
+                         "job %s finished, and nobody asked for a save before: there was no notice "
+                         "and no round, so it made no checkpoint; `muster events --job %s` shows "
+                         "its journal",
+                         tool->job, tool->job);
+    else if (code == TOOL_DONE && strcmp(job->state, "ended") == 0)
+        code = tool_fail(TOOL_NO,
+                         "job %s ended without a notice, a round or a failure of a rank, so there "
+                         "is no checkpoint (%.600s): `muster events --job %s` shows its journal",
+                         tool->job,
+                         job->end_text[0] != '\0'
+                             ? job->end_text
+                             : muster_status_sentence((enum muster_status)job->end_status),
                          tool->job);
     else if (code == TOOL_DONE && strcmp(job->state, "joining") == 0)
         code =

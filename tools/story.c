@@ -331,6 +331,7 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
                            shown_kind(&event[i]), event[i].rank);
         else
             story_say_text(story, text, "At %s, %s: ", time.text, event[i].kind);
+        story_fell_back(story, &event[i]);
     }
 }
 

@@ -25,6 +25,7 @@ struct story {
     /* made by story_tell */
     char **lines; /* owned; "" separates paragraphs */
     size_t lines_count;
+    bool fell_back_told;
     bool broken; /* out of memory: lines are missing */
 };
 

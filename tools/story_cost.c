@@ -30,6 +30,71 @@ static void tell_lost(struct story *story, const struct muster_generation_row *g
                   lost == 1 ? "is" : "are", unknown);
 }
 
+/* Told a checkpoint that some rank could not restore, a launch ends before its first step. */
+static bool is_unrestored(const struct muster_generation_row *generation)
+{
+    return generation->end_status == MUSTER_E_RESTORE && generation->started_unix_ms == 0;
+}
+
+/* Of a launch that could not restore: what the next one meets, and what can be done. */
+static void tell_next_restore(struct story *story, const struct muster_generation_row *failed,
+                              const struct muster_checkpoint_row *latest)
+{
+    char older[320];
+
+    if (latest == NULL) {
+        story_say(story, "The next launch ends in the same way, unless that is put right.");
+        return;
+    }
+    if (!failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
+        story_say(story,
+                  "The next launch is told another one, the newest committed checkpoint as things "
+                  "stand: step %" PRId64 " (checkpoint %" PRId64 ", %s).",
+                  latest->step, latest->checkpoint, latest->path);
+        return;
+    }
+    if (failed->fallback)
+        snprintf(older, sizeof older, "older ones were to be tried, too, and that did not help");
+    else
+        snprintf(older, sizeof older,
+                 "`muster run --fallback` (option restore_fallback) lets all ranks take the next "
+                 "older one instead, and loses the steps since that");
+    story_say(
+        story,
+        "The next launch is told to resume from the newest committed checkpoint, step %" PRId64
+        " (checkpoint %" PRId64 ", %s), and ends in the same way unless that can be restored "
+        "then. `muster verify --job %s` names damaged files, to be put back from a copy; %s.",
+        latest->step, latest->checkpoint, latest->path, story->job, older);
+}
+
+/* The first launch behind the story's that did not fail to restore; NULL: all failed, or there is none. */
+static const struct muster_generation_row *next_restored(const struct story *story)
+{
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+
+    for (size_t i = 1; i < muster_rows_count(story->generations); i++)
+        if (!is_unrestored(&generation[i]))
+            return &generation[i];
+    return NULL;
+}
+
+/* Launches between the story's and `until` (NULL: to the last) that began no step. */
+static void tell_unrestored(struct story *story, const struct muster_generation_row *until)
+{
+    const struct muster_generation_row *first = muster_rows_generations(story->generations) + 1;
+    size_t count =
+        until != NULL ? (size_t)(until - first) : muster_rows_count(story->generations) - 1;
+    const struct muster_generation_row *last = first + count - 1;
+
+    if (count == 1)
+        story_say_text(story, last->end_text,
+                       "Generation %" PRId64 " began no step: ", last->generation);
+    else if (count > 1)
+        story_say_text(story, last->end_text,
+                       "Generations %" PRId64 " to %" PRId64 " began no step. The last: ",
+                       first->generation, last->generation);
+}
+
 static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
                          const struct muster_generation_row *next)
 {
@@ -129,14 +194,33 @@ static void tell_others_stand(struct story *story)
 }
 
 /* What some rank could not restore was given up by all, who were told so by their own logs only. */
-static void tell_fell_back(struct story *story, const struct muster_generation_row *generation)
+void story_fell_back(struct story *story, const struct muster_event_row *told)
 {
-    if (generation->started_unix_ms != 0 && generation->resume_checkpoint != 0 &&
-        story_has_incident(story, "restore failed"))
-        story_say(story,
-                  "All ranks took an older checkpoint: generation %" PRId64
-                  " resumed at step %" PRId64 ", from checkpoint %" PRId64 ".",
-                  generation->generation, generation->resume_step, generation->resume_checkpoint);
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+    const struct muster_event_row *last = NULL;
+    int64_t newest = -1;
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++) {
+        if (strcmp(event[i].kind, "restore failed") != 0)
+            continue;
+        last = &event[i];
+        newest = event[i].step > newest ? event[i].step : newest;
+    }
+    if (story->fell_back_told || last == NULL || (told != NULL && told != last) ||
+        generation == NULL || generation->started_unix_ms == 0 ||
+        generation->resume_checkpoint == 0)
+        return;
+    story->fell_back_told = true;
+    story_say(story,
+              "All ranks took an older checkpoint: generation %" PRId64 " resumed at step %" PRId64
+              ", from checkpoint %" PRId64 ".",
+              generation->generation, generation->resume_step, generation->resume_checkpoint);
+    if (newest > generation->resume_step)
+        story_say(story, "By that %" PRId64 " step%s (%" PRId64 " to %" PRId64 ") %s lost.",
+                  newest - generation->resume_step,
+                  newest - generation->resume_step == 1 ? "" : "s", generation->resume_step + 1,
+                  newest, newest - generation->resume_step == 1 ? "is" : "are");
 }
 
 /* As `muster status` has it: an imported launch is one of which nobody knows how it ended. */
@@ -170,16 +254,22 @@ static void tell_finished(struct story *story, const struct muster_generation_ro
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
-    const struct muster_generation_row *next =
-        muster_rows_count(story->generations) > 1 ? generation + 1 : NULL;
+    const struct muster_generation_row *next = next_restored(story);
+    size_t count = muster_rows_count(story->generations);
     const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
     bool ends;
     char from[1400];
 
     if (generation == NULL)
         return;
-    tell_fell_back(story, generation);
+    story_fell_back(story, NULL);
     ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
+    if (count > 1)
+        tell_unrestored(story, next);
+    if (next == NULL && is_unrestored(&generation[count - 1])) {
+        tell_next_restore(story, &generation[count - 1], latest);
+        return;
+    }
     if (next != NULL) {
         tell_resumed(story, generation, next);
         return;

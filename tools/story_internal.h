@@ -36,6 +36,10 @@ bool story_is_over(
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);
 
+/* All took an older checkpoint than the one that a rank could not restore: told once, behind the last such failure
+ * (`told` is the incident just told), or at the end (NULL). */
+void story_fell_back(struct story *story, const struct muster_event_row *told);
+
 /* From where the job goes on, and which steps that costs. */
 void story_cost(struct story *story);
 

@@ -8,6 +8,7 @@ struct part {
     const struct muster_round_row *round;
     const struct muster_participant_row *members;
     size_t count;
+    bool again; /* another round was its first attempt */
 };
 
 /* Which members lack something. */
@@ -153,10 +154,10 @@ static void tell_opening(struct story *story, const struct part *part)
                   time.text, round->round);
     else
         story_say(story, "At %s round %" PRId64 "%s froze %zu rank%s%s.", time.text, round->round,
-                  round->attempt > 1 ? ", the next attempt," : "", part->count,
+                  part->again ? ", the next attempt," : "", part->count,
                   plural((int64_t)part->count),
                   round->aborted_steps ? " and asked them to break off the step they were in" : "");
-    if (round->plan[0] != '\0' && round->attempt == 1)
+    if (round->plan[0] != '\0' && !part->again)
         story_say_text(story, round->plan, "The freeze was to come ");
 }
 
@@ -306,6 +307,9 @@ static void tell_abort(struct story *story, const struct part *part, bool follow
     else
         story_say_text(story, reason, "Round %" PRId64 " was aborted after %s: ", round->round,
                        time.text);
+    if (round->reason_code == MUSTER_E_STORAGE && round->culprit_rank >= 0 && round->final &&
+        (strcmp(round->cause, "operator") == 0 || strcmp(round->cause, "termination") == 0))
+        story_say(story, "It was not tried again, as other failures are: a full disk stays full.");
     if (round->final || followed || story_is_over(story))
         return;
     if (story_all_withdrawn(story))
@@ -319,7 +323,8 @@ void story_round(struct story *story, size_t index)
     const struct muster_rows *members = story->participants[index];
     struct part part = {.round = &muster_rows_rounds(story->rounds)[index],
                         .members = muster_rows_participants(members),
-                        .count = muster_rows_count(members)};
+                        .count = muster_rows_count(members),
+                        .again = index > 0 || muster_rows_rounds(story->rounds)[index].attempt > 1};
     const char *state = part.round->state;
 
     if (part.count == 0 && strcmp(part.round->reason, "found on disk") == 0) {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Generation 1 of job words, four ranks in step 47, checkpoint 3 committed at step 40. */
-static void make_running(struct db_fixture *db)
+void make_running(struct db_fixture *db)
 {
     db_job(db, NULL);
     db_generation(db, 1, NULL);
@@ -17,7 +17,7 @@ static void make_running(struct db_fixture *db)
     db_event(db, 2, "unix_ms = %lld", DB_T0 - 60000);
 }
 
-static void make_periodic(struct db_fixture *db)
+void make_periodic(struct db_fixture *db)
 {
     make_running(db);
     db_round(db, 3,
@@ -66,7 +66,7 @@ static void all_captured(struct db_fixture *db)
            DB_T0 + 20, DB_T0 + 405);
 }
 
-static void make_committed(struct db_fixture *db)
+void make_committed(struct db_fixture *db)
 {
     round_4(db);
     all_captured(db);
@@ -269,6 +269,59 @@ static void make_cancelled_between(struct db_fixture *db)
     db_sql(db, "UPDATE notice SET state = 'cancelled'");
     db_event(db, 13, "kind = 'notice cancelled', rank = 2, text = 'signal-1', unix_ms = %lld",
              DB_T0 + 2500);
+}
+
+/* Two rounds died with their brokers; the third made up for them. */
+static void add_retry(struct db_fixture *db, const char *cause)
+{
+    db_sql(db, "UPDATE participant SET begun = -1, done = -1, reported_ms = -1 WHERE round = 4");
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', cause = '%s', reason_code = %d,"
+           " ended_unix_ms = %lld, reason = 'the broker was restarted before a step was decided'"
+           " WHERE round = 4",
+           cause, MUSTER_E_ABORTED, DB_T0 + 2000);
+    for (int round = 5; round <= 6; round++)
+        db_round(db, round, "cause = '%s', opened_unix_ms = %lld", cause,
+                 DB_T0 + 3000 + round * 1000);
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', reason_code = %d, ended_unix_ms = %lld,"
+           " reason = 'the broker was restarted before a step was decided' WHERE round = 5",
+           MUSTER_E_ABORTED, DB_T0 + 8500);
+    db_sql(db,
+           "UPDATE round SET state = 'committed', step = 50, decided_unix_ms = opened_unix_ms + 20,"
+           " captured_unix_ms = opened_unix_ms + 300, ended_unix_ms = opened_unix_ms + 900"
+           " WHERE round = 6");
+    for (int rank = 0; rank < DB_RANKS; rank++) {
+        db_member(db, 5, rank, NULL);
+        db_member(db, 6, rank,
+                  "begun = 50, done = 50, reported_ms = 9, captured_ms = %d, writer = 1,"
+                  " saved_ms = 880, save_ms = 700",
+                  250 + rank);
+    }
+    db_checkpoint(db, 6, "step = 50, path = '50', bytes = 999, committed_unix_ms = %lld",
+                  DB_T0 + 9900);
+    db_sql(db,
+           "INSERT INTO broker_past (unix_ms, kind, text) VALUES (%lld, 'broker started', ''),"
+           " (%lld, 'broker started', '')",
+           DB_T0 + 1990, DB_T0 + 8490);
+}
+
+static void make_operator_retried(struct db_fixture *db)
+{
+    round_4(db);
+    db_sql(db, "DELETE FROM notice");
+    add_retry(db, "operator");
+    db_round(db, 7,
+             "cause = 'operator', state = 'aborted', final = 1, opened_unix_ms = %lld,"
+             " ended_unix_ms = %lld, reason = 'rank 1 was lost'",
+             DB_T0 + 20000, DB_T0 + 20100);
+}
+
+static void make_termination_retried(struct db_fixture *db)
+{
+    round_4(db);
+    add_retry(db, "termination");
+    db_sql(db, "UPDATE notice SET round = 6, state = 'served'");
 }
 
 static void make_waiting(struct db_fixture *db)
@@ -500,18 +553,7 @@ static void make_finished(struct db_fixture *db)
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
 
-/* Checkpoint 3 was damaged for rank 1, so that all took an older one. */
-static void make_fell_back(struct db_fixture *db)
-{
-    make_periodic(db);
-    db_sql(db, "UPDATE generation SET fallback = 1, resume_checkpoint = 2, resume_step = 30");
-    db_event(db, 10,
-             "kind = 'restore failed', rank = 1, round = 4, step = 45, unix_ms = %lld,"
-             " text = 'checkpoint /ckpt/45 was not restored at rank 1: it is damaged'",
-             DB_T0 - 60500);
-}
-
-/* ... though its last save had failed. */
+/* It finished, though its last save had failed. */
 static void make_finished_unsaved(struct db_fixture *db)
 {
     round_4(db);
@@ -546,6 +588,8 @@ const struct cli_story cli_stories[] = {
     {"cancelled", make_cancelled},
     {"cancelled_late", make_cancelled_late},
     {"cancelled_between", make_cancelled_between},
+    {"operator_retried", make_operator_retried},
+    {"termination_retried", make_termination_retried},
     {"waiting", make_waiting},
     {"planned", make_planned},
     {"planned_committed", make_planned_committed},
@@ -568,6 +612,12 @@ const struct cli_story cli_stories[] = {
     {"joining", make_joining},
     {"finished", make_finished},
     {"fell_back", make_fell_back},
+    {"fell_back_ended", make_fell_back_ended},
+    {"unrestored", make_unrestored},
+    {"unrestored_twice", make_unrestored_twice},
+    {"unrestored_older", make_unrestored_older},
+    {"unrestored_unknown", make_unrestored_unknown},
+    {"unrestored_then_older", make_unrestored_then_older},
     {"finished_unsaved", make_finished_unsaved},
     {NULL, NULL},
 };
@@ -590,6 +640,10 @@ const struct cli_abort cli_aborts[] = {
      "rank 1 could not save: /ckpt/.muster/1-4: No space left on device",
      "UPDATE participant SET failed = '/ckpt/.muster/1-4: No space left on device' WHERE rank = 1"
      " AND round = 4"},
+    {"disk_full", 2, 1, MUSTER_E_STORAGE,
+     "rank 1 could not save: cannot write /ckpt/.muster/tmp-1: No space left on device; free disk "
+     "space or raise the quota",
+     NULL},
     {"way_timeout", 1, 1, MUSTER_E_TIMEOUT,
      "rank 1 did not reach step 47 in time (it stands at 44, stepping since 61 s)", NULL},
     {"save_timeout", 2, 1, MUSTER_E_TIMEOUT, "rank 1 did not finish its save in 60 s", NULL},

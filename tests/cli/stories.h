@@ -10,6 +10,20 @@ struct cli_story {
 };
 extern const struct cli_story cli_stories[]; /* ends with name NULL */
 
+/* What others begin with. */
+void make_running(struct db_fixture *db);
+void make_periodic(struct db_fixture *db);
+void make_committed(struct db_fixture *db);
+
+/* stories_restore.c */
+void make_fell_back(struct db_fixture *db);
+void make_fell_back_ended(struct db_fixture *db);
+void make_unrestored(struct db_fixture *db);
+void make_unrestored_twice(struct db_fixture *db);
+void make_unrestored_older(struct db_fixture *db);
+void make_unrestored_unknown(struct db_fixture *db);
+void make_unrestored_then_older(struct db_fixture *db);
+
 /* One round that was aborted for good, each for another reason. */
 struct cli_abort {
     const char *name;

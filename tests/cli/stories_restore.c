@@ -1,0 +1,96 @@
+/* stories_restore - launches that could not restore what they were told to, or took an older checkpoint. */
+#include "tests/cli/stories.h"
+
+#include "schema/status.h"
+
+#include <stddef.h>
+
+/* Checkpoint 3 was damaged for rank 1, so that all took an older one. */
+void make_fell_back(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_sql(db, "UPDATE generation SET fallback = 1, resume_checkpoint = 2, resume_step = 30");
+    db_event(db, 10,
+             "kind = 'restore failed', rank = 1, round = 4, step = 45, unix_ms = %lld,"
+             " text = 'checkpoint /ckpt/45 was not restored at rank 1: it is damaged'",
+             DB_T0 - 60500);
+}
+
+/* The same, and the launch has ended since. */
+void make_fell_back_ended(struct db_fixture *db)
+{
+    make_fell_back(db);
+    db_event(db, 11, "kind = 'generation ended', unix_ms = %lld, text = 'its last process left'",
+             DB_T0 + 4000);
+    db_sql(db, "UPDATE generation SET state = 'ended', ended_unix_ms = %lld", DB_T0 + 4000);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 4000);
+}
+
+/* A launch that was told checkpoint 4, which rank 1 could not restore. */
+static void add_unrestored(struct db_fixture *db, int generation, const char *why)
+{
+    long long at = DB_T0 + 3000 + generation * 1000;
+
+    db_generation(db, generation,
+                  "state = 'ended', started_unix_ms = 0, resume_checkpoint = 4, resume_step = 47,"
+                  " opened_unix_ms = %lld, ended_unix_ms = %lld, end_status = %d, error_rank = 1,"
+                  " error_text = '%s', end_text = 'rank 1 could not restore: %s'",
+                  at, at + 500, MUSTER_E_RESTORE, why, why);
+    for (int rank = 0; rank < DB_RANKS; rank++) {
+        db_node(db, generation, rank, "state = 'left', leave_why = 'failed'");
+        db_progress(db, generation, rank, "begun = 47, done = 47");
+    }
+    db_event(db, generation * 10 + 1,
+             "generation = %d, kind = 'restore failed', rank = 1, step = 47, unix_ms = %lld,"
+             " text = '%s'",
+             generation, at + 400, why);
+    db_event(db, generation * 10 + 2,
+             "generation = %d, kind = 'generation ended', unix_ms = %lld,"
+             " text = 'rank 1 could not restore: %s'",
+             generation, at + 500, why);
+    db_sql(db, "UPDATE job SET generation = %d, state = 'ended', state_unix_ms = %lld", generation,
+           at + 500);
+}
+
+void make_unrestored(struct db_fixture *db)
+{
+    make_committed(db);
+    add_unrestored(db, 2, "checkpoint /ckpt/47 was not restored at rank 1: it is not there");
+}
+
+void make_unrestored_twice(struct db_fixture *db)
+{
+    make_unrestored(db);
+    add_unrestored(db, 3, "checkpoint /ckpt/47 was not restored at rank 1: it is not there");
+}
+
+void make_unrestored_older(struct db_fixture *db)
+{
+    make_unrestored(db);
+    db_sql(db, "UPDATE generation SET fallback = 1, resume_checkpoint = 3, resume_step = 40"
+               " WHERE generation = 2");
+}
+
+/* The directory holds checkpoints that the broker does not know. */
+void make_unrestored_unknown(struct db_fixture *db)
+{
+    make_running(db);
+    db_sql(db, "DELETE FROM generation; DELETE FROM node; DELETE FROM progress; DELETE FROM event");
+    add_unrestored(db, 1, "/ckpt holds checkpoints of this job; run `muster import /ckpt`");
+    db_sql(db, "UPDATE generation SET resume_checkpoint = 0, resume_step = 0");
+}
+
+/* Two launches could not restore; the third was let take an older one. */
+void make_unrestored_then_older(struct db_fixture *db)
+{
+    make_unrestored_twice(db);
+    db_sql(db, "UPDATE checkpoint SET state = 'superseded' WHERE round = 4");
+    db_generation(db, 4,
+                  "fallback = 1, resume_checkpoint = 3, resume_step = 40, opened_unix_ms = %lld,"
+                  " started_unix_ms = %lld",
+                  DB_T0 + 9000, DB_T0 + 9500);
+    db_node(db, 4, 0, NULL);
+    db_progress(db, 4, 0, "begun = 61, done = 60");
+    db_sql(db, "UPDATE job SET generation = 4, state = 'running', state_unix_ms = %lld",
+           DB_T0 + 9500);
+}
