@@ -165,9 +165,10 @@ static int print_result(struct tool *tool, const char *root, const struct list *
     if (!tool_json(tool)) {
         fprintf(tool->out,
                 "%" PRId64
-                " checkpoints of job %s from %s are in the broker's records now, %" PRId64
-                " were there already. `muster verify --job %s` reads their shards.\n",
-                added, list->job, root, there, list->job);
+                " checkpoint%s of job %s from %s %s in the broker's records now, %" PRId64
+                " %s there already. `muster verify --job %s` reads the shards.\n",
+                added, added == 1 ? "" : "s", list->job, root, added == 1 ? "is" : "are", there,
+                there == 1 ? "was" : "were", list->job);
         return code;
     }
     document = render_document();

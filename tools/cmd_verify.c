@@ -262,9 +262,10 @@ static int print_result(struct verify *v)
 
     if (!tool_json(tool)) {
         fprintf(tool->out,
-                "%" PRId64 " checkpoints of job %s, %" PRId64 " files, %s read: %" PRId64
+                "%" PRId64 " checkpoint%s of job %s, %" PRId64 " file%s, %s read: %" PRId64
                 " damaged\n",
-                v->checkpoints, tool->job, v->files, render_bytes(v->bytes).text, v->damaged);
+                v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
+                v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
         json_decref(v->damages);
         return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
     }

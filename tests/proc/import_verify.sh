@@ -85,7 +85,7 @@ unnamed=$root/.muster/$(sed -n 's/.*"generation": \([0-9]*\),.*/\1/p' "$dir/whol
 mv "$root/1" "$unnamed"
 broker_start
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
-says "$(cat "$dir/import.txt")" '^1 checkpoints of job job'
+says "$(cat "$dir/import.txt")" '^1 checkpoint of job job'
 ranks_start 1 '' '' '' 1 0
 ranks_end 0
 says "$(cat "$(log 0)")" '^resumed 1'

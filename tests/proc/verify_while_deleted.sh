@@ -16,7 +16,7 @@ for turn in 1 2 3 4 5 6 7 8; do
     before=$(deleted)
     if [ $((turn % 2)) = 0 ]; then where=(--broker "$broker"); else where=(--db "$db"); fi
     ask verify --timeout 60 "${where[@]}" >"$dir/verify.txt" || fail "turn $turn, ${where[*]}: $(cat "$dir/verify.txt")"
-    says "$(cat "$dir/verify.txt")" '^[1-9][0-9]* checkpoints of job job, .* 0 damaged'
+    says "$(cat "$dir/verify.txt")" '^[1-9][0-9]* checkpoints* of job job, .* 0 damaged'
     await "deletions after turn $turn" deleted_at_least $((before + 2))
 done
 await "no pin to be left" no_pin
