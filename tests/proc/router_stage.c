@@ -25,10 +25,13 @@ static void *serve(void *arg)
             continue;
         arena_reset(&arena);
         assert_int_equal(wire_decode(in, (size_t)size, &arena, &asked, NULL), MUSTER_OK);
-        if (!stage->answer(&asked, &answer))
+        router_stage_hold(stage);
+        size_t bytes = stage->answer(&asked, &answer) ? wire_encode(&answer, out, sizeof out) : 0;
+        router_stage_release(stage);
+        if (bytes == 0)
             continue;
         zmq_send(stage->router, id, (size_t)id_size, ZMQ_SNDMORE);
-        zmq_send(stage->router, out, wire_encode(&answer, out, sizeof out), 0);
+        zmq_send(stage->router, out, bytes, 0);
     }
     arena_free(&arena);
     return NULL;
@@ -39,6 +42,7 @@ void router_stage_begin(struct router_stage *stage, const char *endpoint, router
     size_t size = sizeof stage->endpoint;
 
     stage->answer = answer;
+    pthread_mutex_init(&stage->mutex, NULL);
     atomic_store(&stage->stop, false);
     stage->context = zmq_ctx_new();
     stage->router = zmq_socket(stage->context, ZMQ_ROUTER);
@@ -55,4 +59,15 @@ void router_stage_end(struct router_stage *stage)
     pthread_join(stage->thread, NULL);
     zmq_close(stage->router);
     zmq_ctx_term(stage->context);
+    pthread_mutex_destroy(&stage->mutex);
+}
+
+void router_stage_hold(struct router_stage *stage)
+{
+    pthread_mutex_lock(&stage->mutex);
+}
+
+void router_stage_release(struct router_stage *stage)
+{
+    pthread_mutex_unlock(&stage->mutex);
 }

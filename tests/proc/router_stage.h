@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* On the stage's thread. False: no answer. */
+/* On the stage's thread, which holds the stage meanwhile. False: no answer. */
 typedef bool router_answer_fn(const struct wire_msg *asked, struct wire_msg *answer);
 
 struct router_stage {
@@ -16,10 +16,14 @@ struct router_stage {
     router_answer_fn *answer;
     void *context, *router;
     pthread_t thread;
+    pthread_mutex_t mutex;
     atomic_bool stop;
 };
 
 void router_stage_begin(struct router_stage *stage, const char *endpoint, router_answer_fn *answer);
 void router_stage_end(struct router_stage *stage);
+/* What answers are made of is changed and looked at by other threads in between. */
+void router_stage_hold(struct router_stage *stage);
+void router_stage_release(struct router_stage *stage);
 
 #endif

@@ -161,6 +161,7 @@ static int make(muster_task_t *task, void *arg)
 
 static void give(const char *fn, enum wire_task_kind kind)
 {
+    router_stage_hold(&broker);
     uint64_t number = ++world.work_count;
 
     world.work[number - 1] = (struct wire_task_entry){.queue = QUEUE,
@@ -169,6 +170,14 @@ static void give(const char *fn, enum wire_task_kind kind)
                                                       .kind = (uint64_t)kind,
                                                       .serial = number,
                                                       .fn = fn};
+    router_stage_release(&broker);
+}
+
+static void tell(struct wire_lease_entry *entry, struct wire_lease_entry told)
+{
+    router_stage_hold(&broker);
+    *entry = told;
+    router_stage_release(&broker);
 }
 
 static int setup(void **state)
@@ -193,9 +202,14 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+    muster_worker_t *closing = worker;
+
     (void)state;
     atomic_store(&world.hang_ends, true);
-    muster_worker_close(&worker);
+    router_stage_hold(&broker);
+    worker = NULL; /* the broker stops it no more */
+    router_stage_release(&broker);
+    muster_worker_close(&closing);
     router_stage_end(&broker);
     alarm(0);
     return 0;
@@ -214,7 +228,7 @@ static void what_was_not_begun_is_given_back_when_it_is_asked_for(void **state)
     (void)state;
     give("hang", TASK_KIND_TASK);
     give("make", TASK_KIND_TASK);
-    world.back = (struct wire_lease_entry){.queue = QUEUE, .number = 2, .attempt = 1};
+    tell(&world.back, (struct wire_lease_entry){.queue = QUEUE, .number = 2, .attempt = 1});
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
     while (atomic_load(&world.given_back) == 0)
         usleep(1000);
@@ -225,7 +239,7 @@ static void values_of_a_queue_that_is_gone_are_freed(void **state)
 {
     (void)state;
     give("make", TASK_KIND_RESOURCE);
-    world.gone = (struct wire_lease_entry){.queue = QUEUE};
+    tell(&world.gone, (struct wire_lease_entry){.queue = QUEUE});
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
     await(&world.freed);
 }
@@ -237,7 +251,7 @@ static void but_not_while_an_attempt_of_it_may_look_at_them(void **state)
     (void)state;
     give("make", TASK_KIND_RESOURCE);
     give("hang", TASK_KIND_TASK);
-    world.gone = (struct wire_lease_entry){.queue = QUEUE};
+    tell(&world.gone, (struct wire_lease_entry){.queue = QUEUE});
     assert_int_equal(muster_worker_start(worker, &err), MUSTER_OK);
     await(&world.made);
     beats = atomic_load(&world.beats);
@@ -288,7 +302,10 @@ static void a_long_result_is_told_as_long_as_parts_are_taken(void **state)
     give("give_long", TASK_KIND_TASK);
     worker->tell_ends_ms = 1500;
     assert_int_equal(muster_worker_serve(worker, &err), MUSTER_OK);
-    assert_int_equal(world.part_have, PARTS * TASK_PART_MAX);
+    router_stage_hold(&broker);
+    uint64_t have = world.part_have;
+    router_stage_release(&broker);
+    assert_int_equal(have, PARTS * TASK_PART_MAX);
 }
 
 static void a_loop_that_renews_is_heard_ten_times_a_second(void **state)

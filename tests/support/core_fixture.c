@@ -1,6 +1,7 @@
 #include "tests/support/core_fixture.h"
 
 #include "tests/support/record_copy.h"
+#include "tests/support/record_key.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,69 +17,6 @@ static const char *keep_text(void *arena, const char *text)
 
     assert_non_null(copy);
     return copy;
-}
-
-static const char *job_of(const struct record *row)
-{
-    switch (row->kind) {
-    case RECORD_JOB:
-        return row->u.job.job;
-    case RECORD_GENERATION:
-        return row->u.generation.job;
-    case RECORD_NODE:
-        return row->u.node.job;
-    case RECORD_PROGRESS:
-        return row->u.progress.job;
-    case RECORD_NOTICE:
-        return row->u.notice.job;
-    case RECORD_ROUND:
-        return row->u.round.job;
-    case RECORD_PARTICIPANT:
-        return row->u.participant.job;
-    case RECORD_CHECKPOINT:
-        return row->u.checkpoint.job;
-    case RECORD_FILE:
-        return row->u.file.job;
-    case RECORD_POLICY:
-        return row->u.policy.job;
-    case RECORD_PIN:
-    case RECORD_UNPIN:
-        return row->u.pin.job;
-    default:
-        return "";
-    }
-}
-
-/* The part of a row that another row of the same kind replaces. */
-static bool same_key(const struct record *a, const struct record *b)
-{
-    if (a->kind != b->kind || strcmp(job_of(a), job_of(b)) != 0)
-        return false;
-    switch (a->kind) {
-    case RECORD_GENERATION:
-        return a->u.generation.generation == b->u.generation.generation;
-    case RECORD_NODE:
-        return a->u.node.incarnation == b->u.node.incarnation;
-    case RECORD_PROGRESS:
-        return a->u.progress.incarnation == b->u.progress.incarnation;
-    case RECORD_NOTICE:
-        return a->u.notice.generation == b->u.notice.generation &&
-               strcmp(a->u.notice.id, b->u.notice.id) == 0;
-    case RECORD_ROUND:
-        return a->u.round.round == b->u.round.round;
-    case RECORD_PARTICIPANT:
-        return a->u.participant.round == b->u.participant.round &&
-               a->u.participant.rank == b->u.participant.rank;
-    case RECORD_CHECKPOINT:
-        return a->u.checkpoint.round == b->u.checkpoint.round;
-    case RECORD_FILE:
-        return a->u.file.round == b->u.file.round && a->u.file.rank == b->u.file.rank &&
-               strcmp(a->u.file.path, b->u.file.path) == 0;
-    case RECORD_PIN:
-        return a->u.pin.checkpoint == b->u.pin.checkpoint && strcmp(a->u.pin.id, b->u.pin.id) == 0;
-    default:
-        return true; /* broker, job */
-    }
 }
 
 static void supersede(struct core_fixture *f, const struct record_supersede *order)
@@ -97,7 +35,7 @@ static void unpin(struct core_fixture *f, const struct record *row)
 
     pin.kind = RECORD_PIN;
     for (size_t i = 0; i < f->rows_count; i++)
-        if (same_key(&f->rows[i], &pin))
+        if (record_same_key(&f->rows[i], &pin))
             f->rows[i].kind = RECORD_NONE;
 }
 
@@ -128,7 +66,7 @@ static void write_row(struct core_fixture *f, const struct record *row)
         return;
     }
     for (size_t i = 0; i < f->rows_count; i++)
-        if (same_key(&f->rows[i], row)) {
+        if (record_same_key(&f->rows[i], row)) {
             f->rows[i] = record_copy(row, keep_text, &f->rows_arena);
             f->boots[i] = f->boot;
             return;

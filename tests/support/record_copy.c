@@ -2,97 +2,50 @@
 #include "tests/support/record_copy.h"
 
 #include <stddef.h>
+#include <string.h>
+
+/* Where the strings of each kind are, in the order in which they are kept; 0 is the kind's place and so no string's. */
+#define STRINGS_MAX 5
+#define AT(field) offsetof(struct record, u.field)
+static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {
+    [RECORD_JOB] = {AT(job.job), AT(job.save_now_id), AT(job.saves), AT(job.plan), AT(job.lineage)},
+    [RECORD_GENERATION] = {AT(generation.job), AT(generation.checkpoint_dir),
+                           AT(generation.end_text), AT(generation.error_text)},
+    [RECORD_NODE] = {AT(node.job), AT(node.host)},
+    [RECORD_PROGRESS] = {AT(progress.job), AT(progress.sources)},
+    [RECORD_NOTICE] = {AT(notice.job), AT(notice.id), AT(notice.source), AT(notice.text)},
+    [RECORD_EVENT] = {AT(event.job), AT(event.body.text), AT(event.body.path)},
+    [RECORD_ROUND] = {AT(round.job), AT(round.reason), AT(round.plan)},
+    [RECORD_PARTICIPANT] = {AT(participant.job), AT(participant.failed)},
+    [RECORD_CHECKPOINT] = {AT(checkpoint.job), AT(checkpoint.path), AT(checkpoint.metrics),
+                           AT(checkpoint.trash)},
+    [RECORD_SUPERSEDE] = {AT(supersede.job)},
+    [RECORD_SHARD] = {AT(shard.job)},
+    [RECORD_FILE] = {AT(file.job), AT(file.path), AT(file.checksum)},
+    [RECORD_SHARDS_GONE] = {AT(shards_gone.job)},
+    [RECORD_POLICY] = {AT(policy.job), AT(policy.keep), AT(policy.save), AT(policy.trash)},
+    [RECORD_PIN] = {AT(pin.job), AT(pin.id)},
+    [RECORD_UNPIN] = {AT(pin.job), AT(pin.id)},
+    [RECORD_CUSTOM] = {AT(custom.job), AT(custom.custom)},
+    [RECORD_HISTORY] = {AT(history.job)},
+};
+#undef AT
 
 struct record record_copy(const struct record *row, record_keep_fn *keep, void *arg)
 {
     struct record copy = *row;
 
-#define KEEP(field) copy.u.field = keep(arg, copy.u.field)
-    switch (copy.kind) {
-    case RECORD_JOB:
-        KEEP(job.job);
-        KEEP(job.save_now_id);
-        KEEP(job.saves);
-        KEEP(job.plan);
-        KEEP(job.lineage);
-        break;
-    case RECORD_GENERATION:
-        KEEP(generation.job);
-        KEEP(generation.checkpoint_dir);
-        KEEP(generation.end_text);
-        KEEP(generation.error_text);
-        break;
-    case RECORD_NODE:
-        KEEP(node.job);
-        KEEP(node.host);
-        break;
-    case RECORD_PROGRESS:
-        KEEP(progress.job);
-        KEEP(progress.sources);
-        break;
-    case RECORD_NOTICE:
-        KEEP(notice.job);
-        KEEP(notice.id);
-        KEEP(notice.source);
-        KEEP(notice.text);
-        break;
-    case RECORD_EVENT:
-        KEEP(event.job);
-        KEEP(event.body.text);
-        KEEP(event.body.path);
+    for (size_t i = 0; i < STRINGS_MAX && strings[row->kind][i] != 0; i++) {
+        unsigned char *at = (unsigned char *)&copy + strings[row->kind][i];
+        const char *text;
+
+        memcpy(&text, at, sizeof text);
+        text = keep(arg, text);
+        memcpy(at, &text, sizeof text);
+    }
+    if (copy.kind == RECORD_EVENT) {
         copy.u.event.body.members.items = NULL;
         copy.u.event.body.members.count = 0;
-        break;
-    case RECORD_ROUND:
-        KEEP(round.job);
-        KEEP(round.reason);
-        KEEP(round.plan);
-        break;
-    case RECORD_PARTICIPANT:
-        KEEP(participant.job);
-        KEEP(participant.failed);
-        break;
-    case RECORD_CHECKPOINT:
-        KEEP(checkpoint.job);
-        KEEP(checkpoint.path);
-        KEEP(checkpoint.metrics);
-        KEEP(checkpoint.trash);
-        break;
-    case RECORD_SUPERSEDE:
-        KEEP(supersede.job);
-        break;
-    case RECORD_SHARD:
-        KEEP(shard.job);
-        break;
-    case RECORD_FILE:
-        KEEP(file.job);
-        KEEP(file.path);
-        KEEP(file.checksum);
-        break;
-    case RECORD_SHARDS_GONE:
-        KEEP(shards_gone.job);
-        break;
-    case RECORD_POLICY:
-        KEEP(policy.job);
-        KEEP(policy.keep);
-        KEEP(policy.save);
-        KEEP(policy.trash);
-        break;
-    case RECORD_PIN:
-    case RECORD_UNPIN:
-        KEEP(pin.job);
-        KEEP(pin.id);
-        break;
-    case RECORD_CUSTOM:
-        KEEP(custom.job);
-        KEEP(custom.custom);
-        break;
-    case RECORD_HISTORY:
-        KEEP(history.job);
-        break;
-    default:
-        break; /* has no string */
     }
-#undef KEEP
     return copy;
 }

@@ -1,4 +1,4 @@
-/* The broker's core: how long a task may be without a word, when it waits behind others at its worker. */
+/* The broker's core: how long a task may be without a word, also when it waits behind others at its worker. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -6,6 +6,65 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* --- by itself ------------------------------------------------------------------------------------ */
+
+static void a_task_without_a_word_for_too_long_goes_to_another(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_worker_begin(f, 1, 1, 1);
+    f->number = 1;
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "slow", .timeout_ms = 3000});
+    assert_sent(f, "c:taken 1; w1:work 1.1");
+    tasks_pass(f, 2500);
+    assert_sent(f, "");
+    tasks_pass(f, 500);
+    assert_sent(f, "w1:alive -1.1; w0:work 1.2"); /* it may run on: nothing else for it */
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 2");
+    tasks_done(f, 1, 1, 1);
+    assert_sent(f, "w1:taken 1.1/MUSTER_E_STALE; w1:work 2.1");
+    tasks_done(f, 0, 1, 2);
+    assert_int_equal(tasks_queue(f)->ended, 1);
+}
+
+static void a_renewed_lease_stands(void **state)
+{
+    struct tasks_fixture *f = *state;
+    struct wire_lease_entry entry = {.queue = f->queue, .number = 1, .attempt = 1};
+    struct wire_msg beat;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "slow", .timeout_ms = 3000});
+    for (int i = 0; i < 3; i++) {
+        tasks_pass(f, 2000);
+        beat = tasks_msg(f, 0, WIRE_WORK_BEAT);
+        beat.u.work_beat.received = 1;
+        beat.u.work_beat.renewed.items = &entry;
+        beat.u.work_beat.renewed.count = 1;
+        tasks_feed(f, 600, &beat);
+        assert_sent(f, "w0:alive");
+    }
+    tasks_pass(f, 3000);
+    assert_sent(f, "w0:alive -1.1");
+}
+
+static void a_pause_of_the_broker_takes_no_lease_away(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add_one(f, (struct wire_task_entry){.number = 1, .fn = "slow", .timeout_ms = 3000});
+    tasks_beat(f, 0, 1);
+    f->now += 60000;
+    tasks_tick_at(f);
+    assert_sent(f, "");
+    assert_int_equal(tasks_queue(f)->leases, 1);
+}
+
+/* --- behind others --------------------------------------------------------------------------------- */
 
 static void add_timed(struct tasks_fixture *f, size_t count)
 {
@@ -160,6 +219,9 @@ static void a_worker_hears_of_queues_that_are_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_task_without_a_word_for_too_long_goes_to_another),
+        TEST(a_renewed_lease_stands),
+        TEST(a_pause_of_the_broker_takes_no_lease_away),
         TEST(what_waits_behind_others_does_not_time_out),
         TEST(what_waits_behind_one_that_hangs_goes_back),
         TEST(with_a_slot_that_goes_on_nothing_goes_back),

@@ -1,4 +1,4 @@
-/* The broker's core: a per-worker value that ends the workers that make it. */
+/* The broker's core: per-worker values, and one that ends the workers that make it. */
 #include "tests/support/tasks_fixture.h"
 
 #include <setjmp.h>
@@ -6,6 +6,87 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* --- made by each worker before its tasks ---------------------------------------------------------- */
+
+/* The database was lost, the worker lives on: its values of the old queue were used for the new one, silently. */
+static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
+{
+    struct tasks_fixture *f = *state;
+    uint64_t lost = f->queue;
+    struct tasks_worker worker;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    worker = f->workers[0];
+    tasks_without_core(state);
+    f->start_high = 76;
+    tasks_begin(f);
+    f->start_high = 0;
+    f->workers[0] = worker;
+    tasks_open_queue(f, true, 100);
+    assert_int_equal(f->queue, 77);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    f->queue = lost;
+    tasks_hello(f, 0, "r1!");
+    assert_sent(f, "w0:welcome; w0:alive gone q1; w0:work r1");
+}
+
+static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    assert_sent(f, "c:resource 1; w0:work r1");
+    tasks_say(f, WIRE_RESOURCE_ADD, 1); /* its answer was lost */
+    assert_sent(f, "c:resource 1");
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 1");
+    tasks_ended_as(f, 0, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    assert_sent(f, "w0:taken r1; w0:work 1.1");
+    tasks_done(f, 0, 1, 1);
+    f->workers[0].silent = true;
+    f->now += 3000;
+    tasks_worker_begin(f, 0, 1, 1); /* a new process makes it again */
+    assert_sent(f, "w0:welcome; w0:work r1");
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 2");
+    tasks_ended_as(f, 0, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    assert_sent(f, "w0:taken r1; w0:work 2.1");
+}
+
+static void a_value_that_is_made_is_not_made_again_by_the_same_process(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    tasks_worker_begin(f, 0, 1, 1);
+    assert_sent(f, "w0:welcome; w0:work r1");
+    tasks_ended_as(f, 0, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    tasks_restart(f);
+    tasks_hello(f, 0, "r1!");
+    assert_sent(f, "w0:welcome");
+    tasks_open_queue(f, false, 0);
+    tasks_add(f, 1);
+    assert_sent(f, "c:taken 1; w0:work 1.1");
+}
+
+static void a_worker_lost_while_it_makes_a_value_costs_no_task(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_add(f, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    tasks_worker_begin(f, 0, 1, 1);
+    f->workers[0].silent = true;
+    tasks_pass(f, 5000);
+    tasks_worker_begin(f, 1, 1, 1);
+    assert_sent(f, "w1:welcome; w1:work r1");
+    tasks_ended_as(f, 1, (struct wire_ended_entry){.number = 1, .kind = TASK_KIND_RESOURCE});
+    assert_sent(f, "w1:taken r1; w1:work 1.1");
+}
+
+/* --- one that ends its workers -------------------------------------------------------------------- */
 
 static void add_user(struct tasks_fixture *f, uint8_t value)
 {
@@ -175,6 +256,10 @@ static void what_a_living_worker_has_is_not_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_value_of_a_lost_database_is_none_of_a_new_queue),
+        TEST(every_worker_makes_the_values_before_it_gets_tasks),
+        TEST(a_value_that_is_made_is_not_made_again_by_the_same_process),
+        TEST(a_worker_lost_while_it_makes_a_value_costs_no_task),
         TEST(a_value_that_ends_its_workers_fails_the_tasks_that_use_it),
         TEST(tasks_that_do_not_use_it_go_on),
         TEST(a_suspect_is_made_alone),

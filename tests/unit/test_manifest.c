@@ -234,13 +234,39 @@ static char *replaced(const char *text, const char *from, const char *to)
     return result;
 }
 
-static void hostile_text_is_refused(void **state)
+struct change {
+    const char *from;
+    const char *to;
+    enum muster_status status; /* of the text with that change */
+};
+
+static void parse_changed(const struct change *changes, size_t count)
 {
-    static const struct {
-        const char *from;
-        const char *to;
-        enum muster_status status;
-    } rows[] = {
+    struct manifest m = sample();
+    char *text = rendered(&m);
+
+    for (size_t i = 0; i < count; i++) {
+        struct muster_error err = {0};
+        struct manifest *out = NULL;
+        char *changed = replaced(text, changes[i].from, changes[i].to);
+        enum muster_status status = manifest_parse(changed, strlen(changed), &out, &err);
+
+        if (status != changes[i].status)
+            fail_msg("change %zu: %s: %s", i, muster_status_name(status), err.text);
+        if (status != MUSTER_OK) {
+            assert_null(out);
+            assert_int_equal(err.status, status);
+            assert_true(err.text[0] != '\0');
+        }
+        manifest_destroy(&out);
+        free(changed);
+    }
+    free(text);
+}
+
+static void hostile_fields_are_refused(void **state)
+{
+    static const struct change changes[] = {
         {"{", "", MUSTER_E_CORRUPT},
         {"{", "[", MUSTER_E_CORRUPT},
         {"\"muster_manifest\": 1", "\"muster_manifest\": 2", MUSTER_E_VERSION},
@@ -267,6 +293,15 @@ static void hostile_text_is_refused(void **state)
         {"\"bytes\": 4096", "\"bytes\": 9223372036854775807", MUSTER_E_CORRUPT}, /* in all */
         {"\"round\": 7", "\"round\": 0", MUSTER_E_CORRUPT},
         {"\"generation\": 2", "\"generation\": -2", MUSTER_E_CORRUPT},
+    };
+
+    (void)state;
+    parse_changed(changes, sizeof changes / sizeof changes[0]);
+}
+
+static void hostile_shards_and_files_are_refused(void **state)
+{
+    static const struct change changes[] = {
         {"\"sharded\"", "\"replicated\"", MUSTER_E_CORRUPT},
         {"\"sharded\"", "\"striped\"", MUSTER_E_CORRUPT},
         {"\"world_size\": 2", "\"world_size\": 3", MUSTER_E_CORRUPT},
@@ -284,7 +319,16 @@ static void hostile_text_is_refused(void **state)
         {"xxh3-128:", "md5:", MUSTER_E_CORRUPT},
         {"\"files\": [", "\"files\": 3, \"x\": [", MUSTER_E_CORRUPT},
         {"\"shards\": [", "\"shards\": null, \"x\": [", MUSTER_E_CORRUPT},
-        /* shards are read one by one: what stands between them counts too */
+    };
+
+    (void)state;
+    parse_changed(changes, sizeof changes / sizeof changes[0]);
+}
+
+/* They are read one by one. */
+static void what_stands_between_shards_counts_too(void **state)
+{
+    static const struct change changes[] = {
         {"\"shards\": [", "\"shards\": [], \"shards\": [", MUSTER_E_CORRUPT},
         {"\"shards\": [", "\"sh\\u0061rds\": [], \"shards\": [", MUSTER_E_CORRUPT},
         {"\"shards\": [", "\"sh\\u0061rds\": [", MUSTER_E_CORRUPT},
@@ -301,27 +345,9 @@ static void hostile_text_is_refused(void **state)
         {"\n  }\n ],", "\n  }\n },", MUSTER_E_CORRUPT},
         {"\"shards\": [", "\"custom\": {\"shards\": [1, {}]}, \"shards\": [", MUSTER_OK},
     };
-    struct manifest m = sample();
-    char *text = rendered(&m);
 
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct muster_error err = {0};
-        struct manifest *out = NULL;
-        char *hostile = replaced(text, rows[i].from, rows[i].to);
-        enum muster_status status = manifest_parse(hostile, strlen(hostile), &out, &err);
-
-        if (status != rows[i].status)
-            fail_msg("row %zu: %s: %s", i, muster_status_name(status), err.text);
-        if (status != MUSTER_OK) {
-            assert_null(out);
-            assert_int_equal(err.status, status);
-            assert_true(err.text[0] != '\0');
-        }
-        manifest_destroy(&out);
-        free(hostile);
-    }
-    free(text);
+    parse_changed(changes, sizeof changes / sizeof changes[0]);
 }
 
 /* Their form is another one's to say: no word of it may keep a reader from hearing the number. */
@@ -424,7 +450,9 @@ int main(void)
         cmocka_unit_test(render_refuses_what_parse_would),
         cmocka_unit_test(path_stays_inside_its_directory),
         cmocka_unit_test(checksum_text_is_checked_to_the_letter),
-        cmocka_unit_test(hostile_text_is_refused),
+        cmocka_unit_test(hostile_fields_are_refused),
+        cmocka_unit_test(hostile_shards_and_files_are_refused),
+        cmocka_unit_test(what_stands_between_shards_counts_too),
         cmocka_unit_test(a_newer_format_is_told_whatever_its_shards_are),
         cmocka_unit_test(what_is_no_json_is_told_with_its_line),
         cmocka_unit_test(text_is_plain_json_and_may_come_in_pieces),
