@@ -1,4 +1,4 @@
-/* muster-sim - runs seeds of the simulator.
+/* muster-sim - runs seeds of the simulator; `./tools/dev sim` builds and runs it without sanitizers.
  *   muster-sim --seed N                     replays one, its story on stdout, one line an event
  *   muster-sim --seeds A..B [--minutes M]   runs many; stops at the first that breaks an invariant, names it and how to
  *                                           replay it
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         printf("seed %llu, at %lld ms: %s broken: %s\n", seed, (long long)failure.at_ms,
                failure.invariant, failure.text);
         if (!args.story) {
-            printf("replay it: prog_muster_sim ");
+            printf("replay it: ./tools/dev sim ");
             sim_print_arguments(&args.options);
             putchar('\n');
         }

@@ -287,6 +287,19 @@ static void renumber(struct sim *sim, uint64_t route, struct wire_msg *message)
         proc->taken++;
 }
 
+/* For the checker: when the core was given the last frame of a process, on the route that it said HELLO on. */
+static void note_taken(struct sim *sim, uint64_t route, const struct wire_msg *message)
+{
+    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
+
+    if (proc == NULL)
+        return;
+    if (message->type == WIRE_HELLO)
+        proc->hello_route = route;
+    if (proc->hello_route == route)
+        proc->taken_us = sim->now_us;
+}
+
 static void take_frame(struct sim *sim, const struct sim_event *frame)
 {
     struct sim_broker *b = &sim->broker;
@@ -303,6 +316,8 @@ static void take_frame(struct sim *sim, const struct sim_event *frame)
     SIM_TELL(sim, "broker <- %s from %s/%llu request %llu applied %llu",
              wire_type_name(message.type), message.up.job, (unsigned long long)message.up.rank,
              (unsigned long long)message.up.request, (unsigned long long)message.up.applied_seq);
+    if (!b->blocked || core_input_is_free(&message))
+        note_taken(sim, frame->stamp, &message);
     if (!b->blocked)
         core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->batch);
     else if (core_input_is_free(&message))

@@ -64,12 +64,17 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
         if (old->resume_checkpoint != row->resume_checkpoint && old->state != GENERATION_JOINING)
             sim_broken(sim, "I9", "generation %llu of %s changes its resume choice while %s",
                        U(row->generation), row->job, wire_generation_state_name(old->state));
+        claims_generation(sim, row, old);
         return;
     }
     if (strcmp(row->end_text, "found on disk") == 0)
         return; /* imported */
     sim->stats->generations++;
-    sim->stats->launches_anew += opens_anew(sim, row);
+    if (opens_anew(sim, row)) {
+        sim->stats->launches_anew++;
+        if (is_of_lost_history(job_of(sim, row->job), row->generation - 1))
+            job_of(sim, row->job)->furthest = row->resume_step; /* that is to be done again, once */
+    }
     count_lost_steps(sim, row);
     if (row->resume_checkpoint != (newest ? newest->round : 0) ||
         row->resume_step != (newest ? newest->step : 0))
@@ -155,6 +160,10 @@ static void check_event(struct sim *sim, const struct record_event *row)
                            row->job);
         }
     }
+    if (row->body.kind == EVENT_STARTED)
+        claims_started(sim, row);
+    if (row->body.kind == EVENT_NODE_LOST)
+        claims_lost(sim, row);
     count_event(sim, &row->body);
 }
 
@@ -186,6 +195,7 @@ static void check_round(struct sim *sim, const struct record_round *row)
         sim_job_named(sim, row->job)->keeps.save_begun_unix_ms = row->decided_unix_ms;
     if (old == NULL && row->cause == CAUSE_PERIOD)
         check_period(sim, row);
+    claims_round(sim, row, old);
     if (old == NULL) {
         sim->stats->rounds++;
         if (job != NULL && row->generation < job->generation && row->state != ROUND_ABORTED)
@@ -233,6 +243,7 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
         return;
     if (round == NULL || round->step != row->step || round->generation != row->generation)
         sim_broken(sim, "I1", "checkpoint %llu does not fit its round", U(row->round));
+    claims_committed(sim, row);
     if (job != NULL && row->generation != job->generation)
         sim_broken(sim, "I6", "checkpoint %llu of generation %llu commits in generation %llu",
                    U(row->round), U(row->generation), U(job->generation));
@@ -265,10 +276,11 @@ bool node_is_given_up(const struct record_node *row)
 /* Requests are taken once each, in order: never more than were made. */
 static void check_node(struct sim *sim, const struct record_node *row)
 {
-    const struct record_node *old = disk_node(sim, row->incarnation);
+    const struct record_node *old = disk_node(sim, row->job, row->incarnation);
 
     if (old != NULL && row->generation > old->generation)
         old = NULL; /* its WELCOME was lost, and a later generation let it in */
+    claims_node(sim, row, old);
     if (old != NULL && (row->last_request < old->last_request || row->state < old->state))
         if (row->last_request < old->last_request || old->state != NODE_RESTORED)
             sim_broken(sim, "I12", "rank %llu's row goes back: request %llu to %llu, %s to %s",

@@ -307,7 +307,7 @@ void check_delete_sent(struct sim *sim, const struct wire_msg *message)
 /* Who is about to restore is not told of what is deleted. */
 void check_resume_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
 {
-    const struct record_node *node = disk_node(sim, to->incarnation);
+    const struct record_node *node = disk_node_of(sim, to);
     const struct record_checkpoint *row =
         disk_checkpoint(sim, message->down.job, message->u.snapshot.resume_checkpoint);
 
@@ -326,7 +326,7 @@ static void check_nobody_reads(struct sim *sim, const struct sim_job *job,
         const struct record_node *node = proc->alive && proc->job == job->index &&
                                                  proc->state == THREAD_RESTORING &&
                                                  proc->restoring == dir->round
-                                             ? disk_node(sim, proc->incarnation)
+                                             ? disk_node_of(sim, proc)
                                              : NULL;
         if (node != NULL && node->state == NODE_JOINED &&
             node->generation == disk_job(sim, job->name)->generation && !proc->lost_history)

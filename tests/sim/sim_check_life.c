@@ -304,15 +304,25 @@ static void check_open_round(struct sim *sim, struct sim_job *job)
                    U(open), job->name, (long long)(job->open_charged_us / 1000000));
 }
 
-/* A step that the job has never done before gives it new time: one of 64 ranks is slow in nearly every
- * step, and how long a loop may take is not known beforehand. There are as many such steps as loops have. */
-static bool gets_on(struct sim_job *job)
+/* A step that the job has not done before in the calm gives it new time: one of 64 ranks is slow in nearly every
+ * step, and how long a loop may take is not known beforehand. There are as many such steps as loops have. What the
+ * faults have taken is done again, between saves that may take longer than it. */
+static bool gets_on(const struct sim *sim, struct sim_job *job)
 {
-    int64_t before = job->furthest;
+    const struct record_job *row = disk_job(sim, job->name);
+    int64_t before;
 
-    for (unsigned rank = 0; rank < job->nodes; rank++)
-        if (job->procs[rank] != NULL && job->procs[rank]->done > job->furthest)
-            job->furthest = job->procs[rank]->done;
+    if (sim_is_calm(sim) && !job->calm_counted) {
+        job->calm_counted = true;
+        job->furthest = 0;
+    }
+    before = job->furthest;
+    for (unsigned rank = 0; rank < job->nodes; rank++) {
+        const struct sim_proc *proc = job->procs[rank];
+        if (proc != NULL && row != NULL && proc->view.generation == row->generation &&
+            proc->done > job->furthest)
+            job->furthest = proc->done;
+    }
     return job->furthest > before;
 }
 
@@ -322,7 +332,7 @@ static void check_finished(struct sim *sim)
     int64_t patience = sim->limit_us - sim->calm_us;
 
     for (size_t i = 0; i < sim->jobs_count; i++) {
-        if (gets_on(&sim->jobs[i]) || sim->jobs[i].got_on_us < sim->calm_us)
+        if (gets_on(sim, &sim->jobs[i]) || sim->jobs[i].got_on_us < sim->calm_us)
             sim->jobs[i].got_on_us = sim_is_calm(sim) ? sim->now_us : sim->calm_us;
         if (!sim->jobs[i].finished && sim->now_us - sim->jobs[i].got_on_us > patience)
             job = &sim->jobs[i];
@@ -350,7 +360,10 @@ void check_second(struct sim *sim, struct sim_event *event)
         check_open_round(sim, &sim->jobs[i]);
         check_rests(sim, &sim->jobs[i]);
         check_converges(sim, &sim->jobs[i]);
+        claims_promised(sim, &sim->jobs[i]);
     }
+    for (size_t i = 0; i < sim->notices_count && convergence; i++)
+        claims_noticed(sim, &sim->notices[i]);
     for (size_t i = 0; i < sim->procs_count && convergence; i++)
         check_waits(sim, sim->procs[i]);
     for (size_t i = 0; i < sim->procs_count && convergence; i++)
@@ -443,7 +456,7 @@ static void check_manifests(struct sim *sim)
         const struct record_checkpoint *checkpoint =
             row->body.kind == EVENT_COMMIT ? disk_checkpoint(sim, row->job, row->body.round) : NULL;
         const struct record_node *writer =
-            checkpoint != NULL ? disk_node(sim, row->body.incarnation) : NULL;
+            checkpoint != NULL ? disk_node(sim, row->job, row->body.incarnation) : NULL;
         if (writer == NULL || writer->state != NODE_LEFT || checkpoint->path[0] != '\0' ||
             checkpoint->state > CHECKPOINT_COMMITTED || !sim->calm_was ||
             row->seq <= sim_job_named(sim, row->job)->calm_seq ||

@@ -23,7 +23,7 @@ static void check_sent_event(struct sim *sim, const struct wire_msg *message)
 /* I12: what is answered is written. */
 static void check_ack(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
 {
-    const struct record_node *row = disk_node(sim, to->incarnation);
+    const struct record_node *row = disk_node_of(sim, to);
     bool known =
         row != NULL && (row->last_request >= message->u.ack.request || row->state == NODE_LEFT);
 
@@ -32,6 +32,7 @@ static void check_ack(struct sim *sim, const struct wire_msg *message, struct si
     if (!known)
         sim_broken(sim, "I12", "request %llu of rank %u is answered and not written",
                    U(message->u.ack.request), to->rank);
+    claims_cancelled(sim, to, message->u.ack.request);
     if (row != NULL && row->state != NODE_LEFT && message->u.ack.request > to->acknowledged)
         to->acknowledged = message->u.ack.request;
 }
@@ -39,7 +40,7 @@ static void check_ack(struct sim *sim, const struct wire_msg *message, struct si
 /* I6: who was given up, in a batch before this one, is let in to nothing, and nothing of it is taken. */
 static void check_stale(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
 {
-    const struct record_node *row = disk_node(sim, to->incarnation);
+    const struct record_node *row = disk_node_of(sim, to);
     bool lets_in = message->type == WIRE_WELCOME || message->type == WIRE_SNAPSHOT;
     bool takes = message->type == WIRE_ACK && message->u.ack.code == MUSTER_OK;
 
@@ -81,7 +82,7 @@ void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc
         check_ack(sim, message, to);
     if (to == NULL)
         tool_hears(sim, message);
-    if (message->type == WIRE_WELCOME && to != NULL && disk_node(sim, to->incarnation) == NULL)
+    if (message->type == WIRE_WELCOME && to != NULL && disk_node_of(sim, to) == NULL)
         sim_broken(sim, "I12", "rank %u is welcomed and not written", to->rank);
 }
 
@@ -123,8 +124,8 @@ static void check_report(struct sim *sim, struct sim_proc *proc, const struct wi
     proc->reported_begun = report->begun;
 }
 
-/* The outcome of an own save is not waited for beyond a bound while a decided round, of a step that this rank will not
- * come to, waits for its LEAVE; nor for a broker that is silent. Only then may a commit cross that LEAVE. */
+/* The outcome of an own save is not waited for beyond a bound: a short one while a decided round, of a step that this
+ * rank will not come to, waits for its LEAVE, or the broker is silent. Only then may a commit cross that LEAVE. */
 static void note_leave(const struct sim *sim, struct sim_proc *proc)
 {
     const char *name = sim->jobs[proc->job].name;
@@ -132,10 +133,10 @@ static void note_leave(const struct sim *sim, struct sim_proc *proc)
     const struct record_job *row = disk_job(sim, name);
     bool others_wait = round != NULL && round->step > proc->done;
     int64_t waited_ms = sim->now_us / 1000 - proc->saved_us / 1000;
-
     bool silent = sim->now_us / 1000 - proc->heard_us / 1000 >= LOST_MS;
+    bool out_of_time = waited_ms >= WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS;
 
-    if (row != NULL && ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent))
+    if (row != NULL && ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent || out_of_time))
         proc->left_seq = row->seq;
 }
 
@@ -168,6 +169,9 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
         check_past(sim, proc, message->u.past.round);
     if (message->type == WIRE_LEAVE)
         note_leave(sim, proc);
+    for (size_t i = 0; message->type == WIRE_CANCEL && i < sim->notices_count; i++)
+        if (sim->notices[i].proc == proc && strcmp(sim->notices[i].id, message->u.cancel.id) == 0)
+            sim->notices[i].cancel = message->up.request;
 }
 
 /* --- what is heard ---------------------------------------------------------------------------------------- */
@@ -212,8 +216,7 @@ void check_loaded(struct sim *sim)
 {
     for (size_t i = 0; i < sim->procs_count; i++) {
         const struct sim_proc *proc = sim->procs[i];
-        const struct record_node *row =
-            proc->acknowledged > 0 ? disk_node(sim, proc->incarnation) : NULL;
+        const struct record_node *row = proc->acknowledged > 0 ? disk_node_of(sim, proc) : NULL;
         if (proc->acknowledged > (row != NULL ? row->last_request : 0))
             sim_broken(sim, "I12",
                        "request %llu of rank %u was answered and is not in the database any more",

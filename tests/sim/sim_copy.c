@@ -42,7 +42,7 @@ static void lose_generations(struct sim *sim)
 /* Numbers of requests go back to what the copy knows, where the node's core follows. */
 static void forget(struct sim *sim, struct sim_proc *proc)
 {
-    const struct record_node *row = disk_node(sim, proc->incarnation);
+    const struct record_node *row = disk_node_of(sim, proc);
 
     proc->request_said = row != NULL ? row->last_request : 0;
     proc->acknowledged = 0;

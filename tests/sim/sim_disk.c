@@ -34,9 +34,14 @@ const struct record_round *disk_round(const struct sim *sim, const char *job, ui
     LOOKUP(RECORD_ROUND, round, .job = job, .round = round);
 }
 
-const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation)
+const struct record_node *disk_node(const struct sim *sim, const char *job, uint64_t incarnation)
 {
-    LOOKUP(RECORD_NODE, node, .incarnation = incarnation);
+    LOOKUP(RECORD_NODE, node, .job = job, .incarnation = incarnation);
+}
+
+const struct record_node *disk_node_of(const struct sim *sim, const struct sim_proc *proc)
+{
+    return disk_node(sim, sim->jobs[proc->job].name, proc->incarnation);
 }
 
 const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
@@ -355,14 +360,16 @@ static bool round_is_active(const struct sim *sim, const char *job, uint64_t num
 /* Is this row, of a job whose newest generation is `newest`, one that core_load wants? */
 static bool wanted(const struct sim *sim, const struct record *r, const char *job, uint64_t newest)
 {
+    const struct record_node *node;
+
     switch (r->kind) {
     case RECORD_GENERATION:
         return same(r->u.generation.job, job) && r->u.generation.generation == newest;
     case RECORD_NODE:
         return same(r->u.node.job, job) && r->u.node.generation == newest;
     case RECORD_PROGRESS:
-        return same(r->u.progress.job, job) && disk_node(sim, r->u.progress.incarnation) != NULL &&
-               disk_node(sim, r->u.progress.incarnation)->generation == newest;
+        node = same(r->u.progress.job, job) ? disk_node(sim, job, r->u.progress.incarnation) : NULL;
+        return node != NULL && node->generation == newest;
     case RECORD_NOTICE:
         return same(r->u.notice.job, job) && r->u.notice.generation == newest;
     case RECORD_PARTICIPANT:

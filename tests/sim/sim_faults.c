@@ -176,61 +176,83 @@ static void crash_in_deletion(struct sim *sim, const struct sim_fault_plan *plan
     b->down_us = plan->for_us;
 }
 
-static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
+/* What hits whoever does it next, or is over at once; false: it is none of these. */
+static bool next_time(struct sim *sim, const struct sim_fault_plan *plan)
 {
     switch (plan->kind) {
     case FAULT_DELETE_FAILS:
         sim->fail_deletes++;
-        return;
+        return true;
     case FAULT_HAND_DIES:
         sim->kill_hands++;
-        return;
+        return true;
     case FAULT_HAND_FREEZES:
         sim->freeze_hands++;
-        return;
+        return true;
     case FAULT_BROKER_IN_DELETION:
         crash_in_deletion(sim, plan);
-        return;
+        return true;
     case FAULT_DATABASE_LOST:
         import_lose_database(sim);
-        return;
+        return true;
     case FAULT_STEP_FAILS:
         sim->fail_steps++;
-        return;
+        return true;
     case FAULT_SAVE_FAILS:
         sim->fail_saves++;
         sim->fail_again = plan->for_us == TRIED_AGAIN * 1000;
-        return;
-    case FAULT_SAVE_SLOW:
-        sim->slow_saves_until_us = sim->now_us + plan->for_us;
-        sim->slow_slot = plan->slot;
-        return;
-    case FAULT_SAVE_LONG:
-        sim->long_saves_until_us = sim->now_us + plan->for_us;
-        sim->long_slot = plan->slot;
-        return;
-    case FAULT_SAVE_HANGS:
-        sim->hung_saves_until_us = sim->now_us + plan->for_us;
-        return;
+        return true;
     case FAULT_RESTORE_FAILS:
         sim->fail_restores++;
-        return;
+        return true;
     case FAULT_MANIFEST_FAILS:
         sim->fail_manifests++;
-        return;
+        return true;
     case FAULT_WALL_JUMP:
         sim->wall_offset_ms += sim_range(sim, -86400000, 86400000);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What ends by itself, at a time that is known when it begins; false: it is none of these. */
+static bool until(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    const int64_t end_us = sim->now_us + plan->for_us;
+
+    switch (plan->kind) {
+    case FAULT_SAVE_SLOW:
+        sim->slow_saves_until_us = end_us;
+        sim->slow_slot = plan->slot;
+        return true;
+    case FAULT_SAVE_LONG:
+        sim->long_saves_until_us = end_us;
+        sim->long_slot = plan->slot;
+        return true;
+    case FAULT_SAVE_HANGS:
+        sim->hung_saves_until_us = end_us;
+        return true;
+    case FAULT_TOOL_ASKS:
+        sim->asks_until_us = end_us;
+        sim_after(sim, 0, tool_asks, NULL);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void everywhere(struct sim *sim, const struct sim_fault_plan *plan)
+{
+    if (next_time(sim, plan) || until(sim, plan))
         return;
+    switch (plan->kind) {
     case FAULT_BROKER_FREEZE:
         sim->broker.frozen = true;
         break;
     case FAULT_DATABASE_OLD:
         copy_take(sim);
         break;
-    case FAULT_TOOL_ASKS:
-        sim->asks_until_us = sim->now_us + plan->for_us;
-        sim_after(sim, 0, tool_asks, NULL);
-        return;
     case FAULT_DISK_FULL:
         sim->disk_full = true;
         break;

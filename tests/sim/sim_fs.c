@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t *head_of(struct sim *sim, uint64_t round, uint64_t incarnation)
+{
+    return &sim->shard_heads[(round * 31 + incarnation) % SIM_SHARD_HEADS];
+}
+
 /* A shard's name has its writer's incarnation in it. */
 struct sim_shard *fs_shard_of(struct sim *sim, uint64_t job, uint64_t generation, uint64_t round,
                               uint64_t incarnation)
 {
-    for (size_t i = sim->shards_count; i-- > 0;) {
-        struct sim_shard *shard = &sim->shards[i];
+    for (size_t i = *head_of(sim, round, incarnation); i > 0; i = sim->shards[i - 1].older) {
+        struct sim_shard *shard = &sim->shards[i - 1];
         if (shard->round == round && shard->incarnation == incarnation && shard->job == job &&
             shard->generation == generation)
             return shard;
@@ -44,13 +49,16 @@ struct sim_shard *fs_shard_add(struct sim *sim, const struct sim_proc *proc, uin
         dir_add(sim, proc->job, generation, round); /* a database that was put back uses it again */
     sim->shards = realloc(sim->shards, (sim->shards_count + 1) * sizeof *sim->shards);
     struct sim_shard *shard = &sim->shards[sim->shards_count++];
-    *shard = (struct sim_shard){.job = proc->job,
+    size_t *head = head_of(sim, round, proc->incarnation);
+    *shard = (struct sim_shard){.older = *head,
+                                .job = proc->job,
                                 .generation = generation,
                                 .round = round,
                                 .rank = proc->rank,
                                 .incarnation = proc->incarnation,
                                 .begun = proc->begun,
                                 .done = proc->done};
+    *head = sim->shards_count;
     return shard;
 }
 

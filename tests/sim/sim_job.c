@@ -132,17 +132,20 @@ void job_plan(struct sim *sim)
 
 struct sim_proc *job_peer(const struct sim_job *job, unsigned slot, uint64_t generation)
 {
-    struct sim_proc *found = NULL;
+    struct sim_proc *found = NULL, *joins = NULL;
 
     for (struct sim_proc *proc = job->procs[slot]; proc != NULL; proc = proc->older) {
         if (proc->view.generation != generation)
             continue;
-        if (proc->alive && proc->view.mode != VIEW_END)
+        if (proc->alive && proc->view.mode != VIEW_END && proc->view.started)
             return proc;
+        if (joins == NULL && proc->alive && proc->view.mode != VIEW_END)
+            joins =
+                proc; /* or was let in by a database that was put back since, and is refused yet */
         if (found == NULL || proc->done > found->done)
             found = proc;
     }
-    return found;
+    return joins != NULL ? joins : found;
 }
 
 bool job_slot_lives(const struct sim_job *job, unsigned slot)

@@ -24,6 +24,8 @@ static void deadline(struct sim *sim, struct sim_event *event)
     if (notice->ample)
         sim_broken(sim, "I5", "rank %u is still there at the deadline of notice %s (%lld ms)",
                    event->proc->rank, notice->id, (long long)notice->left_ms);
+    if (event->proc->alive)
+        claims_deadline(sim, notice);
     proc_end(sim, event->proc, END_KILLED, "the deadline of its notice");
 }
 
@@ -40,13 +42,14 @@ static void withdraw(struct sim *sim, struct sim_event *event)
 /* Who was stopped hears it when it goes on, as of a signal that waits. */
 static void hear(struct sim *sim, struct sim_event *event)
 {
-    const struct sim_notice *notice = &sim->notices[event->number];
+    struct sim_notice *notice = &sim->notices[event->number];
     int64_t ago_ms = (sim->now_us - notice->at_us) / 1000;
     struct member_input input;
 
     memcpy(&input, event->data, sizeof input);
     if (input.left_ms >= 0)
         input.left_ms = input.left_ms > ago_ms ? input.left_ms - ago_ms : 0;
+    notice->ends &= input.left_ms >= LEAST_LEAD_MS; /* else it does not believe it */
     proc_feed(sim, event->proc, &input);
 }
 
@@ -91,6 +94,7 @@ static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t
                                  .notice_kind = kinds[sim_random(sim) % 6]};
     if (sim->options.grace != NULL)
         input.notice_kind = NOTICE_PREEMPT; /* a signal tells no time to plan with */
+    notice->ends = told && wire_notice_ends(input.notice_kind);
     sim->stats->notices++;
     sim->stats->noticed[moment_of(proc)]++;
     SIM_TELL(sim, "NOTICE %s on %s/%u, %lld ms left%s", id, sim->jobs[proc->job].name, proc->slot,

@@ -67,6 +67,7 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
     const char *const modes[] = {"WAIT", "OPEN", "STEP_TO", "CAPTURE", "END"};
 
     proc->view = *member_get_view(proc->member);
+    claims_outcomes(sim, proc);
     SIM_TELL(sim, "%s/%u view %s round %llu step %lld%s%s%s%s (begun %lld done %lld) %s",
              sim->jobs[proc->job].name, proc->slot, modes[view->mode],
              (unsigned long long)view->round, (long long)view->step, view->writer ? " writer" : "",

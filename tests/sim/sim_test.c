@@ -63,7 +63,7 @@ bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
     if (sim_run(options, stats, &failure))
         return true;
     sim_print_story(options, 60, stdout);
-    printf("seed %llu, at %lld ms: %s broken: %s\nreplay it: prog_muster_sim ",
+    printf("seed %llu, at %lld ms: %s broken: %s\nreplay it: ./tools/dev sim ",
            (unsigned long long)options->seed, (long long)failure.at_ms, failure.invariant,
            failure.text);
     sim_print_arguments(options);

@@ -32,9 +32,11 @@ struct sim_event {
 };
 
 /* --- the file system: what each shard really holds ------------------------------------------- */
+enum { SIM_SHARD_HEADS = 4096 };
 struct sim_shard {
     uint64_t job, generation, round, rank, incarnation;
     int64_t begun, done;
+    size_t older; /* the place of the one before it with the same head, + 1; 0 = none */
     bool complete, deleted;
 };
 struct sim_dir { /* of a round */
@@ -153,6 +155,8 @@ struct sim_proc {
     int64_t untold_us;     /* live beside a first error that it does not act on */
     uint64_t past_said;
     uint64_t given_up_in;    /* the batch that called it lost or fenced */
+    uint64_t hello_route;    /* of its last HELLO that the broker's core was given ... */
+    int64_t taken_us;        /* ... and when it was given the last frame from there */
     uint64_t reported_round; /* its last REPORT */
     int64_t reported_begun;
     uint64_t thawed_round;  /* it waited in vain for this one */
@@ -206,7 +210,10 @@ struct sim_job {
     uint64_t calm_round; /* the first that was open in the calm; 0 = none yet */
     int64_t restless_us;
     int64_t furthest, got_on_us; /* the most steps that a rank has done, and when it did */
+    bool calm_counted;           /* since the calm began */
     uint64_t told_seq;           /* the newest event that anybody was told of */
+    int64_t ending_us;           /* since when its launch is ending; 0 = not known */
+    int64_t promised_us;         /* since an abort said that its save is tried again */
 };
 
 struct sim_fault_plan {
@@ -251,6 +258,10 @@ struct sim_notice {
     int64_t at_us, left_ms;
     bool ample; /* told when no fault was left, with time for all that has to be done */
     bool withdrawn;
+    bool ends;       /* its process, which knows when */
+    bool told;       /* the broker has it in its rows */
+    uint64_t cancel; /* the request that takes it back; 0 = none was said */
+    int64_t untold_us;
 };
 
 struct sim_broker {
@@ -316,7 +327,8 @@ struct sim {
     int64_t lost_us;       /* when it was the last time */
     struct sim_shard *shards;
     size_t shards_count;
-    bool unchecked_rounds; /* one was written since they were looked at */
+    size_t shard_heads[SIM_SHARD_HEADS]; /* the newest of each, + 1 */
+    bool unchecked_rounds;               /* one was written since they were looked at */
     bool unchecked; /* a committed checkpoint may have become another since it was looked at */
     struct sim_dir *dirs;
     size_t dirs_count;
@@ -415,7 +427,8 @@ const struct record_round *disk_round(const struct sim *sim, const char *job, ui
 const struct record_participant *disk_member(const struct sim *sim, const char *job, uint64_t round,
                                              uint64_t incarnation);
 bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint64_t incarnation);
-const struct record_node *disk_node(const struct sim *sim, uint64_t incarnation);
+const struct record_node *disk_node(const struct sim *sim, const char *job, uint64_t incarnation);
+const struct record_node *disk_node_of(const struct sim *sim, const struct sim_proc *proc);
 const struct record_checkpoint *disk_checkpoint(const struct sim *sim, const char *job,
                                                 uint64_t round);
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job);
@@ -579,6 +592,20 @@ void check_second(struct sim *sim, struct sim_event *event); /* liveness, once a
 void check_over(struct sim *sim);
 bool runs_user_code(const struct sim_proc *proc);
 bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc);
+
+/* sim_check_claims.c: before the row is put into its table */
+void claims_round(struct sim *sim, const struct record_round *row, const struct record_round *old);
+void claims_generation(struct sim *sim, const struct record_generation *row,
+                       const struct record_generation *old);
+void claims_node(struct sim *sim, const struct record_node *row, const struct record_node *old);
+void claims_cancelled(struct sim *sim, const struct sim_proc *to, uint64_t request);
+void claims_deadline(struct sim *sim, const struct sim_notice *notice);
+void claims_started(struct sim *sim, const struct record_event *row);
+void claims_committed(struct sim *sim, const struct record_checkpoint *row); /* it becomes so */
+void claims_lost(struct sim *sim, const struct record_event *row);
+void claims_outcomes(struct sim *sim, const struct sim_proc *proc); /* with a new view */
+void claims_promised(struct sim *sim, struct sim_job *job);         /* once a second in the calm */
+void claims_noticed(struct sim *sim, struct sim_notice *notice);    /* likewise */
 
 /* sim_check_calm.c */
 void check_rests(struct sim *sim, struct sim_job *job); /* once a second, when no fault is left */

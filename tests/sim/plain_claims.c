@@ -1,0 +1,259 @@
+/* Must-fail controls of what rows, events and verdicts say of themselves (sim_check_claims.c): each mutant of a core lets
+ * worlds end well that were told something untrue. The mutated files stand in for those of the archive. */
+#include "broker/core/state.h"
+#include "node/core/member_state.h"
+
+static bool takes_for_saved, blames_anyone, never_gives_up, tries_full_disks, loses_files,
+    forgets_first, starts_early, breaks_promise, hasty, lies, is_mute, last_writes, lets_in,
+    impatient, keeps_notice, stays;
+
+/* A step more than the newest checkpoint's counts as on disk. */
+static const struct checkpoint *newest_or_next(const struct job *job)
+{
+    static struct checkpoint next;
+    const struct checkpoint *newest = registry_newest(job);
+
+    if (newest == NULL || !takes_for_saved)
+        return newest;
+    next = *newest;
+    next.row.step++;
+    return &next;
+}
+
+static void decide_for_the_last(struct round *round, enum wire_round_state to)
+{
+    if (last_writes && to == ROUND_DECIDED && !round->parts[round->count - 1].writer) {
+        round->parts[0].writer = false;
+        round->parts[round->count - 1].writer = true;
+    }
+    round_move(round, to);
+}
+
+static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind kind,
+                        uint64_t rank, const char *text)
+{
+    if (!lets_in)
+        generation_rank_failed(core, job, kind, rank, text);
+}
+
+/* NOLINTBEGIN(bugprone-suspicious-include,bugprone-macro-parentheses) */
+#define registry_newest newest_or_next
+#define round_abort(core, job, round, rank, code, text, retry) \
+    round_abort(core, job, round, blames_anyone ? 0 : (rank), code, text, retry)
+#define round_move decide_for_the_last
+#include "broker/core/round_decide.c"
+#undef round_move
+#undef registry_newest
+#undef round_abort
+
+#undef ROUND_ATTEMPTS_MAX
+#define ROUND_ATTEMPTS_MAX (never_gives_up ? 1000U : 3U)
+#define ABORT_FINAL (tries_full_disks ? ABORT_RETRY : ABORT_FINAL)
+#define RECORD_FILE (loses_files ? RECORD_NONE : RECORD_FILE)
+#include "broker/core/save.c"
+#undef ABORT_FINAL
+#undef RECORD_FILE
+
+static void set_first_error_truly(struct core *core, struct job *job, int64_t rank, int64_t code,
+                                  const char *text);
+#define generation_set_first_error set_first_error_truly
+#define NODE_RESTORED NODE_RESTORED || starts_early
+#include "broker/core/generation.c"
+#undef generation_set_first_error
+#undef NODE_RESTORED
+
+void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
+                                const char *text)
+{
+    if (forgets_first)
+        job->gen.error_rank = -1;
+    set_first_error_truly(core, job, rank, code, text);
+}
+
+static void want_or_not(struct core *core, struct job *job)
+{
+    if (breaks_promise)
+        job->want = (struct want){CAUSE_NONE, 0, false};
+    persist_want(core, job);
+}
+
+#define persist_want want_or_not
+#include "broker/core/start.c"
+#undef persist_want
+
+#undef LOST_MS
+#define LOST_MS (hasty ? 2500 : 5000)
+#include "broker/core/roster.c"
+
+#undef ENDING_MS
+#define ENDING_MS (impatient ? 0 : 10000)
+#define generation_rank_failed fail_or_not
+#include "broker/core/hello.c"
+#undef generation_rank_failed
+
+#define RECORD_NOTICE_CANCELLED (keeps_notice ? RECORD_NOTICE_ACTIVE : RECORD_NOTICE_CANCELLED)
+#define join notice_join
+#include "broker/core/notice.c"
+#undef join
+#undef RECORD_NOTICE_CANCELLED
+
+#define OUTCOME_ABORTED (lies ? OUTCOME_COMMITTED : OUTCOME_ABORTED)
+#include "node/core/member_outcome.c"
+#undef OUTCOME_ABORTED
+
+enum { NOTICES_PENDING_MAX = PENDING_NOTICE_MAX };
+#undef PENDING_NOTICE_MAX
+#define PENDING_NOTICE_MAX (is_mute ? 0U : (size_t)NOTICES_PENDING_MAX)
+#include "node/core/member_notice.c"
+
+#undef MARGIN_MS
+#define MARGIN_MS (stays ? -100000 : 1000)
+#include "node/core/member_round.c"
+/* NOLINTEND(bugprone-suspicious-include,bugprone-macro-parentheses) */
+
+#include "tests/sim/sim_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static int nothing_is_mutated(void **state)
+{
+    (void)state;
+    takes_for_saved = blames_anyone = never_gives_up = tries_full_disks = loses_files = false;
+    forgets_first = starts_early = breaks_promise = hasty = lies = is_mute = false;
+    last_writes = lets_in = impatient = keeps_notice = stays = false;
+    return 0;
+}
+
+static void expect(bool *mutation, unsigned count, const char *invariant)
+{
+    const struct sim_options chance = {.async = -1};
+
+    *mutation = true;
+    assert_true(sim_find_broken(&chance, count, invariant));
+}
+
+static void a_termination_without_a_save_of_what_is_new_is_seen(void **state)
+{
+    (void)state;
+    expect(&takes_for_saved, 200, "unchanged");
+}
+
+static void a_wrong_culprit_is_seen(void **state)
+{
+    (void)state;
+    expect(&blames_anyone, 200, "culprit");
+}
+
+static void a_cause_that_gets_rounds_without_end_is_seen(void **state)
+{
+    (void)state;
+    expect(&never_gives_up, 400, "I5");
+}
+
+static void a_full_disk_that_is_tried_again_is_seen(void **state)
+{
+    (void)state;
+    expect(&tries_full_disks, 300, "I5");
+}
+
+static void a_save_that_was_promised_and_is_not_tried_again_is_seen(void **state)
+{
+    (void)state;
+    expect(&breaks_promise, 400, "I5");
+}
+
+static void a_process_that_was_heard_and_is_lost_is_seen(void **state)
+{
+    (void)state;
+    expect(&hasty, 300, "I5");
+}
+
+static void a_checkpoint_without_the_rows_of_its_files_is_seen(void **state)
+{
+    (void)state;
+    expect(&loses_files, 20, "I1");
+}
+
+static void a_launch_that_starts_before_all_have_restored_is_seen(void **state)
+{
+    (void)state;
+    expect(&starts_early, 20, "I9");
+}
+
+static void a_later_error_in_place_of_the_first_is_seen(void **state)
+{
+    (void)state;
+    expect(&forgets_first, 400, "I10");
+}
+
+static void a_verdict_that_is_not_the_rounds_is_seen(void **state)
+{
+    (void)state;
+    expect(&lies, 50, "verdict");
+}
+
+static void a_notice_that_is_told_to_nobody_is_seen(void **state)
+{
+    (void)state;
+    expect(&is_mute, 300, "notices");
+}
+
+static void a_writer_that_is_not_the_lowest_is_seen(void **state)
+{
+    (void)state;
+    expect(&last_writes, 20, "I1");
+}
+
+static void a_rank_that_joins_a_launch_that_runs_is_seen(void **state)
+{
+    (void)state;
+    expect(&lets_in, 200, "I9");
+}
+
+static void a_launch_that_is_ended_before_its_time_is_seen(void **state)
+{
+    (void)state;
+    expect(&impatient, 50, "I6");
+}
+
+static void a_withdrawn_notice_that_stays_is_seen(void **state)
+{
+    (void)state;
+    expect(&keeps_notice, 100, "I12");
+}
+
+static void a_process_that_stays_until_its_deadline_is_seen(void **state)
+{
+    (void)state;
+    expect(&stays, 200, "I5");
+}
+
+#define BREAKS(test) cmocka_unit_test_setup(test, nothing_is_mutated)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BREAKS(a_termination_without_a_save_of_what_is_new_is_seen),
+        BREAKS(a_wrong_culprit_is_seen),
+        BREAKS(a_cause_that_gets_rounds_without_end_is_seen),
+        BREAKS(a_full_disk_that_is_tried_again_is_seen),
+        BREAKS(a_save_that_was_promised_and_is_not_tried_again_is_seen),
+        BREAKS(a_process_that_was_heard_and_is_lost_is_seen),
+        BREAKS(a_checkpoint_without_the_rows_of_its_files_is_seen),
+        BREAKS(a_launch_that_starts_before_all_have_restored_is_seen),
+        BREAKS(a_later_error_in_place_of_the_first_is_seen),
+        BREAKS(a_verdict_that_is_not_the_rounds_is_seen),
+        BREAKS(a_notice_that_is_told_to_nobody_is_seen),
+        BREAKS(a_writer_that_is_not_the_lowest_is_seen),
+        BREAKS(a_rank_that_joins_a_launch_that_runs_is_seen),
+        BREAKS(a_launch_that_is_ended_before_its_time_is_seen),
+        BREAKS(a_withdrawn_notice_that_stays_is_seen),
+        BREAKS(a_process_that_stays_until_its_deadline_is_seen),
+    };
+
+    sim_guard_aborts();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
