@@ -57,7 +57,7 @@ expect ' s, 0 of 0 seeds failed$' "no time"
 run 1 --seeds 31..40 --mutant 2 --nodes 4 --layout sharded
 expect '^seed [0-9]+, at [0-9]+ ms: I3 broken: ' "what was broken"
 broken=$(grep '^seed [0-9]*, at' "$dir/out")
-replay=$(sed -n 's/^replay it: prog_muster_sim //p' "$dir/out")
+replay=$(sed -n 's,^replay it: ./tools/dev sim ,,p' "$dir/out")
 [ "$replay" = "--seed $(tr -dc 0-9 <<<"${broken%%,*}") --nodes 4 --layout sharded --mutant 2" ] || fail "replay it with '$replay'"
 run 1 $replay
 grep -qxF -- "$broken" "$dir/out" || fail "the replay is another: $broken"
