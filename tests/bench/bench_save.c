@@ -78,7 +78,9 @@ static void drop_from_cache(const char *path)
     close(fd);
 }
 
-/* A file that goes is told to the disk behind our back (discard); whoever is measured next would pay for it. */
+/* A file that goes is told to the disk behind our back (discard); whoever is measured next would pay for it. A pause on
+ * purpose: sync() awaits what the file system writes, and nothing tells when the disk is through with the discard. Were it
+ * too short, the figures would be worse for both sides alike: half of the rounds begin with the one, half with the other. */
 static void remove_files(const struct bench *b)
 {
     const uint64_t pause_ms = 100 + b->size / MIB / 10;

@@ -30,6 +30,7 @@ insists sim.fixed_set $(($(number $fixed 'FIXED_SEEDS [0-9]+') + $(number $fixed
 insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0-9]+')"
 insists sim.sim_keep "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_keep.c)"
 insists sim.sim_controls "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_controls.c)"
+insists sim.claims "$(grep -c '^        BREAKS(' tests/sim/plain_claims.c)"
 insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"
 insists proc.slow_crash "$(grep -ho '^kills_min=[0-9]*' tests/proc/slow_crash_*.sh | awk -F= '{ sum += $2 } END { print sum + 0 }')"
 insists proc.crash_stories "$(number tests/proc/crash_stories.sh '^points_min=[0-9]+')"

@@ -106,6 +106,33 @@ crash_at() {
     return 1
 }
 
+# What lanes of lib_crash_stories.sh have in common with those here. A lane counts in reached and missed.
+
+# point_missed POINT WHEN - in all tries; the broker came by it when the story was told without a kill.
+point_missed() {
+    missed=$((missed + 1))
+    say "not reached: $1"
+    grep -Eq "$by_chance" <<<"$1" || fail "the broker came by $1 $2"
+}
+
+crash_lane_ends() {
+    await "the end of every round" rounds_ended
+    keeper_stop
+    finish
+    say "lane: reached $reached missed $missed databases $checked"
+}
+
+# trace_story FILE STORY LANE... - the lane tells its story without a kill, and what it comes by goes to FILE.trace*.
+trace_story() {
+    (lane_in "$1-trace" && "${@:3}" <<<"trace $1.trace") >"$1.log" 2>&1 || {
+        cat "$1.log"
+        fail "$2 without a kill"
+    }
+}
+
+# share_of LANE COUNT - of the lines on stdin, dealt to so many lanes.
+share_of() { awk -v i="$1" -v n="$2" 'NR % n == i'; }
+
 # crash_lane CAUSE LAYOUT - takes points "PHASE POINT" from stdin, phase start or round; one cycle for each.
 crash_lane() {
     local phase point before reached=0 missed=0
@@ -125,9 +152,7 @@ crash_lane() {
         elif crash_at "$phase" "$point"; then
             reached=$((reached + 1))
         else
-            missed=$((missed + 1))
-            say "not reached: $point"
-            grep -Eq "$by_chance" <<<"$point" || fail "the broker came by $point before, and now not in 3 rounds"
+            point_missed "$point" "before, and now not in 3 rounds"
         fi
     done
     saved=$(newest) # to the end of it, beside a run that nobody interrupted
@@ -139,18 +164,12 @@ crash_lane() {
     ranks_start 2 --steps "$interrupted_to" --save-every 0 --step-ms 0
     ranks_end 0
     same "sums of $interrupted_job and of an uninterrupted run" "$interrupted" "$(field 0 sum)-$(field 1 sum)"
-    await "the end of every round" rounds_ended
-    keeper_stop
-    finish
-    say "lane: reached $reached missed $missed databases $checked"
+    crash_lane_ends
 }
 
 # crash_points CAUSE LAYOUT FILE - the points that this story comes by, one "PHASE POINT" a line, found by running it.
 crash_points() {
-    (lane_in "$3-trace" && crash_lane "$1" "$2" <<<"trace $3.trace") >"$3.log" 2>&1 || {
-        cat "$3.log"
-        fail "the story without a kill"
-    }
+    trace_story "$3" "the story" crash_lane "$1" "$2"
     sort -u "$3.trace.round" | sed 's/^/round /' >"$3"
     sort -u "$3.trace.start" | comm -23 - <(sort -u "$3.trace.round") | sed 's/^/start /' >>"$3"
 }
@@ -160,7 +179,7 @@ crash_lanes_start() {
     local lane
 
     for ((lane = 0; lane < $1; lane++)); do
-        awk -v n="$1" -v i="$lane" 'NR % n == i' "$4" >"$4.$lane"
+        share_of "$lane" "$1" <"$4" >"$4.$lane"
         [ -s "$4.$lane" ] || continue
         lane_start "$4.$lane" crash_lane "$2" "$3" <"$4.$lane"
     done

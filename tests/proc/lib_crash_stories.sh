@@ -414,23 +414,15 @@ story_lane() {
         if [ "$(kills)" -gt "$before" ]; then
             reached=$((reached + 1))
         else
-            missed=$((missed + 1))
-            say "not reached: $point"
-            grep -Eq "$by_chance" <<<"$point" || fail "the broker came by $point in the story $1 before, and now not in 3 tellings"
+            point_missed "$point" "in the story $1 before, and now not in 3 tellings"
         fi
     done
-    await "the end of every round" rounds_ended
-    keeper_stop
-    finish
-    say "lane: reached $reached missed $missed databases $checked"
+    crash_lane_ends
 }
 
 # story_points STORY FILE - the points that it comes by.
 story_points() {
-    (lane_in "$2-trace" && story_lane "$1" <<<"trace $2.trace") >"$2.log" 2>&1 || {
-        cat "$2.log"
-        fail "the story $1 without a kill"
-    }
+    trace_story "$2" "the story $1" story_lane "$1"
     sort -u "$2.trace" >"$2"
 }
 
@@ -447,7 +439,7 @@ story_lanes_start() {
     shift
     for story; do
         for ((lane = 0; lane < lanes_each; lane++)); do
-            points_of "$story" | awk -v n="$lanes_each" -v i="$lane" 'NR % n == i' >"$dir/$story.$lane"
+            points_of "$story" | share_of "$lane" "$lanes_each" >"$dir/$story.$lane"
             [ -s "$dir/$story.$lane" ] || continue
             lane_start "$dir/$story.$lane" story_lane "$story" <"$dir/$story.$lane"
             [ $((${#lanes[@]} - ended)) -lt 6 ] || { wait -n || true; ended=$((ended + 1)); }

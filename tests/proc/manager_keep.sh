@@ -64,6 +64,8 @@ same "a newer one than step 4" "$(reader wait 4 1000)" 6
 says "$(reader wait 6 100 || true)" MUSTER_E_TIMEOUT
 same "lists while one is pinned, and after" "$(reader twice 3)" '3* 4 6
 3 4 6'
+same "a forked child's calls, and what is pinned after its close" "$(reader fork 3)" 'child 0
+3* 4 6'
 
 job=zero options=(--every 1 --keep-latest 0)
 ranks_start 2 --steps 3

@@ -1,6 +1,7 @@
 /* prog_reader - a read-only manager: reads the state that prog_manager saves. Its first argument says what:
  *   list | best least|greatest | restore STEP | unlike missing|type|shape STEP | slowly STEP FILE | metadata STEP | hold STEP LEASE-MS FILE |
- *   follow COUNT | latest | metric STEP NAME | wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists
+ *   follow COUNT | latest | metric STEP NAME | wait AFTER-STEP MS | twice STEP: pins, lists, lets go, reads anew and lists |
+ *   fork STEP: pins, lets a forked child call in vain and close, and lists
  * Where it looks: MUSTER_JOB with MUSTER_BROKER, or MUSTER_CHECKPOINT_DIR alone if there is no job. */
 #include "tests/support/storm.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -173,6 +175,42 @@ static int twice(int64_t step, struct muster_error *error)
     return code == 0 ? list(error) : code;
 }
 
+/* A child's calls are refused, and take back nothing of its parent's. */
+static int calls_in_vain(struct muster_error *error)
+{
+    const struct muster_checkpoint_info *all = NULL;
+    struct muster_restored restored;
+    size_t count = 0;
+    int64_t step = -1;
+
+    alarm(20);
+    if (muster_manager_all_steps(manager, &all, &count, error) != MUSTER_E_FORKED ||
+        muster_manager_latest_step(manager, &step, error) != MUSTER_E_FORKED ||
+        muster_manager_restore(manager, MUSTER_STEP_LATEST, &restored, error) != MUSTER_E_FORKED ||
+        muster_manager_wait_for_new_checkpoint(manager, -1, -1, &step, error) != MUSTER_E_FORKED ||
+        muster_manager_pin(manager, MUSTER_STEP_LATEST, 1000, &step, error) != MUSTER_E_FORKED ||
+        muster_manager_unpin(manager, MUSTER_STEP_LATEST, error) != MUSTER_E_FORKED ||
+        muster_manager_reload(manager, error) != MUSTER_E_FORKED)
+        return 3;
+    return muster_manager_close(&manager, 0, error) == MUSTER_E_FORKED && manager == NULL ? 0 : 4;
+}
+
+static int forked(int64_t step, struct muster_error *error)
+{
+    int code = say(muster_manager_pin(manager, step, 60000, NULL, error), error), status = -1;
+    pid_t child;
+
+    fflush(stdout);
+    child = code == 0 ? fork() : -1;
+    if (child == 0)
+        _exit(calls_in_vain(error));
+    if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status))
+        printf("child %d\n", WEXITSTATUS(status));
+    if (code == 0)
+        code = say(muster_manager_reload(manager, error), error);
+    return code == 0 ? list(error) : code;
+}
+
 static int latest(struct muster_error *error)
 {
     int64_t step = -1;
@@ -233,6 +271,8 @@ int main(int argc, char **argv)
         code = wait_for(number(argv[2]), number(argv[3]), &error);
     else if (code == 0 && strcmp(what, "twice") == 0)
         code = twice(number(argv[2]), &error);
+    else if (code == 0 && strcmp(what, "fork") == 0)
+        code = forked(number(argv[2]), &error);
     else if (code == 0 && strcmp(what, "follow") == 0)
         code = follow(number(argv[2]), &error);
     muster_manager_close(&manager, 0, NULL);
