@@ -276,13 +276,13 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
             return why.status;
         }
         declined = status != MUSTER_OK;
+        if (status == MUSTER_OK && (resume.checkpoint == 0 || node->wish.resume_done < 0)) {
+            status = node_check_lost(node, resume.step, &why);
+            damage = false;
+        }
         if (status == MUSTER_OK && resume.checkpoint != 0)
             status =
                 read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &damage, &why);
-        else if (status == MUSTER_OK) {
-            status = node_check_lost(node, &why);
-            damage = false;
-        }
         if (status == MUSTER_OK) {
             status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
             if (status == MUSTER_OK &&

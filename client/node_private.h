@@ -73,9 +73,10 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 /* Restores the resume checkpoint; once. */
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
-/* Of a launch that begins from the start, on the chief: E_RESTORE if checkpoints are there that the broker never heard of.
- * Blocks for the disk and, if there are any, for its answer. */
-enum muster_status node_check_lost(const struct muster_node *node, struct muster_error *err);
+/* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are there that the broker
+ * never heard of. Blocks for the disk and, if there are any, for its answer. */
+enum muster_status node_check_lost(const struct muster_node *node, int64_t resume,
+                                   struct muster_error *err);
 
 /* Removes in the background what dead launches left unfinished. Waits only if there is something. */
 void node_clear_left(struct muster_node *node);

@@ -4,6 +4,7 @@
 #include "schema/limits.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What was computed after `resume`, as far as it is known. */
 static void tell_lost(struct story *story, const struct muster_generation_row *generation,
@@ -42,7 +43,7 @@ static void tell_next_restore(struct story *story, const struct muster_generatio
 {
     char older[320];
 
-    if (latest == NULL) {
+    if (latest == NULL || strstr(failed->end_text, "`muster import ") != NULL) { /* it says how */
         story_say(story, "The next launch ends in the same way, unless that is put right.");
         return;
     }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The broker's database is put back to a copy that lists a checkpoint which was deleted since: the launch ends at once and
-# says what to do, and after `muster import` the next one resumes from the newest on disk.
+# says what to do, with nothing newer on disk and with a newer one; after `muster import` the next one resumes from that.
 . "$(dirname "$0")/lib.sh"
 trainer=$TESTS_DIR/proc/prog_keep
 not_checked=1 # the processes that wrote what was found on disk are in no row
@@ -24,9 +24,14 @@ rm -f "$db-wal" "$db-shm"
 cp "$dir/copy.db" "$db"
 broker_start
 says "$(cat "$dir/musterd.log")" 'was put back to a copy that is older'
+mv "$root/4" "$dir/newer"
 ranks_start 1 "$keep" '' '' 2 0
 ranks_end 1
 says "$(cat "$(log 0)")" "checkpoint $root/2 was not restored at rank 0: it is not there" "muster import $root"
+mv "$dir/newer" "$root/4"
+ranks_start 1 "$keep" '' '' 2 0
+ranks_end 1
+says "$(cat "$(log 0)")" "has this launch resume after 2 steps" "But $root/4 is there" "muster import '$root'"
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^1 checkpoints? of job job'
 ranks_start 1 "$keep" '' '' 1 0

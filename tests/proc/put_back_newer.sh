@@ -1,0 +1,46 @@
+#!/bin/bash
+# The broker's database is put back to an older copy, and what was saved since is on disk: a launch does not go on from the
+
+# helps.
+. "$(dirname "$0")/lib.sh"
+not_checked=1 # the processes that wrote what was found on disk are in no row
+checkpoints="$dir/the checkpoints"
+files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
+
+broker_start
+options=(--save-every 20)
+ranks_start 2 --steps 30
+saved=0
+all_finished 30
+broker_stop
+cp "$db" "$dir/copy.db"
+broker_start
+ranks_start 2 --steps 90
+saved=20
+all_finished 90
+broker_stop
+rm -f "$db-wal" "$db-shm"
+cp "$dir/copy.db" "$db"
+broker_start
+before=$(files)
+launch=$((launch + 1)) pids=()
+for rank in 1 0; do # one that came after the refusal would open the next launch, and wait
+    rank_start $rank --steps 100
+    [ $rank = 0 ] || await "rank $rank to have nothing to restore" rank_said $rank '^opened'
+done
+ranks_end 1
+for rank in 0 1; do
+    says "$(error_of $rank)" MUSTER_E_RESTORE \
+        "has this launch resume after 20 steps, and knows of no checkpoint of job $job after 80 steps" \
+        "But $checkpoints/80 is there" "muster import '$checkpoints'" "go on without it"
+done
+same "the directory of a launch that was refused" "$(files)" "$before"
+why=$("$muster" why --job "$job" --broker "$broker")
+says "$why" "rank 0 could not restore: the broker at .* knows of no checkpoint" "unless that is put right"
+[[ $why != *fallback* ]] || fail "muster why gives advice that does not help: $why"
+eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
+says "$(cat "$dir/import.txt")" '^3 checkpoints of job job'
+ranks_start 2 --steps 100
+saved=80
+all_finished 100
+finish "a launch whose broker knows only an older checkpoint does not go on from it beside newer ones: it says to import them, and then goes on from the newest"
