@@ -4,6 +4,11 @@
 
 #include <stdio.h>
 
+static void want_nothing(struct job *job)
+{
+    job->want = job->want_under = (struct want){CAUSE_NONE, 0, false};
+}
+
 static void reset(struct core *core, struct job *job, bool launch)
 {
     servers_keep(core, job, launch);
@@ -14,7 +19,7 @@ static void reset(struct core *core, struct job *job, bool launch)
     job->trainers = NULL;
     memset(&job->gen, 0, sizeof job->gen);
     job->gen.error_rank = -1;
-    job->want = job->want_under = (struct want){CAUSE_NONE, 0, false};
+    want_nothing(job);
     job->want_not_before_boot_ms = 0;
     grace_forget(job);
     job->policy_step = -1;
@@ -185,7 +190,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->gen.end_status = status;
     snprintf(job->gen.end_text, sizeof job->gen.end_text, "%s", text);
     job->state_unix_ms = core->now_unix;
-    job->want = job->want_under = (struct want){CAUSE_NONE, 0, false};
+    want_nothing(job);
     grace_forget(job);
     persist_generation(core, job);
     persist_job(core, job);
@@ -233,7 +238,7 @@ void generation_end(struct core *core, struct job *job)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
                         "all its processes left before it was committed", ABORT_OVER);
-    job->want = job->want_under = (struct want){CAUSE_NONE, 0, false};
+    want_nothing(job);
     grace_forget(job);
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;
