@@ -2,21 +2,42 @@
  * worlds end well that were told something untrue. The mutated files stand in for those of the archive. */
 #include "broker/core/state.h"
 #include "node/core/member_state.h"
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static bool takes_for_saved, blames_anyone, never_gives_up, tries_full_disks, loses_files,
     forgets_first, starts_early, breaks_promise, hasty, lies, is_mute, last_writes, lets_in,
-    impatient, keeps_notice, stays;
+    impatient, keeps_notice, stays, looks_back, loses_shards, miscounts;
+static enum sim_reason misnamed; /* for it another is blamed, by name; REASON_COUNT = for none */
 
-/* A step more than the newest checkpoint's counts as on disk. */
+static const struct checkpoint *looked_back(const struct job *job)
+{
+    return looks_back ? registry_newest(job) : NULL;
+}
+
+static int64_t furthest_begun(const struct round *round)
+{
+    int64_t furthest = -1;
+
+    for (size_t i = 0; round != NULL && i < round->count; i++)
+        if (round->parts[i].begun > furthest)
+            furthest = round->parts[i].begun;
+    return furthest;
+}
+
+/* A step more than the newest checkpoint's counts as on disk, or any step does once there is one. */
 static const struct checkpoint *newest_or_next(const struct job *job)
 {
     static struct checkpoint next;
     const struct checkpoint *newest = registry_newest(job);
 
-    if (newest == NULL || !takes_for_saved)
+    if (newest == NULL || !(takes_for_saved || looks_back))
         return newest;
     next = *newest;
-    next.row.step++;
+    next.row.step =
+        looks_back ? furthest_begun(round_open_one((struct job *)job)) : newest->row.step + 1;
     return &next;
 }
 
@@ -27,6 +48,41 @@ static void decide_for_the_last(struct round *round, enum wire_round_state to)
         round->parts[round->count - 1].writer = true;
     }
     round_move(round, to);
+}
+
+/* A member that is not the culprit, as the culprit. */
+static void blame_another(struct round *round)
+{
+    char why[sizeof round->reason];
+    const char *rest;
+    size_t i = 0;
+
+    if (misnamed == REASON_COUNT || strstr(round->reason, sim_reason_words(misnamed)) == NULL)
+        return;
+    while (i < round->count && (int64_t)round->parts[i].rank == round->culprit_rank)
+        i++;
+    if (i == round->count)
+        return;
+    round->culprit_rank = (int64_t)round->parts[i].rank;
+    memcpy(why, round->reason, sizeof why);
+    rest = strncmp(why, "rank ", 5) == 0 ? strchr(why + 5, ' ') : NULL;
+    if (rest != NULL)
+        snprintf(round->reason, sizeof round->reason, "rank %lld%s", (long long)round->culprit_rank,
+                 rest);
+}
+
+static void persist_blame(struct core *core, struct job *job, struct round *round)
+{
+    if (round->state == ROUND_ABORTED)
+        blame_another(round);
+    persist_round(core, job, round);
+}
+
+static void count_anew(struct core *core, struct record_checkpoint *row)
+{
+    if (miscounts && row->state == CHECKPOINT_COMMITTED)
+        row->shards_required++;
+    persist_checkpoint(core, row);
 }
 
 static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind kind,
@@ -41,7 +97,10 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 #define round_abort(core, job, round, rank, code, text, retry) \
     round_abort(core, job, round, blames_anyone ? 0 : (rank), code, text, retry)
 #define round_move decide_for_the_last
+#define round_unchanged(core, job, round, at) \
+    round_unchanged(core, job, round, looked_back(job) != NULL ? looked_back(job)->row.step : (at))
 #include "broker/core/round_decide.c"
+#undef round_unchanged
 #undef round_move
 #undef registry_newest
 #undef round_abort
@@ -50,9 +109,15 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 #define ROUND_ATTEMPTS_MAX (never_gives_up ? 1000U : 3U)
 #define ABORT_FINAL (tries_full_disks ? ABORT_RETRY : ABORT_FINAL)
 #define RECORD_FILE (loses_files ? RECORD_NONE : RECORD_FILE)
+#define RECORD_SHARD (loses_shards ? RECORD_NONE : RECORD_SHARD)
+#define persist_checkpoint count_anew
+#define persist_round persist_blame
 #include "broker/core/save.c"
 #undef ABORT_FINAL
 #undef RECORD_FILE
+#undef RECORD_SHARD
+#undef persist_checkpoint
+#undef persist_round
 
 static void set_first_error_truly(struct core *core, struct job *job, int64_t rank, int64_t code,
                                   const char *text);
@@ -124,15 +189,22 @@ static int nothing_is_mutated(void **state)
     takes_for_saved = blames_anyone = never_gives_up = tries_full_disks = loses_files = false;
     forgets_first = starts_early = breaks_promise = hasty = lies = is_mute = false;
     last_writes = lets_in = impatient = keeps_notice = stays = false;
+    looks_back = loses_shards = miscounts = false;
+    misnamed = REASON_COUNT;
     return 0;
 }
 
-static void expect(bool *mutation, unsigned count, const char *invariant)
+static void expect_said(bool *mutation, unsigned count, const char *invariant, const char *words)
 {
     const struct sim_options chance = {.async = -1};
 
     *mutation = true;
-    assert_true(sim_find_broken(&chance, count, invariant));
+    assert_true(sim_find_said(&chance, count, invariant, words));
+}
+
+static void expect(bool *mutation, unsigned count, const char *invariant)
+{
+    expect_said(mutation, count, invariant, "");
 }
 
 static void a_termination_without_a_save_of_what_is_new_is_seen(void **state)
@@ -145,6 +217,25 @@ static void a_wrong_culprit_is_seen(void **state)
 {
     (void)state;
     expect(&blames_anyone, 200, "culprit");
+}
+
+static void a_termination_that_forgets_the_steps_since_its_newest_checkpoint_is_seen(void **state)
+{
+    (void)state;
+    expect_said(&looks_back, 200, "unchanged", "reported begun");
+}
+
+static void a_culprit_that_did_its_part_is_seen_in_each_kind_of_abort(void **state)
+{
+    static const enum sim_reason kinds[] = {REASON_FREEZE,    REASON_MARGIN_REPORT, REASON_WAY,
+                                            REASON_SAVE_SLOW, REASON_MARGIN_SAVE,   REASON_LOST};
+    const struct sim_options focused = {.async = -1, .focused = true};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        misnamed = kinds[i];
+        assert_true(sim_find_said(&focused, 400, "culprit", sim_reason_words(kinds[i])));
+    }
 }
 
 static void a_cause_that_gets_rounds_without_end_is_seen(void **state)
@@ -175,6 +266,18 @@ static void a_checkpoint_without_the_rows_of_its_files_is_seen(void **state)
 {
     (void)state;
     expect(&loses_files, 20, "I1");
+}
+
+static void a_checkpoint_without_the_row_of_a_shard_is_seen(void **state)
+{
+    (void)state;
+    expect_said(&loses_shards, 20, "I1", "has no row");
+}
+
+static void a_checkpoint_of_fewer_shards_than_it_needs_is_seen(void **state)
+{
+    (void)state;
+    expect_said(&miscounts, 20, "I1", "writers of");
 }
 
 static void a_launch_that_starts_before_all_have_restored_is_seen(void **state)
@@ -238,11 +341,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BREAKS(a_termination_without_a_save_of_what_is_new_is_seen),
         BREAKS(a_wrong_culprit_is_seen),
+        BREAKS(a_termination_that_forgets_the_steps_since_its_newest_checkpoint_is_seen),
+        BREAKS(a_culprit_that_did_its_part_is_seen_in_each_kind_of_abort),
         BREAKS(a_cause_that_gets_rounds_without_end_is_seen),
         BREAKS(a_full_disk_that_is_tried_again_is_seen),
         BREAKS(a_save_that_was_promised_and_is_not_tried_again_is_seen),
         BREAKS(a_process_that_was_heard_and_is_lost_is_seen),
         BREAKS(a_checkpoint_without_the_rows_of_its_files_is_seen),
+        BREAKS(a_checkpoint_without_the_row_of_a_shard_is_seen),
+        BREAKS(a_checkpoint_of_fewer_shards_than_it_needs_is_seen),
         BREAKS(a_launch_that_starts_before_all_have_restored_is_seen),
         BREAKS(a_later_error_in_place_of_the_first_is_seen),
         BREAKS(a_verdict_that_is_not_the_rounds_is_seen),

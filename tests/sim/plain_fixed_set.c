@@ -74,6 +74,8 @@ static void expect_everything(const struct sim_stats *s)
             sim_expect_often("message", wire_type_name(type), s->messages[type]);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         sim_expect_often("abort", muster_status_name(codes[i]), s->aborts_by[codes[i]]);
+    for (unsigned kind = EVENT_NONE + 1; kind < EVENT_KIND_COUNT; kind++)
+        sim_expect_often("event", wire_event_kind_name(kind), s->emitted[kind]);
     expect_reasons(s);
     for (unsigned i = 0; i < PLANNED_COUNT; i++)
         sim_expect_often("plan", sim_plan_words(i), s->plans[i]);

@@ -88,6 +88,10 @@ static const struct sim_focus rare[] = {
     {"a save that goes on for minutes", 8, ANY, -1, 2, 5, 500000, 1000000, 20, false, 0, false,
      .faults = {{FAULT_SAVE_LONG, 0, 0, 3000, 0, SIM_RANK_0}, {FAULT_NOTICE_TOOL, 100, 200, 1, 600000, SIM_ANY}}, .rare = true},
 };
+/* Of some more of the focused seeds: a rank's loop ends before the others', and its supervisor begins it anew. */
+static const struct sim_focus again =
+    {"a rank that is begun again when it has finished", 1, WHOLE, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
+     .faults = {{FAULT_TWIN, 0, 2000, 8000, 0, 0}, {FAULT_TWIN, 0, 2000, 8000, 0, 1}, {FAULT_TWIN, 3000, 2000, 8000, 0, 0}}, .rare = true};
 /* clang-format on */
 
 /* By their weights; in `share` times as many numbers none is. */
@@ -108,15 +112,24 @@ static const struct sim_focus *pick(const struct sim_focus *from, size_t count, 
 }
 
 #define SALT UINT64_C(0x51a77e)
+#define SALT_AGAIN UINT64_C(0xa9a14)
 #define RARE_OF_FOCUSED 4 /* of so many seeds one */
 #define RARE_OF_CHANCE 40
+#define AGAIN_OF_FOCUSED 40
 
 /* By a number of its own, so that no other seed's world is another for it. */
+static uint64_t own_number(const struct sim *sim, uint64_t salt)
+{
+    return (sim->options.seed ^ salt) * UINT64_C(0x9e3779b97f4a7c15) >> 16;
+}
+
 static const struct sim_focus *rare_of(const struct sim *sim)
 {
-    uint64_t number = (sim->options.seed ^ SALT) * UINT64_C(0x9e3779b97f4a7c15) >> 16;
+    uint64_t number = own_number(sim, SALT);
     unsigned one_in = sim->options.focused ? RARE_OF_FOCUSED : RARE_OF_CHANCE;
 
+    if (sim->options.focused && own_number(sim, SALT_AGAIN) % AGAIN_OF_FOCUSED == 0)
+        return &again;
     if (number % one_in != 0)
         return NULL;
     return pick(rare, sizeof rare / sizeof rare[0], number / one_in, 1);

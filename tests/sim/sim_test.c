@@ -86,20 +86,27 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
     return false;
 }
 
-bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant)
+bool sim_find_said(const struct sim_options *options, unsigned count, const char *invariant,
+                   const char *words)
 {
     struct sim_options each = *options;
     struct sim_stats stats = {0};
     struct sim_failure failure;
 
     for (each.seed = 1; each.seed <= count; each.seed++) {
-        if (sim_run(&each, &stats, &failure) || strcmp(failure.invariant, invariant) != 0)
+        if (sim_run(&each, &stats, &failure) || strcmp(failure.invariant, invariant) != 0 ||
+            strstr(failure.text, words) == NULL)
             continue;
         printf("seed %llu: %s broken: %s\n", (unsigned long long)each.seed, failure.invariant,
                failure.text);
         return true;
     }
     return false;
+}
+
+bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant)
+{
+    return sim_find_said(options, count, invariant, "");
 }
 
 static void run_fresh(const struct sim_options *kind, const char *what, double cpu_seconds)

@@ -13,6 +13,9 @@ void sim_print_arguments(const struct sim_options *options);
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure);
 /* The same, but only what breaks this invariant counts. */
 bool sim_find_broken(const struct sim_options *options, unsigned count, const char *invariant);
+/* ... and the words that tell which of the invariant's checks saw it. */
+bool sim_find_said(const struct sim_options *options, unsigned count, const char *invariant,
+                   const char *words);
 
 uint64_t sim_median(uint64_t *numbers, size_t count); /* sorts them */
 /* main of a test of seeds that nobody has run before: as many as this process can do in so many seconds of its own time;
