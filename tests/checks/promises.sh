@@ -37,9 +37,10 @@ insists proc.crash_stories "$(number tests/proc/crash_stories.sh '^points_min=[0
 insists proc.slow_node_faults_more "$(number tests/proc/slow_node_faults_more.sh '^faults_min=[0-9]+')"
 insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))
 insists proc.slow_rounds_under_kills $((2 * $(number tests/proc/slow_rounds_under_kills.sh '^rounds_under_kills [0-9]+')))
-for sweep in slow_vfs_calls slow_vfs_plots slow_sqlite_allocations slow_sqlite_plots slow_migrations; do
+for sweep in slow_vfs_calls slow_vfs_plots slow_sqlite_allocations slow_sqlite_plots; do
     insists faults.$sweep "$(points test_$sweep.c)"
 done
+insists faults.slow_migrations $(($(points test_slow_migrations.c) + $(points test_slow_migrations_full.c) + $(points test_slow_migrations_memory.c)))
 own() { sed -n "/ $1\[\]/,/};/p" tests/faults/own_allocations.c | grep -Eo '[0-9]+}' | grep -Eo '[0-9]+' | awk '{ sum += $1 } END { print sum + 0 }'; }
 insists faults.own_allocations "$(own few)"
 insists faults.slow_own_allocations "$(own all)"

@@ -5,10 +5,10 @@
 
 static const struct migration_sweep sweeps[] = {
     {"EIO and all after it, any call", MIGRATION_DISK, FAULT_CALL_ANY, FAULT_IO, .sticky = true,
-     .stride = 23, .points_min = 21},
+     .stride = 23, .points_min = 123},
     {"ENOSPC, writes", MIGRATION_DISK, FAULT_CALL_WRITE, FAULT_FULL, .stride = 13,
-     .points_min = 12},
-    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 81},
+     .points_min = 86},
+    {"EIO, our own file calls", MIGRATION_FILES, FILE_CALL_ANY, FAULT_IO, .points_min = 297},
 };
 
 int main(void)
