@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define HOLD_MS 60000 /* prolonged while it is read */
 #define LISTS_MAX 20
@@ -62,6 +63,17 @@ static void print_damage(struct verify *v, const json_t *damage)
                           json_string_value(json_object_get(damage, "file"))));
 }
 
+/* Not what should be there: what was. */
+static void count_read(struct verify *v, const char *path, enum muster_status status)
+{
+    struct stat info;
+
+    if ((status != MUSTER_OK && status != MUSTER_E_CORRUPT) || stat(path, &info) != 0)
+        return;
+    v->files++;
+    v->bytes += info.st_size;
+}
+
 static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
                         const char *place, const struct muster_file_row *row)
 {
@@ -72,13 +84,13 @@ static void verify_file(struct verify *v, const struct muster_checkpoint_row *ch
     struct muster_error err;
     char path[FS_PATH_MAX];
 
-    v->files++;
-    v->bytes += row->bytes;
-    if (shard_verify(place, &shard, &err) == MUSTER_OK)
-        return;
+    enum muster_status status = shard_verify(place, &shard, &err);
+
     if (fs_path(path, NULL, "%s/%s", place, row->path) != MUSTER_OK)
         snprintf(path, sizeof path, "%.200s", row->path);
-    say_damage(v, checkpoint, path, err.text);
+    count_read(v, path, status);
+    if (status != MUSTER_OK)
+        say_damage(v, checkpoint, path, err.text);
 }
 
 /* NULL: they are the same. */
@@ -181,15 +193,19 @@ static enum muster_status verify_files(struct verify *v,
 {
     muster_rows_t *rows = NULL;
     char place[FS_PATH_MAX];
+    bool is_there;
     enum muster_status status =
         muster_client_files(v->tool->client, v->tool->job, checkpoint->checkpoint, &rows, err);
 
     if (status != MUSTER_OK)
         return status;
     find_place(v, checkpoint, place);
-    for (size_t i = 0; i < muster_rows_count(rows); i++)
+    is_there = fs_exists(place);
+    if (!is_there)
+        say_damage(v, checkpoint, place, "its directory is not there");
+    for (size_t i = 0; is_there && i < muster_rows_count(rows); i++)
         verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
-    if (checkpoint->in_place)
+    if (is_there && checkpoint->in_place)
         verify_manifest(v, checkpoint, muster_rows_files(rows), muster_rows_count(rows));
     muster_rows_destroy(&rows);
     return MUSTER_OK;
@@ -266,6 +282,11 @@ static int print_result(struct verify *v)
                 " damaged\n",
                 v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
                 v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
+        if (v->damaged > 0)
+            fprintf(tool->out,
+                    "Put what is damaged or not there back from a copy; if there is none, `muster "
+                    "run --fallback` (option restore_fallback) lets all ranks take the next older "
+                    "checkpoint.\n");
         json_decref(v->damages);
         return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
     }

@@ -78,6 +78,24 @@ done
 cp "$dir/whole.json" "$root/1/manifest.json"
 ask verify 1 --broker "$broker" >"$dir/verify.txt" || fail "checkpoint 1 is whole again: $(cat "$dir/verify.txt")"
 
+# what is not there is not counted as read; a lost directory is one damage, and one lost file is one
+mv "$root/1" "$dir/away"
+code=0
+ask verify 1 --broker "$broker" >"$dir/verify.txt" || code=$?
+same "exit code of verify with a directory that is not there" "$code" 1
+says "$(cat "$dir/verify.txt")" "^damaged: $root/1 \\(checkpoint 1, step 1\\): its directory is not there" \
+    '^1 checkpoint of job job, 0 files, 0 B read: 1 damaged' '^Put .* back from a copy' '.muster run --fallback. \(option restore_fallback\)'
+mv "$dir/away" "$root/1"
+mv "$root"/1/shard-*.safetensors "$dir/away"
+code=0
+ask verify 1 --broker "$broker" >"$dir/verify.txt" || code=$?
+same "exit code of verify with a file that is not there" "$code" 1
+says "$(cat "$dir/verify.txt")" "^damaged: $root/1/shard-" '^1 checkpoint of job job, 0 files, 0 B read: 1 damaged'
+mv "$dir/away" "$root/1/$(sed -n 's/.*"\(shard-[^"]*safetensors\)".*/\1/p' "$root/1/manifest.json")"
+ask verify 1 --broker "$broker" >"$dir/verify.txt" || fail "checkpoint 1 is there again: $(cat "$dir/verify.txt")"
+says "$(cat "$dir/verify.txt")" '^1 checkpoint of job job, 1 file, .* read: 0 damaged'
+same "advice about nothing" "$(wc -l <"$dir/verify.txt")" 1
+
 # one that was committed and never got its name gets it by the next launch
 broker_stop
 rm -rf "${db%/*}" "$root"/[234]
@@ -118,4 +136,4 @@ says "$(cat "$dir/verify.txt")" "^damaged: .*/1/shard-00000" "^damaged: .*/1/sha
 same "damages in one checkpoint" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 finish "a lost database is rebuilt from the manifests: rows and files as before, with metrics and custom metadata; the job resumes" \
     "a checkpoint without its name is imported, resumed from and named" \
-    "verify names a flipped bit, a cut file, a broken and a changed manifest, each by its path, and nothing else"
+    "verify names a flipped bit, a cut file, a broken and a changed manifest, a lost file and a lost directory, each by its path, and nothing else; it counts what it read"
