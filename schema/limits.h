@@ -95,10 +95,14 @@
 #define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
 #define BROKER_BACK_MS 30000  /* a manager's close, with a save that no broker has heard of yet */
 #define LOOP_GAP_MS 1000      /* a longer gap between two loop passes is added to silence limits */
-#define FREEZE_MS 2000        /* broker: for all reports */
-#define THAW_MS 4000          /* node: closing without a decision */
-#define THAW_ABORTED_MS 2000  /* node: after an aborted report */
-#define WAY_MIN_MS 60000      /* way to S: max(this, (S - done + 1) x 3 x step p95) */
+/* ... whole so often, until there was none for GAP_STEADY_MS. Of each further one LOOP_GAP_MS counts: where every pass is
+ * slow, a bound ends within GAPS_FORGIVEN + bound / LOOP_GAP_MS passes. */
+#define GAPS_FORGIVEN 10
+#define GAP_STEADY_MS 10000
+#define FREEZE_MS 2000            /* broker: for all reports */
+#define THAW_MS 4000              /* node: closing without a decision */
+#define THAW_ABORTED_MS 2000      /* node: after an aborted report */
+#define WAY_MIN_MS 60000          /* way to S: max(this, (S - done + 1) x 3 x step p95) */
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
 #define SAVE_MIN_MS 60000         /* save: max(this, 3 x save p95) */
 #define SAVE_LONGEST_MS \

@@ -444,33 +444,57 @@ void job_tick(struct core *core, struct job *job)
     persist_want(core, job);
 }
 
-/* We were away, not they. */
-static void job_gap(struct core *core, struct job *job, int64_t gap)
+/* A moment that something began at, or is to end at, is put off by what the loop was away, at most to `most`: what is
+ * from behind that keeps its own. */
+void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms)
 {
-    round_gap(core, job, gap);
+    int64_t at = *boot_ms + away_ms < most_boot_ms ? *boot_ms + away_ms : most_boot_ms;
+
+    if (*boot_ms < at)
+        *boot_ms = at;
+}
+
+/* We were away, not they. */
+static void job_gap(struct core *core, struct job *job, int64_t away_ms)
+{
+    round_gap(core, job, away_ms);
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
-        peer->heard_boot_ms += gap;
-        if (peer->heard_boot_ms > core->now)
-            peer->heard_boot_ms = core->now;
+        core_put_off(&peer->heard_boot_ms, away_ms, core->now);
         if (peer->pinged_boot_ms > 0)
-            peer->pinged_boot_ms += gap;
-        peer->gone_boot_ms += gap;
+            core_put_off(&peer->pinged_boot_ms, away_ms, core->now);
+        core_put_off(&peer->gone_boot_ms, away_ms, core->now);
     }
+}
+
+/* How much of the time since the last pass is nobody's. A loop that is away again and again does not stand still: what
+ * it hears and tells between is heard and told, and were that time nobody's no bound would ever end. */
+static int64_t time_away(struct core *core, int64_t gap)
+{
+    if (gap <= LOOP_GAP_MS) {
+        if (core->now - core->away_boot_ms >= GAP_STEADY_MS)
+            core->gaps = 0;
+        return 0;
+    }
+    core->away_boot_ms = core->now;
+    if (core->gaps == GAPS_FORGIVEN)
+        return gap - LOOP_GAP_MS;
+    core->gaps++;
+    return gap;
 }
 
 static void on_tick(struct core *core)
 {
-    int64_t gap = core->now - core->last_tick_boot_ms;
+    int64_t away_ms = time_away(core, core->now - core->last_tick_boot_ms);
 
     core->last_tick_boot_ms = core->now;
-    if (gap > LOOP_GAP_MS)
-        tasks_gap(core, gap);
+    if (away_ms > 0)
+        tasks_gap(core, away_ms);
     tasks_tick(core);
     import_tick(core);
     for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        if (gap > LOOP_GAP_MS)
-            job_gap(core, job, gap);
+        if (away_ms > 0)
+            job_gap(core, job, away_ms);
         if (core->now >= job->timer_boot_ms)
             job_tick(core, job);
     }

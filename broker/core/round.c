@@ -489,31 +489,22 @@ static void margin_over(struct core *core, struct job *job)
         round_margin_reached(core, job);
 }
 
-/* A bound that began before the gap lasts longer by it; what began behind it keeps its own. */
-static void later(int64_t *boot_ms, int64_t gap, int64_t most)
-{
-    int64_t at = *boot_ms + gap < most ? *boot_ms + gap : most;
-
-    if (*boot_ms < at)
-        *boot_ms = at;
-}
-
 /* What a round waits for was not told to the nodes, or could not be heard, while the broker stood still or could not
  * write: nobody's time runs meanwhile but a deadline's (margin_over). */
-void round_gap(struct core *core, struct job *job, int64_t gap)
+void round_gap(struct core *core, struct job *job, int64_t away_ms)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         struct round *round = &job->rounds[i];
         if (!round->used)
             continue;
         if (round->state == ROUND_FREEZING)
-            later(&round->freeze_until_boot_ms, gap, freeze_until(core, round));
+            core_put_off(&round->freeze_until_boot_ms, away_ms, freeze_until(core, round));
         else
-            later(&round->way_until_boot_ms, gap, core->now + round_way_ms(round));
+            core_put_off(&round->way_until_boot_ms, away_ms, core->now + round_way_ms(round));
         for (size_t p = 0; p < round->count; p++) {
-            later(&round->parts[p].at_step_boot_ms, gap, core->now);
+            core_put_off(&round->parts[p].at_step_boot_ms, away_ms, core->now);
             if (round->parts[p].saving_boot_ms > 0)
-                later(&round->parts[p].saving_boot_ms, gap, core->now);
+                core_put_off(&round->parts[p].saving_boot_ms, away_ms, core->now);
         }
     }
 }

@@ -311,6 +311,8 @@ struct core {
     bool started;
     int64_t start_boot_ms;
     int64_t last_tick_boot_ms;
+    int64_t away_boot_ms; /* when the loop was last back from a gap, */
+    unsigned gaps;        /* and how many were nobody's time since it was last steady */
     struct job *jobs;
     size_t jobs_count;
     size_t peers_count;
@@ -369,6 +371,7 @@ void peers_forget(struct core *core, struct job *job); /* but those that are kep
 bool peer_is_live(const struct peer *peer);            /* joined and neither left nor lost */
 bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
+void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms);
 void job_tick(struct core *core, struct job *job);
 
 /* What a request's handler answers. */
@@ -461,7 +464,7 @@ void tasks_message(struct core *core, const struct input *in);
 void tasks_load(struct core *core, const struct record *row);
 void tasks_start(struct core *core);
 void tasks_tick(struct core *core);
-void tasks_gap(struct core *core, int64_t gap_ms);
+void tasks_gap(struct core *core, int64_t away_ms);
 void tasks_node_left(struct core *core, uint64_t incarnation); /* in good order */
 int64_t tasks_wakeup_boot_ms(const struct core *core);
 void tasks_free(struct core *core);
@@ -553,7 +556,7 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
 void round_freeze_over(struct core *core, struct job *job, struct round *round); /* its time is */
 void round_margin_reached(struct core *core, struct job *job);
 void round_tick(struct core *core, struct job *job);
-void round_gap(struct core *core, struct job *job, int64_t gap); /* so long no loop pass was made */
+void round_gap(struct core *core, struct job *job, int64_t away_ms); /* of no loop pass */
 void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);

@@ -426,19 +426,18 @@ void tasks_tick(struct core *core)
 }
 
 /* The broker was away, not they. */
-void tasks_gap(struct core *core, int64_t gap_ms)
+void tasks_gap(struct core *core, int64_t away_ms)
 {
     for (struct task_queue *q = core->tasks != NULL ? core->tasks->queues : NULL; q != NULL;
          q = q->next)
-        q->heard_boot_ms += gap_ms;
+        core_put_off(&q->heard_boot_ms, away_ms, core->now);
     for (struct task_worker *w = core->tasks != NULL ? core->tasks->workers : NULL; w != NULL;
          w = w->next) {
-        w->heard_boot_ms += gap_ms;
-        if (w->heard_boot_ms > core->now)
-            w->heard_boot_ms = core->now;
+        core_put_off(&w->heard_boot_ms, away_ms, core->now);
         for (struct task_lease *lease = w->first; lease != NULL; lease = lease->next) {
-            lease->since_boot_ms += gap_ms;
-            lease->begun_boot_ms += lease->begun_boot_ms > 0 ? gap_ms : 0;
+            core_put_off(&lease->since_boot_ms, away_ms, core->now);
+            if (lease->begun_boot_ms > 0)
+                core_put_off(&lease->begun_boot_ms, away_ms, core->now);
         }
     }
 }

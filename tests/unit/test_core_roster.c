@@ -89,6 +89,40 @@ static void gaps_up_to_a_second_are_counted(void **state)
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
 }
 
+/* However slow its passes are: rank 0 is heard in each, rank 1 in none. */
+static void a_loop_whose_every_pass_is_slow_finds_a_silent_rank(void **state)
+{
+    struct core_fixture *f = *state;
+    int passes = 0;
+
+    f->nodes[1].silent = true;
+    core_clear(f);
+    for (; passes < 3600 && core_event(f, EVENT_NODE_LOST) == NULL; passes++) {
+        f->now += LOOP_GAP_MS + 100;
+        core_heartbeat(f, 0);
+        core_tick(f);
+    }
+    assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
+    assert_in_range(passes, GAPS_FORGIVEN, GAPS_FORGIVEN + LOST_MS / LOOP_GAP_MS);
+}
+
+/* Its word is of this pass, behind the gap: nothing of that is to be added to it. */
+static void who_is_told_gone_behind_a_gap_is_looked_for_at_once(void **state)
+{
+    struct core_fixture *f = *state;
+
+    struct wire_msg gone = {.type = WIRE_GONE};
+
+    gone.u.gone = (struct wire_gone){.rank = 1, .incarnation = f->nodes[1].incarnation, .signo = 9};
+    f->nodes[1].silent = true;
+    f->now += 60000;
+    core_tool(f, gone, 1);
+    core_tick(f);
+    core_pass(f, GONE_FLIGHT_MS);
+    core_pass(f, GONE_PING_MS);
+    assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
+}
+
 static void after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds(void **state)
 {
     struct core_fixture *f = *state;
@@ -525,6 +559,8 @@ int main(void)
         T(five_seconds_of_silence_and_not_less_lose_a_node, two_running),
         T(a_gap_between_two_passes_is_not_counted_as_silence, two_running),
         T(gaps_up_to_a_second_are_counted, two_running),
+        T(a_loop_whose_every_pass_is_slow_finds_a_silent_rank, two_running),
+        T(who_is_told_gone_behind_a_gap_is_looked_for_at_once, two_running),
         T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, two_running),
         T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, two_running),
         T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),

@@ -489,6 +489,83 @@ static void behind_the_brokers_absence_bounds_are_as_ever(void **state)
     assert_events(f, "abort r1 operator rank 1 MUSTER_E_TIMEOUT retry; freeze r2 operator m0,2");
 }
 
+/* Rank 1 does not report, and every pass is slow, each followed by so many quick ones. How many slow ones until the
+ * freeze ends: what is forgiven, then a second of each. */
+static int slow_passes_of_a_freeze(struct core_fixture *f, int quick)
+{
+    int passes = 0;
+
+    core_save_now(f, "a");
+    core_clear(f);
+    core_report(f, 0, 1, 5, 5);
+    core_report(f, 2, 1, 5, 5);
+    while (passes < 3600 && core_event(f, EVENT_ABORT) == NULL) {
+        f->now += LOOP_GAP_MS + 100;
+        core_tick(f);
+        passes++;
+        for (int i = 0; i < quick && core_event(f, EVENT_ABORT) == NULL; i++) {
+            f->now += 1;
+            core_tick(f);
+        }
+    }
+    return passes;
+}
+
+static void a_loop_whose_every_pass_is_slow_ends_a_freeze(void **state)
+{
+    assert_int_equal(slow_passes_of_a_freeze(*state, 0), GAPS_FORGIVEN + FREEZE_MS / LOOP_GAP_MS);
+}
+
+static void slow_passes_among_quick_ones_end_a_freeze(void **state)
+{
+    assert_in_range(slow_passes_of_a_freeze(*state, 2), GAPS_FORGIVEN + 1,
+                    GAPS_FORGIVEN + FREEZE_MS / LOOP_GAP_MS);
+}
+
+static void slow_pass(struct core_fixture *f)
+{
+    f->now += LOOP_GAP_MS + 100;
+    for (int n = 0; n < (int)f->world_size; n++)
+        core_heartbeat(f, n);
+    core_tick(f);
+}
+
+static void a_loop_whose_every_pass_is_slow_ends_a_save(void **state)
+{
+    struct core_fixture *f = *state;
+    int passes = 0;
+
+    core_save_now(f, "a");
+    report_all(f, 1, 5);
+    for (int n = 0; n < 3; n++)
+        core_at_step(f, n, 1, 5, n != 0);
+    for (core_clear(f); passes < 3600 && core_event(f, EVENT_ABORT) == NULL; passes++)
+        slow_pass(f);
+    assert_events(f,
+                  "abort r1 operator S5 rank 0 MUSTER_E_TIMEOUT retry; freeze r2 operator m0,1,2");
+    assert_in_range(passes, GAPS_FORGIVEN, GAPS_FORGIVEN + SAVE_MIN_MS / LOOP_GAP_MS);
+}
+
+/* A loop that was steady for a while is one that was stopped, not one that is slow. */
+static void behind_a_steady_time_absences_are_forgiven_again(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int i = 0; i < 2 * GAPS_FORGIVEN; i++)
+        slow_pass(f);
+    core_pass(f, GAP_STEADY_MS);
+    core_save_now(f, "a");
+    assert_events(f, "freeze r1 operator m0,1,2");
+    for (int i = 0; i < GAPS_FORGIVEN; i++) {
+        f->now += 60000;
+        core_tick(f);
+    }
+    core_pass(f, FREEZE_MS - 1);
+    assert_events(f, "");
+    report_all(f, 1, 5);
+    assert_events(f, "decision r1 operator S5 m0w,1,2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +579,10 @@ int main(void)
         T(when_all_miss_a_freeze_all_are_asked_again, three_running),
         T(the_brokers_own_absence_runs_out_no_bound, three_running),
         T(behind_the_brokers_absence_bounds_are_as_ever, three_running),
+        T(a_loop_whose_every_pass_is_slow_ends_a_freeze, three_running),
+        T(slow_passes_among_quick_ones_end_a_freeze, three_running),
+        T(a_loop_whose_every_pass_is_slow_ends_a_save, three_running),
+        T(behind_a_steady_time_absences_are_forgiven_again, three_running),
         T(the_lowest_rank_that_reported_writes, three_running),
         T(sharded_needs_every_rank_and_names_who_missed_the_freeze, three_sharded),
         T(a_cause_gets_three_rounds, three_sharded),
