@@ -6,7 +6,7 @@
 
 static void want_nothing(struct job *job)
 {
-    job->want = job->want_under = (struct want){CAUSE_NONE, 0, false};
+    job->want = (struct want){CAUSE_NONE, 0, false};
 }
 
 static void reset(struct core *core, struct job *job, bool launch)

@@ -344,8 +344,7 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     /* not frozen yet: nothing happens but what was owed before */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
         round_open_one(job) == NULL) {
-        job->want = job->want_under;
-        job->want_under = (struct want){CAUSE_NONE, 0, false};
+        round_want_owed(job);
         job_timer(job, core->now);
     }
     if (!notice_any_active(job))

@@ -70,7 +70,13 @@ void round_free(struct round *round)
 void round_remember(struct job *job, const struct round *round)
 {
     job->outcomes[job->outcomes_next++ % OUTCOMES_MAX] =
-        (struct outcome){round->round, round->state, round->cause, round->step, round->generation};
+        (struct outcome){.round = round->round,
+                         .state = round->state,
+                         .cause = round->cause,
+                         .step = round->step,
+                         .generation = round->generation,
+                         .attempt = round->attempt,
+                         .final = round->final};
 }
 
 bool round_was_committed(const struct job *job, int64_t step)
@@ -88,11 +94,16 @@ struct outcome round_outcome(struct job *job, uint64_t number)
     const struct round *round = round_find(job, number);
 
     if (round != NULL)
-        return (struct outcome){number, round->state, round->cause, round->step, round->generation};
+        return (struct outcome){.round = number,
+                                .state = round->state,
+                                .cause = round->cause,
+                                .step = round->step,
+                                .generation = round->generation};
     for (size_t i = 0; i < OUTCOMES_MAX; i++)
         if (number > 0 && job->outcomes[i].round == number)
             return job->outcomes[i];
-    return (struct outcome){number, number > 0 ? ROUND_ABORTED : ROUND_NONE, CAUSE_NONE, -1, 0};
+    return (struct outcome){
+        .round = number, .state = number > 0 ? ROUND_ABORTED : ROUND_NONE, .step = -1};
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
@@ -358,13 +369,56 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
         return;
     if (job->want.cause == CAUSE_NONE || cause == CAUSE_TERMINATION) {
         if (job->want.cause != cause) {
-            job->want_under = job->want; /* wanted again if the notice is withdrawn */
             job->want.attempt = 1;
             job->want_before = 0;
         }
         job->want.cause = cause;
     }
     round_try_open(core, job);
+}
+
+/* Could it be an attempt at the save that `muster save` was answered with last? A policy's is none. */
+static bool may_be_for_operator(const struct job *job, uint64_t generation, uint64_t round,
+                                enum wire_cause cause)
+{
+    return generation == job->gen.generation && round >= job->save_now_round && round > 0 &&
+           cause != CAUSE_POLICY;
+}
+
+/* The last attempt at the operator's save, if that is owed still: it was accepted, and whatever became of its round and
+ * of those behind it is to be tried again. Their rows say so over any number of starts, also where a notice joined one
+ * of them or came before the next. */
+static const struct outcome *owed_since(const struct job *job)
+{
+    const struct outcome *last = NULL;
+    bool answered = false;
+
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        const struct round *at = &job->rounds[i];
+        if (at->used && may_be_for_operator(job, at->generation, at->round, at->cause))
+            return NULL;
+    }
+    for (size_t i = 0; i < OUTCOMES_MAX; i++) {
+        const struct outcome *at = &job->outcomes[i];
+        if (!may_be_for_operator(job, at->generation, at->round, at->cause))
+            continue;
+        if (at->state != ROUND_ABORTED || at->final)
+            return NULL;
+        answered |= at->round == job->save_now_round;
+        last = last == NULL || at->round > last->round ? at : last;
+    }
+    return answered ? last : NULL;
+}
+
+void round_want_owed(struct job *job)
+{
+    const struct outcome *last = job->gen.error_rank < 0 ? owed_since(job) : NULL;
+
+    job->want = (struct want){CAUSE_NONE, 0, false};
+    if (last == NULL)
+        return;
+    job->want = (struct want){CAUSE_OPERATOR, last->attempt, false};
+    job->want_before = last->cause == CAUSE_OPERATOR ? 0 : last->attempt - 1;
 }
 
 /* A notice while a round is open joins it: S stands, the earliest deadline counts. */

@@ -86,6 +86,9 @@ void start_take(struct core *core)
             job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
         if (!takes_notices)
             job->want = (struct want){CAUSE_NONE, 0, false};
+        else if (job->want.cause == CAUSE_NONE)
+            round_want_owed(
+                job); /* also one that joined the save of a policy, which no row wants */
         if (round_open_one(job) == NULL)
             grace_consider(core, job); /* a plan that waited is made anew */
         persist_want(core, job);

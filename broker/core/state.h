@@ -186,6 +186,8 @@ struct outcome {
     enum wire_cause cause;
     int64_t step;
     uint64_t generation;
+    uint64_t attempt;
+    bool final; /* aborted, and not to be tried again */
 };
 
 struct generation {
@@ -255,8 +257,6 @@ struct job {
     size_t outcomes_next;
     struct want want;     /* the save that is to be opened */
     struct want want_row; /* as the database has it */
-    struct want
-        want_under; /* what a termination came before: it is wanted again if that is withdrawn */
     uint64_t want_before; /* as round.attempts_before */
     int64_t
         want_not_before_boot_ms; /* after a broker start: give the generation time to come back */
@@ -543,6 +543,7 @@ void round_remember(struct job *job, const struct round *round);
 /* In this launch, as far as its newest rounds tell: also one that was deleted since. */
 bool round_was_committed(const struct job *job, int64_t step);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);
+void round_want_owed(struct job *job); /* instead of whatever is wanted */
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
 /* Whether it is a member now. */

@@ -366,6 +366,81 @@ static void a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either(
     assert_events(f, "freeze r2 operator m0,1,2");
 }
 
+/* ... nor after another start, which knows by the rows alone what the notice came before. */
+static void nor_one_that_is_withdrawn_after_another_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_restart(f, false);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_cancel(f, 0, "n1");
+    core_restart(f, false);
+    all_back(f);
+    assert_events(f, "freeze r2 operator m0,1,2");
+}
+
+static void nor_one_that_had_joined_its_round(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_notice(f, 0, "n1", 30000);
+    assert_events(f, "termination r1 rank 0");
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_cancel(f, 0, "n1");
+    all_back(f);
+    assert_events(f, "freeze r2 operator m0,1,2");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 5, 5);
+    core_save(f, 0, 2, 5);
+    assert_events(f, "commit r2 operator S5 c2 rank 0");
+}
+
+/* What was made, or given up for good, is owed to nobody. */
+static void a_notice_that_is_withdrawn_brings_back_no_save_that_was_made(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 10);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_cancel(f, 0, "n1");
+    all_back(f);
+    core_pass(f, 2 * START_FREEZE_MS);
+    assert_events(f, "");
+    assert_int_equal(core_job(f)->round, 1);
+}
+
+/* A rank failed while the notice stood: the job ends with that once the notice is withdrawn. */
+static void nor_one_that_cannot_be_made_any_more(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 30000);
+    all_back(f);
+    assert_events(f, "freeze r2 termination m0,1,2");
+    core_error(f, 1, 5, "bad");
+    assert_non_null(strstr(core_events(f), "freeze r3 termination abort m0,2"));
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_cancel(f, 0, "n1");
+    core_pass(f, 500);
+    assert_int_equal(core_job(f)->round, 3);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+}
+
 /* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again. */
 static void a_save_that_failed_while_none_ran_fails_for_its_reason(void **state)
 {
@@ -586,6 +661,10 @@ int main(void)
         T(a_save_that_was_asked_for_survives_two_starts_in_a_row, three_running),
         T(one_that_is_asked_for_before_it_can_begin_takes_no_other_back, three_running),
         T(a_notice_that_is_withdrawn_before_its_freeze_takes_none_back_either, three_running),
+        T(nor_one_that_is_withdrawn_after_another_start, three_running),
+        T(nor_one_that_had_joined_its_round, three_running),
+        T(a_notice_that_is_withdrawn_brings_back_no_save_that_was_made, three_running),
+        T(nor_one_that_cannot_be_made_any_more, three_running),
         T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
         T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
