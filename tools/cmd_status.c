@@ -26,6 +26,8 @@ static const char *outcome(const struct muster_job_row *job)
         return "imported"; /* nobody knows how it ended */
     if (job->end_status == 0)
         return "finished";
+    if (job->end_status == MUSTER_E_NOT_SAVED)
+        return "preempted, not saved";
     return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
 }
 

@@ -230,8 +230,7 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     event.text = error->text;
     /* the error before the retry's freeze: everybody knows why its step is broken off */
     struct round *round = round_awaited(job);
-    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION &&
-                                             job->gen.layout == LAYOUT_REPLICATED);
+    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION);
     if (round != NULL && !follows) {
         const struct participant *part = round_part(round, peer);
         follows =
@@ -269,8 +268,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         const struct participant *part = round ? round_part(round, peer) : NULL;
         bool needed = part != NULL && save_is_needed(job, round, part);
         bool follows = plan_can_be_kept(job);
-        follows |= round != NULL && (!needed || (round->cause == CAUSE_TERMINATION &&
-                                                 job->gen.layout == LAYOUT_REPLICATED));
+        follows |= round != NULL && (!needed || round->cause == CAUSE_TERMINATION);
         generation_set_first_error(core, job, (int64_t)peer->rank, 0, text);
         event.rank = (int64_t)peer->rank;
         event.code = MUSTER_E_PEER;

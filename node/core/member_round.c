@@ -318,6 +318,13 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         view_set(m, VIEW_WAIT);
         return;
     }
+    if (m->error.status != MUSTER_OK && m->cause == CAUSE_TERMINATION && !again) {
+        m->part = PART_NONE; /* the job's end is the next event: who leaves by it is begun again */
+        m->thaw_at = m->give_up_at = NEVER;
+        m->error_until = m->now + THAW_MS;
+        view_open_or_end(m);
+        return;
+    }
     round_over_for_me(m);
 }
 

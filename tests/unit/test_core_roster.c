@@ -456,6 +456,7 @@ static void survivors_at_different_steps_cannot_save(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
 }
 
+/* ... as a termination that saved nothing: who leaves wants to be begun again. */
 static void sharded_ends_when_a_rank_is_lost(void **state)
 {
     struct core_fixture *f = *state;
@@ -465,9 +466,24 @@ static void sharded_ends_when_a_rank_is_lost(void **state)
         core_report(f, n, 1, 8, 7);
     f->nodes[1].silent = true;
     core_pass(f, LOST_MS);
-    assert_events(f, "node lost S7 rank 1 MUSTER_E_PEER; "
+    assert_events(f, "node lost S7 rank 1 MUSTER_E_PEER follows; "
                      "abort r1 termination S8 rank 1 MUSTER_E_PEER; "
                      "not saved r1 termination rank 1 MUSTER_E_PEER");
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
+}
+
+static void sharded_ends_when_a_step_fails_in_a_termination(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 2, "n1", 120000);
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 8, 7);
+    core_error(f, 1, 8, "no memory");
+    assert_events(f, "peer error S8 rank 1 MUSTER_E_STEP follows; "
+                     "abort r1 termination S8 rank 1 MUSTER_E_STEP; "
+                     "not saved r1 termination rank 1 MUSTER_E_STEP");
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
 }
 
 /* --- snapshot --------------------------------------------------------------------------------------- */
@@ -580,6 +596,7 @@ int main(void)
         T(survivors_at_different_steps_cannot_save, three_running),
         T(survivors_whose_steps_were_broken_off_save_what_they_have_done, three_running),
         T(sharded_ends_when_a_rank_is_lost, three_sharded),
+        T(sharded_ends_when_a_step_fails_in_a_termination, three_sharded),
         T(a_snapshot_tells_the_open_round_as_this_node_stands_to_it, three_running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_a_heartbeat_names, three_running),
         T(a_snapshot_tells_the_first_error_and_the_end, three_running),
