@@ -157,9 +157,10 @@ static const char *advice(const struct muster_node *node)
 {
     return node->options.restore_fallback
                ? ""
-               : "; `muster verify` names every damaged file: put them back from a copy, or let "
-                 "the job take the next older checkpoint (`muster run --fallback`, or option "
-                 "restore_fallback, which is fallback in a manager's options)";
+               : "; " ERROR_SAYS_DAMAGED ": put them back from a copy, or let "
+                 "the job take the next "
+                 "older checkpoint (`muster run --fallback`, or option restore_fallback, which is "
+                 "fallback in a manager's options)";
 }
 
 static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,

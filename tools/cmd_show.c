@@ -1,6 +1,7 @@
 /* cmd_show - the verbs that show rows: nodes, rounds, round, checkpoints, latest. */
 #include "tools/latest.h"
 #include "tools/render.h"
+#include "tools/restored.h"
 #include "tools/tool.h"
 
 #include <inttypes.h>
@@ -426,6 +427,32 @@ int cmd_checkpoints(struct tool *tool)
     return print_json_checkpoints(tool, rows);
 }
 
+/* None is on record; a launch that could not restore says that there are others all the same. */
+static int no_latest(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    const struct muster_generation_row *failed;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = muster_client_generations(tool->client, tool->job, 0, &rows, &err);
+    int code;
+
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    failed = restored_in_the_way(rows, muster_rows_count(rows));
+    if (failed != NULL)
+        code = tool_fail(TOOL_NO,
+                         "job %s has no committed checkpoint on record, and its generation %" PRId64
+                         " could not restore: %s",
+                         tool->job, failed->generation, restored_text(failed));
+    else
+        code = tool_fail(TOOL_NO,
+                         "job %s has no committed checkpoint, so it starts from the beginning: "
+                         "`muster why --job %s` tells why, `muster save --job %s` makes one",
+                         tool->job, tool->job, tool->job);
+    muster_rows_destroy(&rows);
+    return code;
+}
+
 int cmd_latest(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
@@ -449,10 +476,7 @@ int cmd_latest(struct tool *tool)
             "is gone then\n",
             checkpoint->checkpoint);
     if (checkpoint == NULL)
-        code = tool_fail(TOOL_NO,
-                         "job %s has no committed checkpoint, so it starts from the beginning: "
-                         "`muster why --job %s` tells why, `muster save --job %s` makes one",
-                         tool->job, tool->job, tool->job);
+        code = no_latest(tool);
     if (tool_json(tool)) {
         document = render_document();
         json_object_set_new(document, "job", json_string(tool->job));

@@ -1,5 +1,6 @@
 /* cmd_status - all jobs in a table, or one job in a few lines. */
 #include "tools/render.h"
+#include "tools/restored.h"
 #include "tools/tool.h"
 
 #include "schema/error.h"
@@ -302,8 +303,10 @@ static void print_newest(struct tool *tool, const struct muster_job_row *job)
 
 static void print_job(struct tool *tool, const struct muster_job_row *job,
                       const muster_rows_t *members, const muster_rows_t *notices,
-                      const muster_rows_t *nodes)
+                      const muster_rows_t *nodes, const muster_rows_t *generations)
 {
+    const struct muster_generation_row *failed =
+        restored_in_the_way(generations, muster_rows_count(generations));
     FILE *out = tool->out;
 
     if (strcmp(outcome(job), "not launched") == 0) {
@@ -326,7 +329,12 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)
         print_staying(out, nodes);
-    if (job->end_status == MUSTER_E_RESTORE && job->started_unix_ms == 0)
+    if (failed != NULL && failed->generation < job->generation)
+        fprintf(out,
+                "  resumed       nowhere: generation %" PRId64 " could not restore, and no step "
+                "was begun since; `muster why` tells what to do\n",
+                failed->generation);
+    else if (failed != NULL)
         fprintf(out, "  resumed       nowhere: no step was begun; `muster why` tells what to do\n");
     else if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
@@ -390,6 +398,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_t *notices = NULL;
     muster_rows_t *nodes = NULL;
     muster_rows_t *queues = NULL;
+    muster_rows_t *generations = NULL;
     const struct muster_job_row *job;
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status;
@@ -405,13 +414,15 @@ static int one_job(struct tool *tool, const char *name)
         status = muster_client_nodes(tool->client, name, job->generation, &nodes, &err);
     if (status == MUSTER_OK)
         status = muster_client_task_queues(tool->client, name, &queues, &err);
+    if (status == MUSTER_OK && strcmp(job->state, "ended") == 0 && job->started_unix_ms == 0)
+        status = muster_client_generations(tool->client, name, 0, &generations, &err);
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
         code = print_job_json(tool, rows, members, notices);
     else {
         print_as_of(tool);
-        print_job(tool, job, members, notices, nodes);
+        print_job(tool, job, members, notices, nodes, generations);
         print_task_queues(tool->out, queues);
     }
     muster_rows_destroy(&rows);
@@ -419,6 +430,7 @@ static int one_job(struct tool *tool, const char *name)
     muster_rows_destroy(&notices);
     muster_rows_destroy(&nodes);
     muster_rows_destroy(&queues);
+    muster_rows_destroy(&generations);
     return code;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_why - chooses a story, gathers its rows, prints it. */
 #include "tools/render.h"
+#include "tools/restored.h"
 #include "tools/story.h"
 #include "tools/tool.h"
 
@@ -212,6 +213,17 @@ static enum muster_status gather_served_by(struct tool *tool, struct story *stor
     return status;
 }
 
+/* What a launch that began no step was to restore may be told by one before it. */
+static enum muster_status gather_before(struct tool *tool, struct story *story,
+                                        struct muster_error *err)
+{
+    const struct muster_generation_row *generation = muster_rows_generations(story->generations);
+
+    if (generation == NULL || !restored_nothing_begun(generation))
+        return MUSTER_OK;
+    return muster_client_generations(tool->client, tool->job, 0, &story->before, err);
+}
+
 static enum muster_status gather(struct tool *tool, const struct subject *subject,
                                  struct story *story, struct muster_error *err)
 {
@@ -232,6 +244,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     if (status == MUSTER_OK)
         status =
             muster_client_generations(client, tool->job, generation - 1, &story->generations, err);
+    if (status == MUSTER_OK)
+        status = gather_before(tool, story, err);
     if (status == MUSTER_OK)
         status = muster_client_latest(client, tool->job, &story->latest, err);
     if (status == MUSTER_OK)

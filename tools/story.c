@@ -523,6 +523,7 @@ void story_free(struct story *story)
     muster_rows_destroy(&story->notices);
     muster_rows_destroy(&story->incidents);
     muster_rows_destroy(&story->generations);
+    muster_rows_destroy(&story->before);
     muster_rows_destroy(&story->checkpoint);
     muster_rows_destroy(&story->latest);
     muster_rows_destroy(&story->job_row);

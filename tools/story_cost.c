@@ -1,4 +1,5 @@
 /* story_cost - the end of a story: from where the job goes on, and which steps that costs. */
+#include "tools/restored.h"
 #include "tools/story_internal.h"
 
 #include "schema/limits.h"
@@ -31,18 +32,29 @@ static void tell_lost(struct story *story, const struct muster_generation_row *g
                   lost == 1 ? "is" : "are", unknown);
 }
 
-/* Told a checkpoint that some rank could not restore, a launch ends before its first step. */
-static bool is_unrestored(const struct muster_generation_row *generation)
+static void tell_what_helps(struct story *story, const struct muster_generation_row *failed)
 {
-    return generation->end_status == MUSTER_E_RESTORE && generation->started_unix_ms == 0;
+    if (restored_does_not_fit(failed))
+        story_say(story, "It was read, and the program could not take it: start the one that wrote "
+                         "it, or mend this one. No older one is taken for that, nor with `muster "
+                         "run --fallback`.");
+    else if (failed->fallback)
+        story_say(story,
+                  "`muster verify --job %s` names damaged files, to be put back from a copy; older "
+                  "ones were to be tried, too, and that did not help.",
+                  story->job);
+    else
+        story_say(story,
+                  "`muster verify --job %s` names damaged files, to be put back from a copy; "
+                  "`muster run --fallback` (option restore_fallback) lets all ranks take the next "
+                  "older one instead, and loses the steps since that.",
+                  story->job);
 }
 
 /* Of a launch that could not restore: what the next one meets, and what can be done. */
 static void tell_next_restore(struct story *story, const struct muster_generation_row *failed,
                               const struct muster_checkpoint_row *latest)
 {
-    char older[320];
-
     if (latest == NULL || strstr(failed->end_text, "`muster import ") != NULL) { /* it says how */
         story_say(story, "The next launch ends in the same way, unless that is put right.");
         return;
@@ -54,46 +66,71 @@ static void tell_next_restore(struct story *story, const struct muster_generatio
                   latest->step, latest->checkpoint, latest->path);
         return;
     }
-    if (failed->fallback)
-        snprintf(older, sizeof older, "older ones were to be tried, too, and that did not help");
-    else
-        snprintf(older, sizeof older,
-                 "`muster run --fallback` (option restore_fallback) lets all ranks take the next "
-                 "older one instead, and loses the steps since that");
     story_say(
         story,
         "The next launch is told to resume from the newest committed checkpoint, step %" PRId64
-        " (checkpoint %" PRId64 ", %s), and ends in the same way unless that can be restored "
-        "then. `muster verify --job %s` names damaged files, to be put back from a copy; %s.",
-        latest->step, latest->checkpoint, latest->path, story->job, older);
+        " (checkpoint %" PRId64 ", %s), and ends in the same way unless that can be restored then.",
+        latest->step, latest->checkpoint, latest->path);
+    tell_what_helps(story, failed);
 }
 
-/* The first launch behind the story's that did not fail to restore; NULL: all failed, or there is none. */
-static const struct muster_generation_row *next_restored(const struct story *story)
+/* The first launch behind the story's that began, or may yet; NULL: there is none. */
+static const struct muster_generation_row *next_begun(const struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
 
     for (size_t i = 1; i < muster_rows_count(story->generations); i++)
-        if (!is_unrestored(&generation[i]))
+        if (!restored_nothing_begun(&generation[i]))
             return &generation[i];
     return NULL;
 }
 
+static const char *end_of(const struct muster_generation_row *generation)
+{
+    return generation->end_text[0] != '\0' ? generation->end_text : "its last process left";
+}
+
 /* Launches between the story's and `until` (NULL: to the last) that began no step. */
-static void tell_unrestored(struct story *story, const struct muster_generation_row *until)
+static void tell_not_begun(struct story *story, const struct muster_generation_row *until)
 {
     const struct muster_generation_row *first = muster_rows_generations(story->generations) + 1;
     size_t count =
         until != NULL ? (size_t)(until - first) : muster_rows_count(story->generations) - 1;
     const struct muster_generation_row *last = first + count - 1;
+    const struct muster_generation_row *failed = restored_in_the_way(story->generations, count + 1);
 
+    if (count == 0)
+        return;
+    if (failed == NULL || failed < first)
+        failed = last;
     if (count == 1)
-        story_say_text(story, last->end_text,
+        story_say_text(story, end_of(last),
                        "Generation %" PRId64 " began no step: ", last->generation);
-    else if (count > 1)
-        story_say_text(story, last->end_text,
+    else if (failed == last)
+        story_say_text(story, end_of(last),
                        "Generations %" PRId64 " to %" PRId64 " began no step. The last: ",
                        first->generation, last->generation);
+    else
+        story_say_text(story, end_of(failed),
+                       "Generations %" PRId64 " to %" PRId64 " began no step. Generation %" PRId64
+                       ": ",
+                       first->generation, last->generation, failed->generation);
+}
+
+/* The launch that could not restore and is not made good since; one before the story's is told of. NULL: none. */
+static const struct muster_generation_row *still_unrestored(struct story *story)
+{
+    const struct muster_generation_row *failed =
+        restored_in_the_way(story->generations, muster_rows_count(story->generations));
+
+    if (failed != NULL || !restored_nothing_begun(muster_rows_generations(story->generations)))
+        return failed;
+    failed = restored_in_the_way(story->before, muster_rows_count(story->before));
+    if (failed != NULL)
+        story_say_text(story, restored_text(failed),
+                       "Generation %" PRId64 " could not restore, and no step was begun since: ",
+                       failed->generation);
+    return failed;
 }
 
 static void tell_resumed(struct story *story, const struct muster_generation_row *generation,
@@ -255,8 +292,8 @@ static void tell_finished(struct story *story, const struct muster_generation_ro
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
-    const struct muster_generation_row *next = next_restored(story);
-    size_t count = muster_rows_count(story->generations);
+    const struct muster_generation_row *next = next_begun(story);
+    const struct muster_generation_row *failed;
     const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
     bool ends;
     char from[1400];
@@ -265,10 +302,10 @@ void story_cost(struct story *story)
         return;
     story_fell_back(story, NULL);
     ends = strcmp(generation->state, "ending") == 0 || strcmp(generation->state, "ended") == 0;
-    if (count > 1)
-        tell_unrestored(story, next);
-    if (next == NULL && is_unrestored(&generation[count - 1])) {
-        tell_next_restore(story, &generation[count - 1], latest);
+    tell_not_begun(story, next);
+    failed = next == NULL ? still_unrestored(story) : NULL;
+    if (failed != NULL) {
+        tell_next_restore(story, failed, latest);
         return;
     }
     if (next != NULL) {

@@ -2,6 +2,7 @@
  * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has all. */
 #include "broker/core/state.h"
 
+#include "schema/error.h"
 #include "schema/room.h"
 
 #include <stdio.h>
@@ -281,9 +282,7 @@ struct answer registry_restore_failed(struct core *core, struct peer *peer,
     bool may = job->gen.fallback && !m->final;
     bool again = may && fall_back(core, job, m->checkpoint);
     event.text =
-        may && !again
-            ? out_printf(core, "%.3900s; no older checkpoint is left to fall back to", m->text)
-            : m->text;
+        may && !again ? out_printf(core, "%.3900s; " ERROR_SAYS_NONE_OLDER, m->text) : m->text;
     event.flags = again ? EVENT_FLAG_RETRY : 0;
     event_emit(core, job, event, 0);
     if (!again) {

@@ -22,6 +22,12 @@ void make_unrestored(struct db_fixture *db);
 void make_unrestored_twice(struct db_fixture *db);
 void make_unrestored_older(struct db_fixture *db);
 void make_unrestored_unknown(struct db_fixture *db);
+void make_unrestored_noticed(struct db_fixture *db);
+void make_unrestored_round(struct db_fixture *db);
+void make_unrestored_imported(struct db_fixture *db);
+void make_unrestored_unfit(struct db_fixture *db);
+void make_unrestored_unfit_older(struct db_fixture *db);
+void make_unrestored_damaged(struct db_fixture *db);
 void make_unrestored_then_older(struct db_fixture *db);
 
 /* One round that was aborted for good, each for another reason. */

@@ -80,6 +80,85 @@ void make_unrestored_unknown(struct db_fixture *db)
     db_sql(db, "UPDATE generation SET resume_checkpoint = 0, resume_step = 0");
 }
 
+/* Behind such a launch one rank came alone, and was told that it is to end. */
+void make_unrestored_noticed(struct db_fixture *db)
+{
+    make_committed(db);
+    add_unrestored(db, 2,
+                   "/ckpt holds checkpoint 61, which is newer; run `muster import /ckpt`, then "
+                   "start the job again");
+    db_generation(db, 3,
+                  "state = 'ended', started_unix_ms = 0, resume_checkpoint = 4, resume_step = 47,"
+                  " opened_unix_ms = %lld, ended_unix_ms = %lld, end_status = %d,"
+                  " end_text = 'terminated; nothing new was to be saved'",
+                  DB_T0 + 6000, DB_T0 + 17000, MUSTER_PREEMPTED);
+    db_node(db, 3, 0, "state = 'left', leave_why = 'preempted'");
+    db_progress(db, 3, 0, "begun = 47, done = 47");
+    db_notice(db, "signal-9",
+              "generation = 3, rank = 0, incarnation = 301, round = 0,"
+              " state = 'active', received_unix_ms = %lld",
+              DB_T0 + 16000);
+    db_event(db, 31,
+             "generation = 3, kind = 'generation ended', unix_ms = %lld,"
+             " text = 'terminated; nothing new was to be saved'",
+             DB_T0 + 17000);
+    db_sql(db, "UPDATE job SET generation = 3, state = 'ended', state_unix_ms = %lld",
+           DB_T0 + 17000);
+}
+
+/* A round was opened for the notice. */
+void make_unrestored_round(struct db_fixture *db)
+{
+    make_unrestored_noticed(db);
+    db_round(db, 5,
+             "generation = 3, state = 'unchanged', step = 47, opened_unix_ms = %lld,"
+             " reason = 'nothing was done since step 47', ended_unix_ms = %lld",
+             DB_T0 + 16010, DB_T0 + 16020);
+    db_member(db, 5, 0, "begun = 47, done = 47, reported_ms = 1");
+    db_sql(db, "UPDATE notice SET round = 5, state = 'served' WHERE id = 'signal-9'");
+}
+
+/* Then the newer one was imported, and the next launch went on from it. */
+void make_unrestored_imported(struct db_fixture *db)
+{
+    make_unrestored_noticed(db);
+    db_generation(db, 4,
+                  "resume_checkpoint = 6, resume_step = 61, opened_unix_ms = %lld,"
+                  " started_unix_ms = %lld",
+                  DB_T0 + 19000, DB_T0 + 19500);
+    db_node(db, 4, 0, NULL);
+    db_progress(db, 4, 0, "begun = 71, done = 70");
+    db_sql(db, "UPDATE progress SET begun = 63, done = 62 WHERE incarnation < 200");
+    db_sql(db, "UPDATE job SET generation = 4, state = 'running', state_unix_ms = %lld",
+           DB_T0 + 19500);
+}
+
+/* It is whole, and of a program with another state. */
+void make_unrestored_unfit(struct db_fixture *db)
+{
+    make_committed(db);
+    add_unrestored(db, 2,
+                   "checkpoint /ckpt/47 was not restored at rank 1 (MUSTER_E_RESTORE): "
+                   "/ckpt/47/shard-00001-of-00004.safetensors: tensor \"w\" has shape [5], that of "
+                   "the program [6]");
+}
+
+void make_unrestored_unfit_older(struct db_fixture *db)
+{
+    make_unrestored_unfit(db);
+    db_sql(db, "UPDATE generation SET fallback = 1 WHERE generation = 2");
+}
+
+/* As a rank says it. */
+void make_unrestored_damaged(struct db_fixture *db)
+{
+    make_committed(db);
+    add_unrestored(db, 2,
+                   "checkpoint /ckpt/47 was not restored at rank 1 (MUSTER_E_RESTORE): the "
+                   "checkpoint /ckpt/47 is unfinished, or its manifest.json was lost; "
+                   "`muster verify` names every damaged file: put them back from a copy");
+}
+
 /* Two launches could not restore; the third was let take an older one. */
 void make_unrestored_then_older(struct db_fixture *db)
 {

@@ -4,6 +4,8 @@
 # a whole checkpoint does not fit is told so, and no older one is taken for it.
 . "$(dirname "$0")/lib.sh"
 
+why() { "$muster" why --job "$job" --broker "$broker"; }
+
 broker_start
 job=sharded
 options=(--sharded 1 --save-every 25 --barrier 1)
@@ -28,6 +30,7 @@ says "$error" MUSTER_E_RESTORE "$(basename "$shard")"
 for rank in 0 2; do
     says "$(error_of $rank)" MUSTER_E_RESTORE
 done
+says "$(why)" 'muster run --fallback. .* lets all ranks take the next older one'
 
 ranks_start 3 --steps 80 --fallback 1
 saved=25
@@ -41,6 +44,8 @@ all_finished 60
 ranks_start 1 --steps 80 --fallback 1 --cells 3
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE vector
+says "$(why)" 'the program could not take it: start the one that wrote it'
+[[ $(why) != *"names damaged"* && $(why) != *"that did not help"* ]] || fail "why tells of damage, or of older ones: $(why)"
 ranks_start 1 --steps 80 --fallback 1
 saved=50
 all_finished 80
@@ -51,6 +56,7 @@ done
 ranks_start 1 --steps 80 --fallback 1
 ranks_end 1
 says "$(error_of 0)" MUSTER_E_RESTORE "no older checkpoint is left"
+says "$(why)" 'older ones were to be tried, too, and that did not help'
 same "superseded when none is whole" \
     "$(query "SELECT step FROM checkpoint WHERE job = '$job' AND state = 'superseded'")" ''
 
