@@ -38,7 +38,8 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     peer->done = beat->done;
     peer->told_boot_ms = core->now;
     struct round *round = round_open_one(peer->job);
-    if (advanced && round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step) {
+    if (advanced && round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step &&
+        round_part(round, peer) != NULL) {
         int64_t until = core->now + round_way_ms(round); /* it is still coming */
         if (until > round->way_until_boot_ms)
             round->way_until_boot_ms = until;
@@ -47,7 +48,10 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     peer->named_round = beat->round;
     peer->phase = roster_phase_known(beat->phase);
     peer->phase_ms = beat->phase_ms;
+    bool measured = peer->step_p95_ms == 0 && beat->step_p95_ms > 0;
     peer->step_p95_ms = beat->step_p95_ms;
+    if (measured && round != NULL && round_part(round, peer) != NULL)
+        round_way_left(core, round);
     if (beat->sources != NULL && beat->sources[0] != '\0')
         strncpy(peer->sources, beat->sources, sizeof peer->sources - 1);
     peer->progress_dirty = true;

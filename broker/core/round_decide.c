@@ -51,6 +51,16 @@ int64_t round_way_ms(const struct round *round)
     return way;
 }
 
+/* Who had the longest way is there, or how long its steps take was not known (WAY_UNMEASURED_MS) and is: from now on
+ * the others' way counts. */
+void round_way_left(const struct core *core, struct round *round)
+{
+    int64_t until = core->now + round_way_ms(round);
+
+    if (round->state == ROUND_DECIDED && until < round->way_until_boot_ms)
+        round->way_until_boot_ms = until;
+}
+
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step)
 {
     uint64_t writers = 0;

@@ -264,6 +264,7 @@ struct answer save_at_step(struct core *core, struct peer *peer, const struct wi
     }
     if (m->captured && part->captured_ms < 0)
         part->captured_ms = core->now - round->opened_boot_ms;
+    round_way_left(core, round);
     persist_participant(core, peer->job, round, part);
     try_commit(core, peer->job, round);
     job_timer(peer->job, core->now + SAVE_MIN_MS);

@@ -562,6 +562,7 @@ void round_move(struct round *round, enum wire_round_state to);
 struct round *round_new(struct core *core, struct job *job, enum wire_cause cause,
                         uint64_t attempt);
 int64_t round_way_ms(const struct round *round);
+void round_way_left(const struct core *core, struct round *round); /* it may be shorter now */
 uint64_t round_nonce(struct core *core, const struct round *round);
 void round_free(struct round *round);
 

@@ -145,11 +145,9 @@ enum sim_mutation {
     MUTANT_NONE,
     MUTANT_NO_GUARD,           /* the slow path forgets its begun < S test */
     MUTANT_PUBLISH_FIRST,      /* sends go out before the transaction */
-    MUTANT_SILENT_HEAD,        /* heartbeat replies without seq, no unicast repeats */
     MUTANT_TORN_BATCH,         /* a crash may leave half a transaction */
     MUTANT_SAVES_LATE,         /* the training loop saves a step later than told */
     MUTANT_SAVES_LATE_SAYS_SO, /* ... and SAVED tells that step: the broker must not take it */
-    MUTANT_NO_DEDUPLICATION,   /* a repeated request is taken as a new one */
     MUTANT_FORGETS_DECISION,   /* a start of the broker reads decided rounds as undecided ... */
     MUTANT_FORGETS_ROUND,      /* ... does not read open rounds ... */
     MUTANT_FORGETS_CHECKPOINT, /* ... nor the newest checkpoint ... */

@@ -73,8 +73,6 @@ static void transmit(struct sim *sim, uint64_t route, const char *topic, struct 
 {
     size_t size;
 
-    if (sim->options.mutation == MUTANT_SILENT_HEAD)
-        message->down.last_seq = 0;
     if (sim->options.mutation == MUTANT_WRONG_ERROR && message->type == WIRE_EVENT &&
         (message->u.event.kind == EVENT_PEER_ERROR || message->u.event.kind == EVENT_NODE_LOST))
         message->u.event.rank++;
@@ -130,8 +128,6 @@ static void send_events(struct sim *sim, const struct action *action)
     const struct record_job *job = disk_job(sim, action->job);
     uint64_t last = job ? job->seq : 0;
 
-    if (sim->options.mutation == MUTANT_SILENT_HEAD)
-        return;
     if (sim->store != NULL) {
         send_stored(sim, action);
         return;
@@ -273,31 +269,30 @@ static void answer_storage(struct sim *sim, uint64_t route, const struct wire_ms
     transmit(sim, route, NULL, &answer);
 }
 
-/* MUTANT_NO_DEDUPLICATION: what a core would see that takes every request as a new one. */
-static void renumber(struct sim *sim, uint64_t route, struct wire_msg *message)
+/* For the checker: when the core was given the last frame of a process, on the route that it said HELLO on, and what
+ * its heartbeats told. */
+static void note_taken(struct sim *sim, struct sim_proc *proc, uint64_t route,
+                       const struct wire_msg *message)
 {
-    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
-
-    if (sim->options.mutation != MUTANT_NO_DEDUPLICATION || proc == NULL ||
-        message->up.request == 0)
-        return;
-    if (message->up.request <= proc->taken)
-        message->up.request = proc->taken + 1;
-    if (message->up.request == proc->taken + 1)
-        proc->taken++;
-}
-
-/* For the checker: when the core was given the last frame of a process, on the route that it said HELLO on. */
-static void note_taken(struct sim *sim, uint64_t route, const struct wire_msg *message)
-{
-    struct sim_proc *proc = route <= sim->last_route ? sim->routes[route] : NULL;
-
     if (proc == NULL)
         return;
     if (message->type == WIRE_HELLO)
         proc->hello_route = route;
     if (proc->hello_route == route)
         proc->taken_us = sim->now_us;
+    if (message->type == WIRE_HEARTBEAT)
+        bounds_beat(sim, proc, &message->u.heartbeat);
+}
+
+static void step_frame(struct sim *sim, struct sim_proc *proc, uint64_t route,
+                       const struct wire_msg *message)
+{
+    struct actions *batch = &sim->broker.batch;
+    size_t before = batch->count;
+
+    core_input(sim, INPUT_MESSAGE, route, message, NULL, batch);
+    if (proc != NULL)
+        check_taken_once(sim, proc, message, before);
 }
 
 static void take_frame(struct sim *sim, const struct sim_event *frame)
@@ -312,14 +307,14 @@ static void take_frame(struct sim *sim, const struct sim_event *frame)
         sim_broken(sim, "wire", "a node's frame cannot be decoded: %s", err.text);
         return;
     }
-    renumber(sim, frame->stamp, &message);
+    struct sim_proc *proc = frame->stamp <= sim->last_route ? sim->routes[frame->stamp] : NULL;
     SIM_TELL(sim, "broker <- %s from %s/%llu request %llu applied %llu",
              wire_type_name(message.type), message.up.job, (unsigned long long)message.up.rank,
              (unsigned long long)message.up.request, (unsigned long long)message.up.applied_seq);
     if (!b->blocked || core_input_is_free(&message))
-        note_taken(sim, frame->stamp, &message);
+        note_taken(sim, proc, frame->stamp, &message);
     if (!b->blocked)
-        core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->batch);
+        step_frame(sim, proc, frame->stamp, &message);
     else if (core_input_is_free(&message))
         core_input(sim, INPUT_MESSAGE, frame->stamp, &message, NULL, &b->free_outputs);
     else
@@ -533,6 +528,7 @@ static void pass(struct sim *sim, struct sim_event *event)
             write_batch(sim);
         return;
     }
+    bounds_pass(sim);
     if (sim->options.mutation != MUTANT_NO_TIMERS)
         core_input(sim, INPUT_TICK, 0, NULL, NULL, &b->batch);
     publish_hints(sim);

@@ -355,6 +355,7 @@ void check_second(struct sim *sim, struct sim_event *event)
     bool convergence = sim_is_calm(sim) && sim->broker.alive;
 
     (void)event;
+    check_bounds(sim);
     for (size_t i = 0; i < sim->jobs_count && convergence; i++) {
         sim->jobs[i].comes = somebody_comes(sim, &sim->jobs[i]);
         check_open_round(sim, &sim->jobs[i]);

@@ -50,13 +50,27 @@ static void check_stale(struct sim *sim, const struct wire_msg *message, const s
                    wire_type_name(message->type), to->rank, wire_node_state_name(row->state));
 }
 
+/* I8: who misses an event learns it from the next ALIVE, which tells no less than was told in a batch before. */
+static void check_told_seq(struct sim *sim, struct sim_job *job, const struct wire_msg *message)
+{
+    if (job->told_batch != sim->batches) {
+        job->told_batch = sim->batches;
+        job->told_before = job->told_seq;
+    }
+    if (message->type == WIRE_ALIVE && message->down.last_seq < job->told_before)
+        sim_broken(sim, "I8", "an ALIVE tells of event %llu, %llu was told in a batch before",
+                   U(message->down.last_seq), U(job->told_before));
+    if (message->down.last_seq > job->told_seq)
+        job->told_seq = message->down.last_seq;
+}
+
 void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc *to)
 {
     const struct record_job *job = message->down.job[0] ? disk_job(sim, message->down.job) : NULL;
     struct sim_job *told = message->down.job[0] ? sim_job_named(sim, message->down.job) : NULL;
 
-    if (told != NULL && message->down.last_seq > told->told_seq)
-        told->told_seq = message->down.last_seq;
+    if (told != NULL)
+        check_told_seq(sim, told, message);
     if (message->down.last_seq > (job ? job->seq : 0))
         sim_broken(sim, "I3", "a %s tells of event %llu, the database ends at %llu",
                    wire_type_name(message->type), U(message->down.last_seq), U(job ? job->seq : 0));
@@ -194,7 +208,7 @@ static void advance(struct sim_proc *proc)
 
 void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *message)
 {
-    uint64_t seq = message->u.event.seq;
+    uint64_t seq = message->u.event.seq, before = proc->heard_contiguous;
 
     if (message->type == WIRE_ALIVE && message->u.alive.awaited_round > 0) {
         proc->awaited_round = message->u.alive.awaited_round;
@@ -209,6 +223,23 @@ void check_heard(struct sim *sim, struct sim_proc *proc, const struct wire_msg *
         proc->heard[proc->heard_count++] = seq;
     }
     advance(proc);
+    if (proc->heard_contiguous != before || message->type == WIRE_SNAPSHOT)
+        proc->undecided_us = sim->now_us;
+}
+
+/* I12: what was taken is answered, and nothing more comes of it. */
+void check_taken_once(struct sim *sim, const struct sim_proc *proc, const struct wire_msg *message,
+                      size_t before)
+{
+    const struct actions *batch = &sim->broker.batch;
+    const struct record_node *row = disk_node_of(sim, proc);
+
+    if (row == NULL || message->up.request == 0 || message->up.request > row->last_request)
+        return;
+    for (size_t i = before; i < batch->count; i++)
+        if (batch->items[i].kind == ACTION_PERSIST && !batch->items[i].lazy)
+            sim_broken(sim, "I12", "request %llu (%s) of rank %u was taken, and is taken again",
+                       U(message->up.request), wire_type_name(message->type), proc->rank);
 }
 
 /* I3, I12: a new start of the broker knows all that a former one has told. */

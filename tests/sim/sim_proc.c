@@ -68,6 +68,8 @@ static void publish_view(struct sim *sim, struct sim_proc *proc)
 
     proc->view = *member_get_view(proc->member);
     claims_outcomes(sim, proc);
+    if (view->mode != former || view->round != before.round || view->step != before.step)
+        proc->undecided_us = sim->now_us;
     SIM_TELL(sim, "%s/%u view %s round %llu step %lld%s%s%s%s (begun %lld done %lld) %s",
              sim->jobs[proc->job].name, proc->slot, modes[view->mode],
              (unsigned long long)view->round, (long long)view->step, view->writer ? " writer" : "",
@@ -359,6 +361,7 @@ void proc_freeze(struct sim *sim, struct sim_proc *proc, bool frozen)
         return;
     SIM_TELL(sim, "%s %s/%u", frozen ? "FREEZE" : "THAW", sim->jobs[proc->job].name, proc->slot);
     proc->frozen = frozen;
+    proc->undecided_us = sim->now_us;
     for (size_t i = 0; !frozen && i < proc->deferred_count; i++) {
         const struct sim_event *old = &proc->deferred[i];
         struct sim_event *event = sim_at(sim, sim->now_us, old->fn, proc);

@@ -72,6 +72,21 @@ bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
     return false;
 }
 
+static unsigned seen;
+
+static void say_seen(void)
+{
+    printf("%u bugs were seen\n", seen);
+}
+
+static void note_seen(const struct sim_failure *failure, uint64_t seed)
+{
+    printf("seed %llu: %s broken: %s\n", (unsigned long long)seed, failure->invariant,
+           failure->text);
+    if (seen++ == 0)
+        atexit(say_seen);
+}
+
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure)
 {
     struct sim_stats stats = {0};
@@ -79,7 +94,7 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
     for (unsigned seed = 1; seed <= count; seed++) {
         struct sim_options options = {.seed = seed, .async = -1, .mutation = mutation};
         if (!sim_run(&options, &stats, ret_failure)) {
-            printf("seed %u: %s broken: %s\n", seed, ret_failure->invariant, ret_failure->text);
+            note_seen(ret_failure, seed);
             return true;
         }
     }
@@ -97,8 +112,7 @@ bool sim_find_said(const struct sim_options *options, unsigned count, const char
         if (sim_run(&each, &stats, &failure) || strcmp(failure.invariant, invariant) != 0 ||
             strstr(failure.text, words) == NULL)
             continue;
-        printf("seed %llu: %s broken: %s\n", (unsigned long long)each.seed, failure.invariant,
-               failure.text);
+        note_seen(&failure, each.seed);
         return true;
     }
     return false;

@@ -111,7 +111,6 @@ struct sim_proc {
     uint64_t thread_stamp; /* of the event that it waits for */
     uint64_t frames_heard;
     int64_t heard_us;          /* the last of them */
-    uint64_t taken;            /* requests, for MUTANT_NO_DEDUPLICATION */
     int64_t since_us;          /* in this state */
     int64_t total, policy_due; /* in calls */
     bool due_between;          /* in the middle of a call of several steps */
@@ -164,7 +163,11 @@ struct sim_proc {
     int64_t awaited_us;     /* ... and when */
     int64_t arrivals[32];   /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
-    uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
+    uint64_t captured_said;          /* AT_STEP, captured: a member that writes nothing */
+    int64_t undecided_us;            /* since when its view, and what it heard, is as it is */
+    int64_t begun_told, p95_told_ms; /* by the newest heartbeat that the broker took; the longest */
+    int64_t advanced_us;             /* when one told of a step that it had begun */
+    int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
     int64_t
         deaf_since_us; /* on_error did not free the thread: if it was in this step, its agent ends it */
     bool lost_history; /* began before the database was put back to an older copy */
@@ -209,11 +212,14 @@ struct sim_job {
     bool rested;         /* since the faults stopped, once */
     uint64_t calm_round; /* the first that was open in the calm; 0 = none yet */
     int64_t restless_us;
-    int64_t furthest, got_on_us; /* the most steps that a rank has done, and when it did */
-    bool calm_counted;           /* since the calm began */
-    uint64_t told_seq;           /* the newest event that anybody was told of */
-    int64_t ending_us;           /* since when its launch is ending; 0 = not known */
-    int64_t promised_us;         /* since an abort said that its save is tried again */
+    int64_t furthest, got_on_us;      /* the most steps that a rank has done, and when it did */
+    bool calm_counted;                /* since the calm began */
+    uint64_t told_seq;                /* the newest event that anybody was told of */
+    uint64_t told_batch, told_before; /* ... in the batches before this one */
+    uint64_t freezing_round, decided_round;
+    int64_t freezing_us, decided_us; /* since when */
+    int64_t ending_us;               /* since when its launch is ending; 0 = not known */
+    int64_t promised_us;             /* since an abort said that its save is tried again */
 };
 
 struct sim_fault_plan {
@@ -279,6 +285,8 @@ struct sim_broker {
     bool starting;      /* the batch of its start is not written */
     bool busy;          /* a batch is being written */
     bool blocked;       /* a batch could not be written */
+    int64_t passed_us;  /* the last pass of its loop ... */
+    int64_t steady_us;  /* ... and since when it was never away */
     int64_t pass_at_us; /* NEVER = none is due */
     uint64_t pass_stamp;
     struct sim_event *inbox;
@@ -592,6 +600,14 @@ void check_second(struct sim *sim, struct sim_event *event); /* liveness, once a
 void check_over(struct sim *sim);
 bool runs_user_code(const struct sim_proc *proc);
 bool is_to_be_ended(const struct sim *sim, const struct sim_proc *proc);
+
+/* sim_check_bounds.c */
+void bounds_pass(struct sim *sim); /* the broker's loop goes round */
+void bounds_beat(struct sim *sim, struct sim_proc *proc, const struct wire_heartbeat *beat);
+void check_bounds(struct sim *sim); /* once a second */
+/* What the core did with a request: `before` actions of the batch are older than it. */
+void check_taken_once(struct sim *sim, const struct sim_proc *proc, const struct wire_msg *message,
+                      size_t before);
 
 /* sim_check_claims.c: before the row is put into its table */
 void claims_round(struct sim *sim, const struct record_round *row, const struct record_round *old);

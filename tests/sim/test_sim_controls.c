@@ -28,15 +28,6 @@ static void publishing_before_the_transaction_is_seen(void **state)
     expect_broken(MUTANT_PUBLISH_FIRST, 5, "I3");
 }
 
-/* A lost event is found by the number in the next answer alone. */
-static void heartbeats_without_seq_are_seen(void **state)
-{
-    struct sim_failure failure;
-
-    (void)state;
-    assert_true(sim_find_failure(MUTANT_SILENT_HEAD, 300, &failure));
-}
-
 static void half_a_transaction_is_seen(void **state)
 {
     struct sim_failure failure;
@@ -58,12 +49,6 @@ static void a_shard_that_names_another_step_is_never_taken(void **state)
 
     (void)state;
     assert_false(sim_find_broken(&options, 40, "I1"));
-}
-
-static void a_request_that_is_taken_twice_is_seen(void **state)
-{
-    (void)state;
-    expect_broken(MUTANT_NO_DEDUPLICATION, 50, "I12");
 }
 
 static void a_round_that_could_be_decided_again_is_seen(void **state)
@@ -134,11 +119,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_path_without_its_guard_is_seen),
         cmocka_unit_test(publishing_before_the_transaction_is_seen),
-        cmocka_unit_test(heartbeats_without_seq_are_seen),
         cmocka_unit_test(half_a_transaction_is_seen),
         cmocka_unit_test(a_shard_of_another_step_is_seen),
         cmocka_unit_test(a_shard_that_names_another_step_is_never_taken),
-        cmocka_unit_test(a_request_that_is_taken_twice_is_seen),
         cmocka_unit_test(a_round_that_could_be_decided_again_is_seen),
         cmocka_unit_test(bounds_without_a_clock_are_seen),
         cmocka_unit_test(an_epoch_that_is_used_again_is_seen),

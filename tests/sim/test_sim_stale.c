@@ -1,9 +1,9 @@
-/* Must-fail controls: a broker that lets processes in again that it has given up, or says that it
- * took their requests. The mutated
- * files stand in for those of the archive. */
+/* Must-fail controls: a broker that lets processes in again that it has given up, or says that it took their requests;
+ * that takes a request again which it took; whose answers to heartbeats do not tell of events. The mutated files stand in
+ * for those of the archive. */
 #include "broker/core/state.h"
 
-static bool lets_in, takes;
+static bool lets_in, takes, takes_again, is_silent;
 
 #define NODE_LOST (lets_in ? NODE_STATE_COUNT : NODE_LOST)
 #define NODE_FENCED (lets_in ? NODE_STATE_COUNT : NODE_FENCED)
@@ -11,9 +11,32 @@ static bool lets_in, takes;
 #undef NODE_LOST
 #undef NODE_FENCED
 
+/* Deduplication removed: what a repeated request asks for is done once more. */
+static struct answer take_request(struct core *core, struct peer *peer, const struct wire_msg *m);
+
+static enum wire_type taken_anew(struct core *core, struct peer *peer, const struct wire_msg *m)
+{
+    if (takes_again && m->up.request > 0 && m->up.request <= peer->last_request)
+        take_request(core, peer, m);
+    return m->type;
+}
+
+#define wire_is_request(type) wire_is_request(taken_anew(core, peer, m))
 #define MUSTER_E_STALE (takes ? MUSTER_OK : MUSTER_E_STALE)
 #include "broker/core/core.c" /* NOLINT(bugprone-suspicious-include) */
 #undef MUSTER_E_STALE
+#undef wire_is_request
+
+static struct wire_msg *without_seq(struct wire_msg *message)
+{
+    if (is_silent && message->type == WIRE_ALIVE)
+        message->down.last_seq = 0;
+    return message;
+}
+
+#define send_to(core, route, job, type) without_seq(send_to(core, route, job, type))
+#include "broker/core/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#undef send_to
 
 #include "tests/sim/sim_test.h"
 
@@ -25,7 +48,7 @@ static bool lets_in, takes;
 static int nothing_is_mutated(void **state)
 {
     (void)state;
-    lets_in = takes = false;
+    lets_in = takes = takes_again = is_silent = false;
     return 0;
 }
 
@@ -45,10 +68,26 @@ static void a_request_of_who_was_given_up_that_is_taken_is_seen(void **state)
     assert_true(sim_find_broken(&chance, 300, "I6"));
 }
 
+static void a_request_that_is_taken_twice_is_seen(void **state)
+{
+    (void)state;
+    takes_again = true;
+    assert_true(sim_find_said(&chance, 50, "I12", "is taken again"));
+}
+
+static void heartbeats_without_seq_are_seen(void **state)
+{
+    (void)state;
+    is_silent = true;
+    assert_true(sim_find_said(&chance, 10, "I8", "an ALIVE tells of event 0"));
+}
+
 static void without_that_the_same_worlds_break_nothing(void **state)
 {
     (void)state;
     assert_false(sim_find_broken(&chance, 60, "I6"));
+    assert_false(sim_find_broken(&chance, 60, "I8"));
+    assert_false(sim_find_broken(&chance, 60, "I12"));
 }
 
 int main(void)
@@ -58,6 +97,8 @@ int main(void)
                                nothing_is_mutated),
         cmocka_unit_test_setup(a_request_of_who_was_given_up_that_is_taken_is_seen,
                                nothing_is_mutated),
+        cmocka_unit_test_setup(a_request_that_is_taken_twice_is_seen, nothing_is_mutated),
+        cmocka_unit_test_setup(heartbeats_without_seq_are_seen, nothing_is_mutated),
         cmocka_unit_test_setup(without_that_the_same_worlds_break_nothing, nothing_is_mutated),
     };
 

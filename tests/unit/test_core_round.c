@@ -343,6 +343,52 @@ static void the_way_to_the_save_step_is_bounded_by_measured_steps(void **state)
     assert_int_equal(round_way_ms(&core_job(f)->rounds[0]), 2 * 3 * 40000);
 }
 
+/* Its steps were measured since, or told again to a broker whose start had lost them. */
+static void a_way_that_was_not_measured_is_bounded_once_it_is(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 3);
+    core_report(f, 1, 1, 4, 4);
+    core_report(f, 2, 1, 4, 4);
+    core_at_step(f, 1, 1, 4, true);
+    core_at_step(f, 2, 1, 4, true);
+    for (int n = 0; n < 3; n++)
+        f->nodes[n].begun = f->nodes[n].done = 4;
+    f->nodes[0].done = 3;
+    core_pass(f, 500);
+    assert_true(core_job(f)->rounds[0].way_until_boot_ms > f->now + WAY_UNMEASURED_MS - 1000);
+    f->nodes[0].p95_ms = 100;
+    core_pass(f, 500);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+    core_pass(f, 500);
+    core_pass(f, WAY_MIN_MS - 501);
+    assert_events(f, "stuck S4 rank 0");
+    core_pass(f, 1);
+    assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_TIMEOUT retry; "
+                     "freeze r2 operator m0,1,2");
+}
+
+static void who_arrives_unmeasured_leaves_the_others_their_own_way(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[0].p95_ms = f->nodes[1].p95_ms = 100;
+    for (int n = 0; n < 3; n++) {
+        f->nodes[n].begun = 4;
+        f->nodes[n].done = 3;
+    }
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 4, 3);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_UNMEASURED_MS);
+    core_at_step(f, 2, 1, 4, true);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+}
+
 static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
 {
     struct core_fixture *f = *state;
@@ -591,6 +637,8 @@ int main(void)
         T(a_freeze_ends_at_the_margin_too, three_running),
         T(a_node_that_reached_its_own_margin_first_means_the_same, three_running),
         T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
+        T(a_way_that_was_not_measured_is_bounded_once_it_is, three_running),
+        T(who_arrives_unmeasured_leaves_the_others_their_own_way, three_running),
         T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),
         T(a_notice_turns_an_open_round_into_a_termination, three_running),
         T(attempts_of_another_cause_do_not_count_for_a_notice_that_joins, three_running),
