@@ -181,6 +181,24 @@ bool generation_is_over(const struct job *job)
     return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
 }
 
+/* As much as there is room for, to the end of a word; it is whole in the event that led to the end. */
+static void set_end_text(struct job *job, const char *text)
+{
+    static const char rest[] = " ... (`muster events` has it whole)";
+    size_t room = sizeof job->gen.end_text - sizeof rest, length = strlen(text), word;
+
+    if (length < sizeof job->gen.end_text) {
+        memcpy(job->gen.end_text, text, length + 1);
+        return;
+    }
+    for (word = room; word > 0 && text[word] != ' '; word--)
+        ;
+    while (word == 0 && ((unsigned char)text[room] & 0xc0) == 0x80) /* inside a character */
+        room--;
+    snprintf(job->gen.end_text, sizeof job->gen.end_text, "%.*s%s", (int)(word > 0 ? word : room),
+             text, rest);
+}
+
 void generation_ending(struct core *core, struct job *job, unsigned status, const char *text)
 {
     if (generation_is_over(job))
@@ -188,7 +206,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->gen.state = GENERATION_ENDING;
     job->gen.ending_boot_ms = core->now;
     job->gen.end_status = status;
-    snprintf(job->gen.end_text, sizeof job->gen.end_text, "%s", text);
+    set_end_text(job, text);
     job->state_unix_ms = core->now_unix;
     want_nothing(job);
     grace_forget(job);

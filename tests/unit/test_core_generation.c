@@ -1,5 +1,6 @@
 /* The broker's core: opening with one resume choice, restoring, falling back, ending and what follows.
  * protocol.md section 4. */
+#include "schema/wire_bytes.h"
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -329,6 +330,57 @@ static void what_does_not_fit_the_program_gives_up_nothing(void **state)
     assert_int_equal(registry_newest(core_job(f))->row.round, 2);
 }
 
+/* A launch that cannot restore, for a reason of that many pieces. Returns the text of its end. */
+static const char *end_by(struct core_fixture *f, const char *piece, int count)
+{
+    static char why[2000];
+    struct wire_msg message;
+
+    why[0] = '\0';
+    for (int i = 0; i < count; i++)
+        strcat(why, piece);
+    two_checkpoints(f);
+    core_hello(f, 0);
+    core_hello(f, 1);
+    message = core_msg(f, 0, WIRE_RESTORE_FAILED);
+    message.u.restore_failed =
+        (struct wire_restore_failed){.checkpoint = 2, .step = 20, .text = why, .final = true};
+    core_say(f, 0, message);
+    assert_string_equal(core_job(f)->gen.error_text, why);
+    return core_job(f)->gen.end_text;
+}
+
+static const char end_rest[] = " ... (`muster events` has it whole)";
+
+static void the_text_of_an_end_is_cut_behind_a_word_and_says_so(void **state)
+{
+    const char *text = end_by(*state, "a whole word ", 60), *rest = strstr(text, end_rest);
+
+    assert_non_null(rest);
+    assert_in_range(strlen(text), 512 - sizeof "a whole word", 511);
+    assert_string_equal(rest, end_rest);
+    assert_true(strncmp(rest - 4, "word", 4) == 0 || strncmp(rest - 5, "whole", 5) == 0 ||
+                strncmp(rest - 2, " a", 2) == 0);
+}
+
+static void the_text_of_an_end_of_one_long_word_is_cut_between_two_characters(void **state)
+{
+    const char *text = end_by(*state, "\xe2\x82\xac", 400), *rest = strstr(text, end_rest);
+
+    assert_non_null(rest);
+    assert_true(wire_utf8_ok(text, strlen(text)));
+}
+
+static void the_text_of_an_end_that_fits_is_whole(void **state)
+{
+    static const char begins[] = "rank 0 could not restore: ";
+    int fits = 511 - (int)strlen(begins);
+    const char *text = end_by(*state, "x", fits);
+
+    assert_int_equal(strlen(text), 511);
+    assert_null(strstr(text, "..."));
+}
+
 /* It may take the older of two checkpoints, which has no manifest. */
 static void launch_with_an_older_one(struct core_fixture *f)
 {
@@ -610,6 +662,9 @@ int main(void)
         T(a_failed_restore_is_an_error_for_all, two_running),
         T(with_fallback_all_go_back_to_the_next_older_one, two_running),
         T(what_does_not_fit_the_program_gives_up_nothing, two_running),
+        T(the_text_of_an_end_is_cut_behind_a_word_and_says_so, two_running),
+        T(the_text_of_an_end_of_one_long_word_is_cut_between_two_characters, two_running),
+        T(the_text_of_an_end_that_fits_is_whole, two_running),
         T(a_fallback_to_one_without_manifest_is_repaired_first_also_after_a_restart, two_running),
         T(what_cannot_be_repaired_is_a_failed_restore_and_falls_back_like_one, two_running),
         T(the_order_to_repair_waits_for_a_rank_0_that_is_not_back, two_running),
