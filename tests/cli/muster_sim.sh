@@ -30,9 +30,24 @@ for wrong in "" "--focused" "--frobnicate" "--seed" "--seed 12x" "--seed -1" "--
     "--seeds 1..2 --nodes 65" "--seeds 1..2 --layout round" "--seeds 1..2 --async 2" "--seeds 1..2 --mutant 999" \
     "--seeds 1..2 --minutes soon"; do
     run 2 $wrong
-    grep -q '^usage: muster-sim ' "$dir/err" || fail "no usage for '$wrong'"
+    sed -n 2p "$dir/err" | grep -q '^usage: muster-sim ' || fail "no usage for '$wrong'"
     [ ! -s "$dir/out" ] || fail "something ran for '$wrong'"
 done
+
+wrong() { # LINE ARGUMENT... - the first line says which word is wrong, and what it may be
+    local line=$1
+    shift
+    run 2 "$@"
+    [ "$(head -n 1 "$dir/err")" = "muster-sim: $line" ] || fail "muster-sim $*: not '$line' but '$(head -n 1 "$dir/err")'"
+}
+wrong 'there is no argument "--bogus"' --seeds 1..2 --bogus
+wrong '--seed is "x"; give a number from 0 to 18446744073709551614' --seed x
+wrong '--seeds is "5..1"; give A..B, two such numbers with A not above B' --seeds 5..1
+wrong '--nodes is "99"; give a number from 1 to 64' --seeds 1..2 --nodes 99
+wrong '--layout needs sharded or replicated' --seeds 1..2 --layout
+wrong 'say which seeds: --seed N or --seeds A..B' --focused
+run 0 --help
+expect '^usage: muster-sim ' "help"
 
 # Many seeds: no story, and what they met.
 run 0 --seeds 21..24 --nodes 3 --minutes 5

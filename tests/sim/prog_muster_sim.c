@@ -29,7 +29,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int usage(void)
+static int usage(FILE *to)
 {
     fputs(
         "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
@@ -37,8 +37,44 @@ static int usage(void)
         "[--nodes N]\n"
         "                  [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] [--mutant N] "
         "[--sqlite] [--keep-going]\n",
-        stderr);
-    return 2;
+        to);
+    return to == stderr ? 2 : 0;
+}
+
+/* What a value has to be; NULL: there is no such argument. */
+static const char *range_of(const char *name)
+{
+    static char mutants[64];
+    static const struct {
+        const char *name, *range;
+    } ranges[] = {{"--seed", "a number from 0 to 18446744073709551614"},
+                  {"--seeds", "A..B, two such numbers with A not above B"},
+                  {"--minutes", "a number, not below 0"},
+                  {"--nodes", "a number from 1 to 64"},
+                  {"--layout", "sharded or replicated"},
+                  {"--async", "0 or 1"},
+                  {"--keeps", "0 or 1"},
+                  {"--mutant", mutants}};
+
+    snprintf(mutants, sizeof mutants, "a number from 0 to %d", MUTANT_COUNT - 1);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (strcmp(ranges[i].name, name) == 0)
+            return ranges[i].range;
+    return NULL;
+}
+
+/* Which word is wrong, and how. value: NULL if none is behind it. */
+static bool wrong(const char *name, const char *value)
+{
+    const char *range = range_of(name);
+
+    if (range == NULL)
+        fprintf(stderr, "muster-sim: there is no argument \"%s\"\n", name);
+    else if (value == NULL)
+        fprintf(stderr, "muster-sim: %s needs %s\n", name, range);
+    else
+        fprintf(stderr, "muster-sim: %s is \"%s\"; give %s\n", name, value, range);
+    return false;
 }
 
 static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret_number)
@@ -138,10 +174,12 @@ static bool parse(int argc, char **argv, struct arguments *args)
         else if (strcmp(argv[i], "--keep-going") == 0)
             args->keep_going = true;
         else if (i + 1 >= argc || !parse_value(argv[i], argv[i + 1], args))
-            return false;
+            return wrong(argv[i], argv[i + 1]); /* NULL behind the last */
         else
             i++;
     }
+    if (!args->chosen)
+        fputs("muster-sim: say which seeds: --seed N or --seeds A..B\n", stderr);
     return args->chosen;
 }
 
@@ -152,8 +190,10 @@ int main(int argc, char **argv)
     struct sim_failure failure;
     unsigned long long failed = 0;
 
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return usage(stdout);
     if (!parse(argc, argv, &args))
-        return usage();
+        return usage(stderr);
     sim_guard_aborts();
     double begun = now_s();
     for (unsigned long long seed = args.first;
