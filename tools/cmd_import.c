@@ -224,6 +224,12 @@ int cmd_import(struct tool *tool)
 
     if (code == TOOL_DONE)
         code = read_directory(tool->args[0], &list, root);
+    if (code == TOOL_DONE && tool->values[OPTION_JOB] != NULL &&
+        strcmp(tool->values[OPTION_JOB], list.job) != 0)
+        code = tool_fail(TOOL_REFUSED,
+                         "%s is the checkpoint directory of job %s, not of job %s: leave out --job "
+                         "(MUSTER_JOB), or name that one",
+                         root, list.job, tool->values[OPTION_JOB]);
     if (code == TOOL_DONE) {
         status = send_all(tool, &list, &added, &err);
         code = status != MUSTER_OK ? tool_fail_status(status, &err)

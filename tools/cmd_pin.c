@@ -52,6 +52,7 @@ int cmd_pin(struct tool *tool)
     enum muster_status status;
     int64_t checkpoint = 0, lease_ms = 0;
     char sentence[1024], until[80] = "until it is let go";
+    bool named = tool->values[OPTION_ID] != NULL;
     int code = prepare(tool, &checkpoint);
 
     if (code == TOOL_DONE && tool->values[OPTION_LEASE] != NULL)
@@ -71,9 +72,26 @@ int cmd_pin(struct tool *tool)
         snprintf(until, sizeof until, "for %s", render_duration(lease_ms).text);
     snprintf(sentence, sizeof sentence,
              "Checkpoint %" PRId64 " of job %s is not deleted %s: `muster unpin %" PRId64
-             " --job %s` lets it go.",
-             checkpoint, tool->job, until, checkpoint, tool->job);
+             " --job %s%s%s` lets it go.",
+             checkpoint, tool->job, until, checkpoint, tool->job, named ? " --id " : "",
+             named ? id_of(tool) : "");
     return print(tool, "pinned", checkpoint, sentence);
+}
+
+/* Is it there, and does anybody hold it? A failure is said. */
+static int look(struct tool *tool, int64_t checkpoint, bool *ret_there, bool *ret_held)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status =
+        muster_client_checkpoint(tool->client, tool->job, checkpoint, &rows, &err);
+
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    *ret_there = muster_rows_count(rows) > 0;
+    *ret_held = *ret_there && muster_rows_checkpoints(rows)[0].pinned;
+    muster_rows_destroy(&rows);
+    return TOOL_DONE;
 }
 
 int cmd_unpin(struct tool *tool)
@@ -82,14 +100,30 @@ int cmd_unpin(struct tool *tool)
     enum muster_status status;
     int64_t checkpoint = 0;
     char sentence[1024];
+    const char *is = "is held no more by";
+    bool there = false, before = false, after = false;
     int code = prepare(tool, &checkpoint);
 
+    if (code == TOOL_DONE)
+        code = look(tool, checkpoint, &there, &before);
+    if (code == TOOL_DONE && !there)
+        code = tool_fail(TOOL_REFUSED,
+                         "job %s has no checkpoint %" PRId64
+                         ": `muster checkpoints --job %s` lists them",
+                         tool->job, checkpoint, tool->job);
     if (code != TOOL_DONE)
         return code;
     status = muster_client_unpin(tool->client, tool->job, checkpoint, id_of(tool), &err);
     if (status != MUSTER_OK)
         return fail_pin(status, &err);
-    snprintf(sentence, sizeof sentence, "Checkpoint %" PRId64 " of job %s is held no more by %s.",
-             checkpoint, tool->job, id_of(tool));
+    code = look(tool, checkpoint, &there, &after); /* it may be deleted by now */
+    if (code != TOOL_DONE)
+        return code;
+    if (after)
+        is = "is held by somebody, and not by";
+    else if (!before)
+        is = "was held by nobody, nor by";
+    snprintf(sentence, sizeof sentence, "Checkpoint %" PRId64 " of job %s %s %s.", checkpoint,
+             tool->job, is, id_of(tool));
     return print(tool, "unpinned", checkpoint, sentence);
 }

@@ -145,6 +145,7 @@ int cmd_nodes(struct tool *tool)
     }
     if (tool_json(tool))
         return print_json_nodes(tool, rows);
+    tool_print_as_of(tool);
     print_nodes(tool, rows);
     muster_rows_destroy(&rows);
     return TOOL_DONE;
@@ -216,6 +217,7 @@ static int show_rows(struct tool *tool, const char *name, fetch_fn *fetch,
         return tool_fail_status(status, &err);
     if (tool_json(tool))
         return print_json_rows(tool, name, rows);
+    tool_print_as_of(tool);
     print(tool, rows);
     muster_rows_destroy(&rows);
     return TOOL_DONE;
@@ -293,6 +295,7 @@ static int show_round(struct tool *tool, const muster_rows_t *round, const muste
     json_t *document;
 
     if (!tool_json(tool)) {
+        tool_print_as_of(tool);
         print_round_head(tool, muster_rows_rounds(round));
         print_members(tool, members);
         return TOOL_DONE;

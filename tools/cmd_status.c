@@ -7,14 +7,8 @@
 #include "schema/limits.h"
 #include "schema/paths.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The state; of a job that has ended, how. */
 static const char *outcome(const struct muster_job_row *job)
@@ -91,60 +85,6 @@ static void print_jobs(struct tool *tool, const muster_rows_t *rows)
         fprintf(tool->out, "(no job yet)\n");
 }
 
-/* Is a pid of this space one of ours? Not known counts as yes. */
-static bool is_our_space(const char *space)
-{
-    char ours[64] = "";
-    size_t length = strcspn(space, "\n");
-
-    return length == 0 || readlink("/proc/self/ns/pid", ours, sizeof ours - 1) <= 0 ||
-           (strlen(ours) == length && memcmp(ours, space, length) == 0);
-}
-
-/* A musterd writes its pid and whose pids these are beside its database; a lock on that is not tried, for it would keep one
- * from starting. */
-static bool broker_is_dead(const char *database)
-{
-    char path[PATH_MAX], text[128] = "", *end;
-    FILE *file;
-    long pid;
-
-    if (snprintf(path, sizeof path, "%s.lock", database) >= (int)sizeof path)
-        return false;
-    file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    if (fgets(text, sizeof text, file) == NULL)
-        text[0] = '\0';
-    fclose(file);
-    pid = strtol(text, &end, 10);
-    return pid > 0 && is_our_space(end + (*end == ' ')) && kill((pid_t)pid, 0) != 0 &&
-           errno == ESRCH;
-}
-
-static int64_t written_unix_ms(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0
-               ? (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000
-               : 0;
-}
-
-/* Of a dead broker's database: what stands there as running may have ended long ago. */
-static void print_as_of(struct tool *tool)
-{
-    char wal[PATH_MAX];
-    int64_t last_ms = written_unix_ms(tool->address), wal_ms;
-
-    if (!muster_client_is_database(tool->client) || !broker_is_dead(tool->address) ||
-        snprintf(wal, sizeof wal, "%s-wal", tool->address) >= (int)sizeof wal)
-        return;
-    wal_ms = written_unix_ms(wal);
-    fprintf(tool->out, "as of %s: no musterd runs on %s now, and what is running may have ended\n",
-            render_age(wal_ms > last_ms ? wal_ms : last_ms, tool->now_unix_ms).text, tool->address);
-}
-
 static int all_jobs(struct tool *tool)
 {
     muster_rows_t *rows = NULL;
@@ -161,7 +101,7 @@ static int all_jobs(struct tool *tool)
         if (!render_json(document, tool->out, false))
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else {
-        print_as_of(tool);
+        tool_print_as_of(tool);
         print_jobs(tool, rows);
     }
     muster_rows_destroy(&rows);
@@ -421,7 +361,7 @@ static int one_job(struct tool *tool, const char *name)
     else if (tool_json(tool))
         code = print_job_json(tool, rows, members, notices);
     else {
-        print_as_of(tool);
+        tool_print_as_of(tool);
         print_job(tool, job, members, notices, nodes, generations);
         print_task_queues(tool->out, queues);
     }

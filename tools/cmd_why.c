@@ -313,6 +313,7 @@ static int print_story(struct tool *tool, const struct story *story)
     if (story->broken)
         return tool_fail(TOOL_NO, "no memory for the story");
     if (!tool_json(tool)) {
+        tool_print_as_of(tool);
         for (size_t i = 0; i < story->lines_count; i++)
             fprintf(tool->out, "%s\n", story->lines[i]);
         return TOOL_DONE;
@@ -416,8 +417,9 @@ static int nothing_to_tell(struct tool *tool)
     else if (code == TOOL_DONE)
         code = tool_fail(TOOL_NO,
                          "job %s has had neither a notice nor a round, so there is no checkpoint: "
-                         "`muster save --job %s` makes one",
-                         tool->job, tool->job);
+                         "`muster save --job %s` makes one%s",
+                         tool->job, tool->job,
+                         tool_broker_is_dead(tool) ? ", once musterd runs again" : "");
     muster_rows_destroy(&rows);
     return code;
 }

@@ -249,6 +249,11 @@ int main(int argc, char **argv)
     }
     if (name[0] == '\0')
         return tool_fail(TOOL_USAGE, "say what to do: `muster help` lists the verbs");
+    if (name[0] == '-')
+        return tool_fail(TOOL_USAGE,
+                         "%s comes before a verb: say first what to do, `muster VERB %s ...`; "
+                         "`muster help` lists the verbs",
+                         name, name);
     return tool_fail(TOOL_USAGE, "there is no verb \"%s\": `muster help` lists them", name);
 }
 

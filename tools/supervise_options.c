@@ -43,15 +43,15 @@ static const char usage_text[] =
     "                           (default 600000, 0 = never)\n"
     "      --backoff-ms N       before the first restart after a failure, or after a preemption\n"
     "                           that left no newer checkpoint; doubles up to 30 s\n"
-    "                           (default 1000); a preemption is restarted at once\n"
+    "                           (default 1000); any other preemption is restarted at once\n"
     "\n"
     "What rank R prints is passed on line by line, with [R] before each. SIGTERM, SIGINT, SIGHUP,\n"
-    "SIGUSR1 and SIGUSR2 are passed on to the ranks' processes (not to what these started); a\n"
-    "second SIGINT kills. Exit codes of ranks: 0 finished, the restart code: restart me, 93: do\n"
-    "not restart, anything else: failure. `muster run` exits with 0 when all ranks finished, with\n"
-    "the restart code when it was told to end, with 130 at Ctrl-C, else with the code of the "
-    "first\n"
-    "rank that failed (128 + its signal); 2: the command line is wrong.\n";
+    "SIGUSR1 and SIGUSR2 are passed on to the ranks' processes; where one ends a shell, it goes\n"
+    "on to what that left running. A second SIGINT kills. Exit codes of ranks: 0 finished, the\n"
+    "restart code: restart me, 93: do not restart, anything else: failure. `muster run` exits\n"
+    "with 0 when all ranks finished, with the restart code when it was told to end, with 130 at\n"
+    "Ctrl-C, 127 if there is no such program and 126 if it cannot be executed, else with the\n"
+    "code of the first rank that failed (128 + its signal); 2: the command line is wrong.\n";
 
 enum {
     OPT_OUTPUT = 256,

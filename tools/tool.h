@@ -107,6 +107,12 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
  * the broker (NULL: MUSTER_BROKER, else the default one) was not reachable. Prints nothing. */
 int tool_latest_step(const char *broker, const char *job, int64_t *ret_step);
 
+/* --- as_of.c --- */
+
+/* Of a dead broker's database one line before the answer: of when it is. */
+void tool_print_as_of(struct tool *tool);
+bool tool_broker_is_dead(const struct tool *tool); /* which wrote this database */
+
 /* --- cmd_order.c --- */
 
 /* Only a broker takes orders: TOOL_DONE, or says so. */

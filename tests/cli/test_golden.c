@@ -91,6 +91,7 @@ static const struct golden goldens[] = {
     {"why_empty_json", "why --db running.db --json"},
     {"bad_verb", "stauts"},
     {"bad_no_verb", ""},
+    {"bad_option_first", "--job words nodes --db open.db"},
     {"bad_option", "status --jbo words"},
     {"bad_option_of_other_verb", "status --grace 3"},
     {"bad_flag_value", "status --json=yes"},

@@ -27,6 +27,9 @@ code=0
 ask import "$dir" --broker "$broker" 2>"$dir/wrong.txt" || code=$?
 same "exit code without checkpoints" "$code" 1
 says "$(cat "$dir/wrong.txt")" 'holds no checkpoint'
+"$muster" import "$root" --broker "$broker" --job other 2>"$dir/wrong.txt" || code=$?
+same "exit code of an import as another job" "$code" 4
+says "$(cat "$dir/wrong.txt")" 'is the checkpoint directory of job job, not of job other'
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job from .* are in the broker.s records now, 0 were there already'
 says "$("$muster" status job --broker "$broker")" '^job job: imported' 'what .muster import. found on disk'

@@ -69,7 +69,13 @@ says "$(cat "$dir/pin.txt")" 'Checkpoint 1 of job pinned is not deleted until it
 same "pinned" "$(ask checkpoints --json --broker "$broker" | grep -c '"pinned": true')" 1
 saves 'latest 1' 2 0
 kept '1 4'
-ask unpin 1 --broker "$broker" >/dev/null
+code=0
+ask unpin 9 --broker "$broker" 2>"$dir/pin.txt" || code=$?
+same "the exit code of unpin of what is not there" "$code" 4
+says "$(cat "$dir/pin.txt")" 'job pinned has no checkpoint 9'
+says "$(ask unpin 4 --broker "$broker")" 'Checkpoint 4 of job pinned was held by nobody, nor by operator'
+says "$(ask unpin 1 --id me --broker "$broker")" 'Checkpoint 1 of job pinned is held by somebody, and not by me'
+says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held no more by operator'
 saves 'latest 1' 1 0
 kept '5'
 
@@ -79,7 +85,7 @@ code=0
 ask pin 1 --lease 0 --broker "$broker" 2>"$dir/pin.txt" || code=$?
 same "the exit code of a lease of 0 seconds" "$code" 2
 says "$(cat "$dir/pin.txt")" 'give more than 0 seconds'
-ask pin 1 --lease 1 --id reader --broker "$broker" >/dev/null
+says "$(ask pin 1 --lease 1 --id reader --broker "$broker")" '.muster unpin 1 --job leased --id reader. lets it go'
 unpinned() { [ "$(query "SELECT count(*) FROM pin WHERE job = '$job'")" = 0 ]; }
 await "the end of a lease" unpinned
 saves 'latest 1' 1 0

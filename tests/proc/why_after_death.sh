@@ -50,7 +50,8 @@ broker_kill
 everything --db "$db" >"$dir/told by the file of a dead broker"
 # what it tells besides: how old that is
 as_of='^as of .* ago: no musterd runs on .*, and what is running may have ended$'
-same "lines that date the answer" "$(grep -c "$as_of" "$dir/told by the file of a dead broker")" 1
+answers=$((5 + 2 * $(query "SELECT count(*) FROM round WHERE job = '$job'") + $(query "SELECT count(*) FROM notice WHERE job = '$job'")))
+same "lines that date the answers" "$(grep -c "$as_of" "$dir/told by the file of a dead broker")" "$answers"
 sed -i "/$as_of/d" "$dir/told by the file of a dead broker"
 holds "lines of answers" "$(wc -l <"$dir/told by the broker")" -gt 100
 for told in "$dir/told by the file" "$dir/told by the file of a dead broker"; do
