@@ -327,7 +327,8 @@ void story_round(struct story *story, size_t index)
                         .again = index > 0 || muster_rows_rounds(story->rounds)[index].attempt > 1};
     const char *state = part.round->state;
 
-    if (part.count == 0 && strcmp(part.round->reason, "found on disk") == 0) {
+    if (strcmp(part.round->reason, "found on disk") ==
+        0) { /* with members: what became of it was forgotten */
         story_say(story,
                   "Round %" PRId64 " was found on disk by `muster import`: its checkpoint at step "
                   "%" PRId64 " is whole, and how it came about is not known any more.",

@@ -1,8 +1,9 @@
 /* import - checkpoints that were found on disk become rows again: of a database that was lost, the manifests
  * are what is left. A tool sends one after another, each in parts.
  *
- * Only a job that is not running takes them, and only numbers that it has not given away itself: a job that
- * went on without its past has rounds of its own. What is here already is left as it is.
+ * Only a job that is not running takes them, and only numbers that are no other round's here: a job that went on without
+ * its past has rounds of its own. What is here already is left as it is, but for a round that was aborted, because this
+ * database, or the import, was put back or cut short: it gets the row of one that was found on disk.
  *
  * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is read part by part, and
  * beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them is written the checkpoint is a
@@ -339,6 +340,19 @@ static void partly_end(struct job *job, uint64_t round)
 static const struct answer running = {
     MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 0};
 
+/* Its number is another round's here. One that was jumped over (by nodes that knew more than this database) is nobody's. What was
+ * aborted may be the same round, of which this database forgot the end: a manifest is written behind a commit alone. */
+static bool is_taken(struct job *job, const struct manifest *m)
+{
+    const struct outcome here = round_outcome(job, m->round);
+
+    if (job->seq == 0 || m->round > job->round || is_partly(job, m->round))
+        return false;
+    if (here.cause == CAUSE_NONE) /* nobody knows it */
+        return m->round <= round_known_above(job);
+    return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
+}
+
 /* MUSTER_OK and 1: it is to be added. */
 static struct answer judge(struct core *core, struct job *job, const struct manifest *m)
 {
@@ -350,11 +364,11 @@ static struct answer judge(struct core *core, struct job *job, const struct mani
         supersede_older(core, job, m); /* those that were found after it */
         return (struct answer){MUSTER_OK, "", 0};
     }
-    if (known != NULL || (job->seq > 0 && m->round <= job->round && !is_partly(job, m->round)))
+    if (known != NULL || is_taken(job, m))
         return refuse(MUSTER_E_EXISTS,
                       out_printf(core,
-                                 "job '%s' has a round %llu of its own here: this database is not "
-                                 "one that lost it",
+                                 "job '%s' has a round %llu of its own here, which is another one; "
+                                 "to go on without this checkpoint, move it away",
                                  m->job, (unsigned long long)m->round));
     return (struct answer){MUSTER_OK, "", 1};
 }
@@ -369,6 +383,13 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
     persist_job(core, job);
     add_generation(core, job, m, path);
     add_round(core, job, m, whole);
+    round_imported(job, &(struct outcome){.round = m->round,
+                                          .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
+                                          .cause = cause_of(m->cause),
+                                          .step = m->step,
+                                          .generation = m->generation,
+                                          .attempt = 1,
+                                          .final = true});
 }
 
 /* Of another manifest of that round, which was cut short or given up: it may have other ranks and other files. */

@@ -67,16 +67,47 @@ void round_free(struct round *round)
 
 /* --- outcomes ----------------------------------------------------------------------------------- */
 
+static void remember(struct job *job, const struct outcome *outcome)
+{
+    struct outcome *place = &job->outcomes[job->outcomes_next++ % OUTCOMES_MAX];
+
+    if (place->round > job->outcomes_from)
+        job->outcomes_from = place->round;
+    *place = *outcome;
+}
+
 void round_remember(struct job *job, const struct round *round)
 {
-    job->outcomes[job->outcomes_next++ % OUTCOMES_MAX] =
-        (struct outcome){.round = round->round,
-                         .state = round->state,
-                         .cause = round->cause,
-                         .step = round->step,
-                         .generation = round->generation,
-                         .attempt = round->attempt,
-                         .final = round->final};
+    remember(job, &(struct outcome){.round = round->round,
+                                    .state = round->state,
+                                    .cause = round->cause,
+                                    .step = round->step,
+                                    .generation = round->generation,
+                                    .attempt = round->attempt,
+                                    .final = round->final});
+}
+
+void round_imported(struct job *job, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < OUTCOMES_MAX; i++)
+        if (job->outcomes[i].round == outcome->round) {
+            job->outcomes[i] = *outcome;
+            return;
+        }
+    remember(job, outcome);
+}
+
+/* A start reads as many as there is room for: with a full ring, nothing is known of what is below all in it. */
+uint64_t round_known_above(const struct job *job)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (job->outcomes_next < OUTCOMES_MAX)
+        return 0;
+    for (size_t i = 0; i < OUTCOMES_MAX; i++)
+        if (job->outcomes[i].round < least)
+            least = job->outcomes[i].round;
+    return least > job->outcomes_from ? least : job->outcomes_from;
 }
 
 bool round_was_committed(const struct job *job, int64_t step)

@@ -255,6 +255,8 @@ struct job {
     struct keep_state keep;
     struct outcome outcomes[OUTCOMES_MAX]; /* ring */
     size_t outcomes_next;
+    uint64_t
+        outcomes_from; /* the ring had no room for this one, or one below it: see round_known_above */
     struct want want;     /* the save that is to be opened */
     struct want want_row; /* as the database has it */
     uint64_t want_before; /* as round.attempts_before */
@@ -540,6 +542,9 @@ struct round *round_find(struct job *job, uint64_t number);
 struct participant *round_part(struct round *round, const struct peer *peer);
 struct outcome round_outcome(struct job *job, uint64_t number);
 void round_remember(struct job *job, const struct round *round);
+void round_imported(struct job *job, const struct outcome *outcome); /* whatever it was here */
+/* Of the rounds with greater numbers each that has ended is among the outcomes. */
+uint64_t round_known_above(const struct job *job);
 /* In this launch, as far as its newest rounds tell: also one that was deleted since. */
 bool round_was_committed(const struct job *job, int64_t step);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);

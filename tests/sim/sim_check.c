@@ -179,6 +179,15 @@ static void count_plan(struct sim *sim, const char *plan)
         sim_broken(sim, "words", "a plan of words that nobody knows: %s", plan);
 }
 
+/* Its manifest is written behind a commit alone: a database that was put back to a time before that had it aborted. */
+static bool is_found_again(struct sim *sim, const struct record_round *old,
+                           const struct record_round *row)
+{
+    return strcmp(row->reason, "found on disk") == 0 && old->state == ROUND_ABORTED &&
+           row->state == ROUND_COMMITTED && row->generation == old->generation &&
+           row->step == old->step && is_of_lost_history(job_of(sim, row->job), row->generation);
+}
+
 static void check_round(struct sim *sim, const struct record_round *row)
 {
     const struct record_round *old = disk_round(sim, row->job, row->round);
@@ -187,7 +196,7 @@ static void check_round(struct sim *sim, const struct record_round *row)
 
     if (row->plan[0] != '\0' && (old == NULL || strcmp(old->plan, row->plan) != 0))
         count_plan(sim, row->plan);
-    if (old == NULL && strcmp(row->reason, "found on disk") == 0)
+    if (strcmp(row->reason, "found on disk") == 0 && (old == NULL || is_found_again(sim, old, row)))
         return; /* imported */
     if (from != row->state)
         sim->stats->moves[from][row->state]++;
@@ -235,7 +244,8 @@ static void check_checkpoint(struct sim *sim, const struct record_checkpoint *ro
              row->state != CHECKPOINT_COMMITTED && !check_is_given_up(sim, row))
         sim_broken(sim, "I11", "checkpoint %llu was committed and is %s now", U(row->round),
                    wire_checkpoint_state_name(row->state));
-    if (old != NULL && old->state > CHECKPOINT_COMMITTED && row->state <= CHECKPOINT_COMMITTED)
+    if (old != NULL && old->state > CHECKPOINT_COMMITTED && row->state <= CHECKPOINT_COMMITTED &&
+        !(old->state == CHECKPOINT_FAILED && check_is_imported(sim, row->job, row->round)))
         sim_broken(sim, "I6", "checkpoint %llu was %s and is %s now", U(row->round),
                    wire_checkpoint_state_name(old->state), wire_checkpoint_state_name(row->state));
     if (row->state != CHECKPOINT_COMMITTED || (old != NULL && old->state == CHECKPOINT_COMMITTED) ||

@@ -257,7 +257,7 @@ static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again
     assert_int_equal(file_rows(f), MANY);
     free(text);
     uint64_t value = 0;
-    assert_int_equal(import(f, 1, 4, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
+    assert_int_equal(import(f, 1, 5, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
 }
 
 /* Both lives of the job had a round 5: rows of the first stood among those of the second. */
@@ -384,6 +384,93 @@ static void a_running_job_and_numbers_of_its_own_refuse(void **state)
     assert_int_equal(core_checkpoint(f, 1)->step, 4);
     assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK); /* that is the one that is here */
     assert_int_equal(value, 0);
+}
+
+static const struct record_round *round_row(const struct core_fixture *f, uint64_t round)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_ROUND && f->rows[i].u.round.round == round)
+            return &f->rows[i].u.round;
+    fail_msg("there is no such round");
+    return NULL;
+}
+
+static void decide_one(struct core_fixture *f)
+{
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_save(f, 0, 1, 4);
+    assert_int_equal(round_row(f, 1)->state, ROUND_DECIDED);
+}
+
+/* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A manifest is written behind a
+ * commit alone. */
+static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    decide_one(f);
+    core_copy(f);
+    core_restart_from_older_copy(f);
+    assert_int_equal(round_row(f, 1)->state, ROUND_ABORTED);
+    for (int n = 0; n < 2; n++) {
+        core_hello(f, n);
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    }
+    assert_int_equal(import(f, 1, 1, 5, &value), MUSTER_E_EXISTS); /* another one */
+    assert_int_equal(import(f, 2, 1, 4, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    for (int start = 0; start < 2; start++) {
+        assert_int_equal(round_row(f, 1)->state, ROUND_COMMITTED);
+        assert_string_equal(round_row(f, 1)->reason, "found on disk");
+        assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
+        assert_int_equal(file_rows(f), 2); /* none of the one that was not finished */
+        assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
+        assert_int_equal(value, 0); /* it is there */
+        assert_int_equal(import(f, 1, 1, 5, &value), MUSTER_E_EXISTS);
+        core_restart(f, false);
+    }
+}
+
+/* Numbers that nobody has are free: those that were jumped over, by nodes that knew more or by an import before. */
+static void a_number_that_was_jumped_over_is_free(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    decide_one(f);
+    core_save(f, 1, 1, 4);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(import(f, 1, 9, 90, &value), MUSTER_OK);
+    for (uint64_t round = 5; round <= 8; round++) {
+        assert_int_equal(import(f, 1, round, (int64_t)round * 10, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_int_equal(import(f, 1, round, 99, &value), MUSTER_E_EXISTS); /* no longer */
+        core_restart(f, false);
+    }
+    assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
+}
+
+/* What is older than all that is in memory may be a round that ended: it is not overwritten. */
+static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    decide_one(f);
+    core_save(f, 1, 1, 4);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    for (uint64_t round = 10; round < 10 + CORE_OUTCOMES_MAX; round++)
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+    registry_forget_beyond(core_job(f), INT64_MIN); /* as one of 16,384 checkpoints later */
+    assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 5, 5, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 10 + CORE_OUTCOMES_MAX, 99, &value), MUSTER_OK);
 }
 
 /* It was committed, and its writer died before the rename: nobody ever gave it its name. */
@@ -575,6 +662,9 @@ int main(void)
         TEST(one_without_its_name_gets_it_by_the_next_launch, no_job),
         TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, no_job),
         TEST(one_that_was_refused_is_refused_again, two_running),
+        TEST(one_that_was_aborted_here_and_is_whole_on_disk_is_taken, two_running),
+        TEST(a_number_that_was_jumped_over_is_free, two_running),
+        TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
     };
 
