@@ -11,6 +11,9 @@
 #include <string.h>
 
 #define ROUND_TRIES_MAX 100 /* round directories that former lives left behind */
+/* A broker that is away now may have given numbers to rounds that left nothing here: a save that failed, one that was not
+ * decided. `muster import` takes no number that is another round's, so a life begins above as many of them. */
+#define ROUND_JUMP 1000
 
 /* --- what is there ------------------------------------------------------------------------------- */
 
@@ -109,6 +112,14 @@ static void write_times(const struct local *local, const char *text)
         local_say(local, 1, err.text);
 }
 
+static void number_above(struct local *local, uint64_t generation, uint64_t round)
+{
+    if (generation >= local->generation)
+        local->generation = generation + 1;
+    if (round > local->round)
+        local->round = round;
+}
+
 enum muster_status local_look_at_root(struct local *local, struct muster_error *err)
 {
     struct arena arena;
@@ -120,12 +131,11 @@ enum muster_status local_look_at_root(struct local *local, struct muster_error *
     if (status == MUSTER_OK) {
         local->generation = 1;
         for (size_t i = 0; i < list.count; i++)
-            if (list.launches[i].generation >= local->generation)
-                local->generation = list.launches[i].generation + 1;
+            number_above(local, list.launches[i].generation, list.items[i].round);
         for (size_t i = 0; i < list.damaged_count; i++)
-            if (list.damaged[i].generation != UINT64_MAX &&
-                list.damaged[i].generation >= local->generation)
-                local->generation = list.damaged[i].generation + 1;
+            if (list.damaged[i].generation != UINT64_MAX)
+                number_above(local, list.damaged[i].generation, list.damaged[i].round);
+        local->round += ROUND_JUMP;
         dir_list_free(&list);
         read_times(local);
     }

@@ -27,6 +27,5 @@ ranks_start 2 --steps 100
 ranks_end 1
 says "$(error_of 0)" 'status=MUSTER_E_BROKER' 'offline_ok is for a world of 1'
 
-# What was saved alone is found when a broker is there: nothing is lost by going back.
 finish "no broker: MUSTER_E_BROKER after the connect timeout, naming the address and what to start" \
     "offline_ok: saves, exits with the restart code and resumes by itself, policy saves too; only for a world of 1"
