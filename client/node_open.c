@@ -123,9 +123,10 @@ static enum muster_status is_gone(const struct muster_node *node, const char *pa
 {
     return error_set_code(
         err, MUSTER_E_RESTORE, ENOENT,
-        "checkpoint %.300s was not restored at rank %d: it is not there. If it was moved or is not "
+        "checkpoint %.1100s was not restored at rank %d: it is not there. If it was moved or is "
+        "not "
         "mounted, put that right; if the broker's database was put back to an older copy, run "
-        "`muster import %.300s`, which takes what is there, and start the job again",
+        "`muster import %.1100s`, which takes what is there, and start the job again",
         path, node->rank, node->checkpoint_dir);
 }
 

@@ -51,11 +51,17 @@ static void tell_what_helps(struct story *story, const struct muster_generation_
                   story->job);
 }
 
+/* Its own text says what to do, and nothing else helps. */
+static bool says_how(const struct muster_generation_row *failed)
+{
+    return strstr(restored_text(failed), "`muster import ") != NULL;
+}
+
 /* Of a launch that could not restore: what the next one meets, and what can be done. */
 static void tell_next_restore(struct story *story, const struct muster_generation_row *failed,
                               const struct muster_checkpoint_row *latest)
 {
-    if (latest == NULL || strstr(failed->end_text, "`muster import ") != NULL) { /* it says how */
+    if (latest == NULL || says_how(failed)) {
         story_say(story, "The next launch ends in the same way, unless that is put right.");
         return;
     }

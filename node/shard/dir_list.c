@@ -105,8 +105,25 @@ static enum muster_status add_damaged(struct dir_list *list, struct arena *arena
     return MUSTER_OK;
 }
 
-static enum muster_status look_at(struct dir_list *list, struct arena *arena, const char *path,
-                                  const char *job, struct muster_error *err)
+struct look {
+    struct dir_list list;
+    struct arena *arena;
+    const char *job;
+    const struct dir_names *names; /* NULL: at all */
+    int64_t above;
+    bool unnamed; /* in .muster: rounds alone */
+};
+
+/* Another user's directory (lost+found), as any other, is none of ours by its name. */
+static bool is_damaged(const struct look *look, enum muster_status status,
+                       const struct muster_error *why)
+{
+    return status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION ||
+           (status == MUSTER_E_IO &&
+            (look->names != NULL || why->code == EACCES || why->code == EPERM));
+}
+
+static enum muster_status look_at(struct look *look, const char *path, struct muster_error *err)
 {
     struct manifest *manifest = NULL;
     struct muster_error why = {0};
@@ -114,26 +131,34 @@ static enum muster_status look_at(struct dir_list *list, struct arena *arena, co
     bool ok = true;
 
     if (status == MUSTER_OK) {
-        if (job == NULL || strcmp(manifest->job, job) == 0)
-            ok = add(list, arena, path, manifest);
+        if (look->job == NULL || strcmp(manifest->job, look->job) == 0)
+            ok = add(&look->list, look->arena, path, manifest);
         manifest_destroy(&manifest);
         return ok ? MUSTER_OK : no_memory(err);
     }
-    /* another user's directory (lost+found), as any other, is none of ours by its name */
-    if (status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION ||
-        (status == MUSTER_E_IO && (why.code == EACCES || why.code == EPERM)))
-        return add_damaged(list, arena, path, job, err);
+    if (is_damaged(look, status, &why))
+        return add_damaged(&look->list, look->arena, path, look->job, err);
     if (status == MUSTER_E_IO || status == MUSTER_E_NOMEM)
         return error_pass(err, status, &why);
     return MUSTER_OK; /* it has no manifest */
 }
 
-enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
-                                 struct dir_list *ret_list, struct muster_error *err)
+static bool is_asked_for(const struct look *look, const char *name)
+{
+    uint64_t generation = 0, round = 0;
+    int64_t step;
+
+    if (look->unnamed) /* not what is being deleted */
+        return dir_take_number(&name, "", &generation) && dir_take_number(&name, "-", &round) &&
+               *name == '\0';
+    return name[0] != '.' &&
+           (look->names == NULL || !dir_name_step(name, look->names, &step) || step > look->above);
+}
+
+static enum muster_status look_into(struct look *look, const char *root, struct muster_error *err)
 {
     DIR *dir = fs_opendir(root);
     const struct dirent *entry;
-    struct dir_list list = {0};
     char path[FS_PATH_MAX];
     enum muster_status status = MUSTER_OK;
 
@@ -141,19 +166,61 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
         return fs_fail(err, errno == ENOENT ? MUSTER_E_NOT_FOUND : MUSTER_E_IO, errno, "read",
                        root);
     while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL)
-        if (entry->d_name[0] != '.' &&
+        if (is_asked_for(look, entry->d_name) &&
             fs_path(path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK)
-            status = look_at(&list, arena, path, job, err);
+            status = look_at(look, path, err);
     if (status == MUSTER_OK && errno != 0)
         status = fs_fail(err, MUSTER_E_IO, errno, "read", root);
     closedir(dir);
-    if (status == MUSTER_OK && !superseded_mark(list.launches, list.count))
+    return status;
+}
+
+/* Their names are of no step; what a look at them finds is a manifest, or nothing. */
+static enum muster_status look_at_unnamed(struct look *look, const char *root,
+                                          struct muster_error *err)
+{
+    char path[FS_PATH_MAX];
+    struct muster_error why = {0};
+    enum muster_status status = dir_muster_path(root, path, &why);
+
+    look->unnamed = true;
+    if (status == MUSTER_OK)
+        status = look_into(look, path, &why);
+    return status == MUSTER_E_NOMEM ? error_pass(err, status, &why) : MUSTER_OK;
+}
+
+static enum muster_status end_look(struct look *look, enum muster_status status,
+                                   struct dir_list *ret_list, struct muster_error *err)
+{
+    if (status == MUSTER_OK && !superseded_mark(look->list.launches, look->list.count))
         status = no_memory(err);
     if (status == MUSTER_OK)
-        *ret_list = list;
+        *ret_list = look->list;
     else
-        dir_list_free(&list);
+        dir_list_free(&look->list);
     return status;
+}
+
+enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
+                                 struct dir_list *ret_list, struct muster_error *err)
+{
+    struct look look = {.arena = arena, .job = job};
+    enum muster_status status = look_into(&look, root, err);
+
+    return end_look(&look, status, ret_list, err);
+}
+
+enum muster_status dir_list_read_above(const char *root, const char *job,
+                                       const struct dir_names *names, int64_t above,
+                                       struct arena *arena, struct dir_list *ret_list,
+                                       struct muster_error *err)
+{
+    struct look look = {.arena = arena, .job = job, .names = names, .above = above};
+    enum muster_status status = look_into(&look, root, err);
+
+    if (status == MUSTER_OK)
+        status = look_at_unnamed(&look, root, err);
+    return end_look(&look, status, ret_list, err);
 }
 
 bool dir_list_counts(const struct dir_list *list, const struct dir_damaged *damaged,

@@ -25,11 +25,11 @@ for launch_of in 3 1; do
     ranks_end 1
     for ((rank = 0; rank < launch_of; rank++)); do
         says "$(error_of $rank)" MUSTER_E_RESTORE "knows of no checkpoint of job $job after 40 steps" \
-            "But $checkpoints/40 is there" "muster import '$checkpoints'" "begin anew"
+            "$checkpoints/40 is there" "text=.muster import '$checkpoints'. is to be run first" "begin anew"
     done
     same "the directory of a launch that was refused" "$(files)" "$before"
 done
-says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: the broker at .* knows of no checkpoint"
+says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: .muster import .*is to be run first"
 eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^2 checkpoints of job job'
 ranks_start 3 --steps 60

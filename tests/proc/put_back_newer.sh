@@ -1,6 +1,6 @@
 #!/bin/bash
 # The broker's database is put back to an older copy, and what was saved since is on disk: a launch does not go on from the
-
+# older checkpoint that the copy knows. It ends, all ranks say what to do, nothing is touched, and what they say
 # helps.
 . "$(dirname "$0")/lib.sh"
 not_checked=1 # the processes that wrote what was found on disk are in no row
@@ -32,11 +32,11 @@ ranks_end 1
 for rank in 0 1; do
     says "$(error_of $rank)" MUSTER_E_RESTORE \
         "has this launch resume after 20 steps, and knows of no checkpoint of job $job after 80 steps" \
-        "But $checkpoints/80 is there" "muster import '$checkpoints'" "go on without it"
+        "$checkpoints/80 is there" "text=.muster import '$checkpoints'. is to be run first" "go on from there without an import"
 done
 same "the directory of a launch that was refused" "$(files)" "$before"
 why=$("$muster" why --job "$job" --broker "$broker")
-says "$why" "rank 0 could not restore: the broker at .* knows of no checkpoint" "unless that is put right"
+says "$why" "rank 0 could not restore: .muster import .*is to be run first" "unless that is put right"
 [[ $why != *fallback* ]] || fail "muster why gives advice that does not help: $why"
 eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job'

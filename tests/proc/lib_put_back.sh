@@ -1,0 +1,43 @@
+# lib_put_back.sh - sourced behind lib.sh: checkpoints that the broker's records do not have, for they are an older copy, or
+# were not kept; what a launch says then, and whether what it says helps.
+not_checked=1 # the processes that wrote what was found on disk are in no row
+listen=$ipc   # the same broker's again
+
+# records_keep, records_put_back - a copy of the database, and back to it. No broker is there.
+records_keep() {
+    cp "$db" "$dir/copy.db"
+    [ ! -f "$db-wal" ] || cp "$db-wal" "$dir/copy.db-wal"
+}
+records_put_back() {
+    rm -f "$db-wal" "$db-shm"
+    cp "$dir/copy.db" "$db"
+    [ ! -f "$dir/copy.db-wal" ] || cp "$dir/copy.db-wal" "$db-wal"
+}
+
+# on_disk STEP - its directory has a manifest.
+on_disk() { [ -f "${checkpoints:-$dir/checkpoints-$job}/$1/manifest.json" ]; }
+
+# refused RESUME NEWEST - the newest launch, of one rank, ended, and said beside which one it would resume.
+refused() {
+    ranks_end 1
+    says "$(error_of 0)" MUSTER_E_RESTORE \
+        "resume after $1 steps, and knows of no checkpoint of job $job after $2 steps"
+}
+
+# import_as_told COUNT - what the refusal says to run takes so many.
+import_as_told() {
+    local command
+
+    command=$(grep -o "muster import '[^']*'" <<<"$(error_of 0)") || fail "no command in $(error_of 0)"
+    eval "\"\$muster\" ${command#muster } --broker '$broker'" >"$dir/import.txt" 2>&1 || fail "import: $(cat "$dir/import.txt")"
+    says "$(cat "$dir/import.txt")" "^$1 checkpoints? of job $job"
+}
+
+# rules_hold NAME... - of lib_invariants.sh.
+rules_hold() {
+    local name
+
+    for name; do
+        same "what breaks $name" "$("$sql" "$db" "${invariant[$name]}")" ''
+    done
+}
