@@ -306,12 +306,15 @@ enum muster_status muster_manager_close(muster_manager_t **manager, int code,
     struct muster_manager *m = manager != NULL ? *manager : NULL;
     enum muster_status status = MUSTER_OK, left = MUSTER_OK;
 
-    if (m == NULL || m->closing) /* by an atexit handler of a process that leaves in here */
+    if (m == NULL)
         return MUSTER_OK;
-    if (manager_is_gone(m)) { /* of the parent: nothing is freed */
+    /* of the parent: nothing is freed. In its close the node's gate may be gone already */
+    if (m->closing ? m->pid != getpid() : manager_is_gone(m)) {
         *manager = NULL;
         return manager_refuse(m, "muster_manager_close", ret_error);
     }
+    if (m->closing) /* by an atexit handler of a process that leaves in here */
+        return MUSTER_OK;
     m->closing = true;
     unpin_all(m);
     if (m->node != NULL)

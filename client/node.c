@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define COLD \
@@ -521,13 +522,16 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     struct muster_node *n = node != NULL ? *node : NULL;
     enum muster_status status;
 
-    if (n == NULL || n->closing) /* by an atexit handler of a process that leaves in here */
+    if (n == NULL)
         return MUSTER_OK;
-    if (gate_forked(n->gate)) { /* threads, sockets and locks are the parent's: nothing is freed */
+    /* threads, sockets and locks are the parent's: nothing is freed. In its close the gate may be gone already */
+    if (n->closing != 0 ? n->closing != getpid() : gate_forked(n->gate)) {
         *node = NULL;
         return forked("muster_node_close", ret_error);
     }
-    n->closing = true;
+    if (n->closing != 0) /* by an atexit handler of a process that leaves in here */
+        return MUSTER_OK;
+    n->closing = getpid();
     status =
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (status == MUSTER_PREEMPTED)

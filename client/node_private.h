@@ -10,6 +10,7 @@
 #include "node/supervised.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #define NODE_SIGNALS_MAX 8
 
@@ -45,8 +46,8 @@ struct muster_node {
     char identity_note[256];
     bool join_timeout_default; /* the option was 0 */
     bool restored;
-    bool closing; /* in muster_node_close */
-    bool exited;  /* exit_fn was called and returned */
+    pid_t closing; /* the process that is in muster_node_close, 0 = none */
+    bool exited;   /* exit_fn was called and returned */
     struct node_wish wish;
     bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
     struct supervised supervised;

@@ -1,5 +1,6 @@
 /* Opening a node leaves its host as it was: signal handlers, the random() stream, descriptors,
  * output; only watched signals are touched, and chained. Forked children may call it in vain. */
+#include <muster/manager.h>
 #include <muster/node.h>
 #include <muster/worker.h>
 
@@ -265,6 +266,91 @@ static void a_forked_child_calls_in_vain_and_harms_nobody(void **state)
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
 }
 
+/* A child of a save that is made inside close: what is closed there is the parent's. */
+static muster_node_t *closed_node;
+static muster_manager_t *closed_manager;
+static int said_in_child;
+
+static int close_in_child(void)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+
+    if (closed_manager != NULL &&
+        (muster_manager_close(&closed_manager, 0, &err) != MUSTER_E_FORKED ||
+         closed_manager != NULL))
+        return 1;
+    if (closed_node != NULL &&
+        (muster_node_close(&closed_node, 0, &err) != MUSTER_E_FORKED || closed_node != NULL))
+        return 2;
+    return strstr(err.text, "forked") != NULL ? 0 : 3;
+}
+
+static int save_and_fork(const struct muster_save_context *context)
+{
+    int status = -1;
+    pid_t child;
+
+    (void)context;
+    if (closed_node != NULL && muster_node_close(&closed_node, 0, NULL) != MUSTER_OK)
+        return 1; /* in the parent itself, as of an atexit handler: it is closed already */
+    child = fork();
+    if (child == 0)
+        _exit(close_in_child());
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 2;
+    said_in_child = WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+    return 0;
+}
+
+static int restore_nothing(const struct muster_restore_context *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void save_in_close(struct fixture *f)
+{
+    f->options.state = NULL;
+    f->options.termination.save_fn = save_and_fork;
+    f->options.termination.restore_fn = restore_nothing;
+    closed_node = NULL;
+    closed_manager = NULL;
+    said_in_child = -1;
+}
+
+static void a_child_that_is_forked_in_close_calls_it_in_vain(void **state)
+{
+    struct fixture *f = *state;
+
+    save_in_close(f);
+    closed_node = open_node(f);
+    assert_int_equal(muster_node_run(closed_node, one_step, NULL, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_notify(closed_node, MUSTER_NOTICE_USER, -1, NULL), MUSTER_OK);
+    assert_int_equal(muster_node_close(&closed_node, 0, NULL), MUSTER_PREEMPTED);
+    assert_null(closed_node);
+    assert_int_equal(said_in_child, 0);
+}
+
+static void so_does_one_that_is_forked_as_a_manager_closes(void **state)
+{
+    struct fixture *f = *state;
+    struct muster_manager_options options = MUSTER_MANAGER_OPTIONS_INIT;
+
+    save_in_close(f);
+    options.node = &f->options;
+    options.query_timeout_ms = 20;
+    assert_int_equal(muster_manager_open(&options, &closed_manager, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_restore(closed_manager, MUSTER_STEP_LATEST, NULL, NULL),
+                     MUSTER_E_NOT_FOUND);
+    assert_int_equal(muster_manager_save(closed_manager, 0, NULL, NULL, NULL), MUSTER_OK);
+    assert_int_equal(
+        muster_node_notify(muster_manager_node(closed_manager), MUSTER_NOTICE_USER, -1, NULL),
+        MUSTER_OK);
+    assert_int_equal(muster_manager_close(&closed_manager, 0, NULL), MUSTER_PREEMPTED);
+    assert_null(closed_manager);
+    assert_int_equal(said_in_child, 0);
+}
+
 static int no_task(muster_task_t *task, void *arg)
 {
     (void)task;
@@ -350,6 +436,8 @@ int main(void)
         TEST(closing_gives_every_descriptor_back),
         TEST(a_blocked_signal_stays_the_hosts_business),
         TEST(a_forked_child_calls_in_vain_and_harms_nobody),
+        TEST(a_child_that_is_forked_in_close_calls_it_in_vain),
+        TEST(so_does_one_that_is_forked_as_a_manager_closes),
         TEST(so_does_the_child_of_a_worker),
         TEST(nothing_is_printed),
     };
