@@ -44,14 +44,15 @@ static int64_t sleep_ms(const struct agent *agent)
     return until > agent->now_boot_ms ? until - agent->now_boot_ms : 1;
 }
 
-/* One pass, mutex held. Posts first: a training thread waits for them. Frames before the tick:
- * silence is judged only after the sockets were drained. Returns how long to sleep. */
+/* One pass, mutex held. Posts first: a training thread waits for them. What it is in before the frames: one of them may
+ * be its end. Frames before the tick: silence is judged only after the sockets were drained. Returns how long to sleep. */
 static int64_t pass(struct agent *agent)
 {
     bool more = false;
 
     agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed_posts(agent);
+    agent_tell_saving(agent);
     if (!agent->faulted)
         more = agent_feed_frames(agent);
     agent_feed_notices(agent);

@@ -286,8 +286,7 @@ static void tell_sources(struct agent *agent)
     member_set_sources(agent->core, json);
 }
 
-/* For the next heartbeat, too. */
-static void tell_saving(struct agent *agent)
+void agent_tell_saving(struct agent *agent)
 {
     member_set_saving(agent->core, agent->saving_round,
                       agent->saving_round > 0 ? agent_saving_bytes(agent) : 0);
@@ -301,7 +300,6 @@ void agent_feed_notices(struct agent *agent)
     while (watch_take(agent->watch, &record))
         feed_record(agent, &record);
     tell_sources(agent);
-    tell_saving(agent);
     while (watch_take_change(agent->watch, &status))
         agent_log(agent, status.state == SOURCE_DEGRADED ? 1 : 2, "notice source %s: %s%s%s",
                   status.name, source_state_name(status.state), status.text[0] != '\0' ? ": " : "",

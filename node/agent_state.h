@@ -106,6 +106,7 @@ int64_t agent_last_wait_ms(const struct agent *agent, int64_t most_ms);
 /* --- agent_core.c: agent thread, mutex held ----------------------------------------------------- */
 void agent_feed(struct agent *agent, struct member_input *input); /* fills in time and counts */
 void agent_feed_posts(struct agent *agent);
+void agent_tell_saving(struct agent *agent);
 void agent_feed_notices(struct agent *agent);
 bool agent_feed_frames(struct agent *agent);             /* true: there may be more */
 void agent_fault(struct agent *agent, const char *text); /* any thread */

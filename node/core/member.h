@@ -222,7 +222,8 @@ void member_step(struct member *member, const struct member_input *input,
                  struct member_actions *out);
 /* What the next heartbeats say of this node's notice sources; JSON of at most SOURCES_BYTES_MAX bytes. Copies. */
 void member_set_sources(struct member *member, const char *json);
-/* What the next heartbeats say of the save that this process writes: which round's, and how far it came. */
+/* The save that this process writes, for heartbeats and for the end, which breaks off one that the training thread is in:
+ * which round's, 0 = none, and how far it came. Told before the frames of a pass. */
 void member_set_saving(struct member *member, uint64_t round, uint64_t bytes);
 /* The job, or this process, is told to end: what can wait for the next launch is not waited for. */
 bool member_view_ends(const struct member_view *view);

@@ -36,13 +36,17 @@ static void arm_exit(struct member *m, bool restart)
     m->exit_bytes = in_save(m) ? m->saving_bytes : 0;
 }
 
-/* Whose bytes grow writes on, until its own deadline. */
+/* Whose bytes grow writes on, until its own deadline. And whoever is found in a save once its end is settled: it may have
+ * begun when nobody had told of it yet. */
 void error_exit_look(struct member *m)
 {
     bool came_back = m->begun == m->done && !error_in_setup(m) && !in_save(m);
 
-    if (m->exit_at == NEVER)
+    if (m->exit_at == NEVER) {
+        if (m->view.mode == VIEW_END && in_save(m) && !m->exit_asked)
+            error_break_off(m, &m->view.end, m->view.leave_restart);
         return;
+    }
     if (came_back || m->begun != m->exit_begun) {
         m->exit_at = NEVER; /* the end arms it anew for a later one */
         return;
@@ -118,4 +122,5 @@ void error_exit(struct member *m)
     }
     member_add(m, MEMBER_EXIT_PROCESS)->restart = m->exit_restart;
     m->exit_at = NEVER;
+    m->exit_asked = true;
 }

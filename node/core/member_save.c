@@ -45,6 +45,8 @@ void round_captured(struct member *m, const struct member_input *in)
 
 static void write_ended(struct member *m, const struct member_input *in)
 {
+    if (in->round == m->saving_round)
+        member_set_saving(m, 0, 0);
     if (in->round != m->written_behind)
         return;
     m->written_behind = 0;

@@ -129,7 +129,7 @@ struct member {
 
     struct own_notice notices[NOTICES_NODE_MAX];
     char sources[SOURCES_BYTES_MAX + 1]; /* what they stand at, for heartbeats */
-    uint64_t saving_round, saving_bytes; /* as the driver told last, for heartbeats */
+    uint64_t saving_round, saving_bytes; /* as the driver told last, or 0 since its end was */
     size_t notices_count;
 
     /* round */
@@ -182,6 +182,7 @@ struct member {
     int64_t error_until;       /* a round was announced to come first; NEVER = none awaited */
     int64_t exit_at;           /* the step does not return: end the process */
     bool exit_restart;
+    bool exit_asked; /* the process was to be ended; where that may not be it is not asked again */
     int64_t exit_begun;  /* the step that does not return */
     uint64_t exit_bytes; /* that its save had then */
     bool own_failure;
