@@ -130,13 +130,17 @@ void output_say(struct output *output, const char *format, ...)
 
 static void tail_put(struct output_rank *rank, const char *line, size_t length)
 {
+    static const char rest[] = " ..."; /* its first copy is whole */
     char *slot = rank->tail[rank->tail_count++ % OUTPUT_TAIL_LINES];
+    bool cut = length > OUTPUT_TAIL_BYTES - 1;
 
-    if (length > OUTPUT_TAIL_BYTES - 1)
-        length = OUTPUT_TAIL_BYTES - 1;
+    if (cut)
+        length = OUTPUT_TAIL_BYTES - sizeof rest;
+    while (cut && length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80) /* in a character */
+        length--;
     for (size_t i = 0; i < length; i++) /* the box stays a box: no escapes, no NUL */
         slot[i] = (unsigned char)line[i] < ' ' || line[i] == 0x7f ? ' ' : line[i];
-    slot[length] = '\0';
+    memcpy(slot + length, cut ? rest : "", cut ? sizeof rest : 1);
 }
 
 const char *output_tail(const struct output *output, int index, int i)

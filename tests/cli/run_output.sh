@@ -59,6 +59,11 @@ expect_code 0 "output to a pipe"
 [ "$(sed -n '$p' "$dir/out")" = "[0] 300000" ] && [ "$(wc -l <"$dir/out")" = 300000 ] ||
     fail "$(wc -l <"$dir/out") lines of 300000 arrived late"
 
+# The box has the beginning of a long line, and a sign that it is not whole; one that just fits is whole.
+run --max-failures 0 -- bash -c 'printf "%0500d\n" 0 >&2; printf "%0399d\n" 0 >&2; for i in {1..200}; do printf "€" >&2; done; exit 1'
+tail=$(sed 's/^.*|   //' "$dir/err" "$dir/out" | grep -E '^(0{395}|(€)+) \.\.\.$|^0{399}$' | LC_ALL=C awk '{ print length($0) }' | sort -u | xargs)
+[ "$tail" = "397 399" ] || fail "the box has lines of $tail bytes"
+
 # A reader that goes away does not end the job.
 "$MUSTER" run -- bash -c 'for i in {1..20000}; do echo $i; done; touch "$dir/done"' 2>"$dir/err" | head -n 1 >"$dir/out"
 [ "${PIPESTATUS[0]}" = 0 ] && [ -e "$dir/done" ] || fail "the job died with its reader"
