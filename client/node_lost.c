@@ -88,8 +88,7 @@ static enum muster_status ask(struct asking *asking, const struct newest *newest
 
     for (;;) {
         status = ask_once(asking, newest, ret_known, err);
-        if ((status != MUSTER_E_BROKER && status != MUSTER_E_STORAGE && status != MUSTER_E_BUSY &&
-             status != MUSTER_E_NOMEM) ||
+        if ((status != MUSTER_E_BROKER && status != MUSTER_E_STORAGE && status != MUSTER_E_BUSY) ||
             clock_ms(CLOCK_MONOTONIC) >= asking->until_ms)
             return status;
         nanosleep(&pause, NULL);

@@ -182,8 +182,8 @@ struct muster_node_options {
  * Copies options. *ret_node is owned by the caller: muster_node_close.
  * MUSTER_E_BROKER nobody answered · MUSTER_E_VERSION it speaks another version · MUSTER_E_ARGUMENT options or identity wrong · MUSTER_E_RANK,
  * _RANK_TAKEN, _WORLD_SIZE, _LAYOUT refused · MUSTER_E_JOB the directory is another job's ·
- * MUSTER_E_IO it cannot be written · MUSTER_E_RESTORE the checkpoint cannot be read, or the broker knows of none and the
- * directory holds some of this job (its database was lost: `muster import`). */
+ * MUSTER_E_IO it cannot be written · MUSTER_E_RESTORE the checkpoint cannot be read, or the directory holds newer
+ * ones of this job, that the broker does not know (its database was lost or put back: `muster import`). */
 MUSTER_API enum muster_status muster_node_open(const struct muster_node_options *options,
                                                muster_node_t **ret_node,
                                                struct muster_error *ret_error);
