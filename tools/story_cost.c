@@ -61,15 +61,15 @@ static bool says_how(const struct muster_generation_row *failed)
 static void tell_next_restore(struct story *story, const struct muster_generation_row *failed,
                               const struct muster_checkpoint_row *latest)
 {
-    if (latest == NULL || says_how(failed)) {
-        story_say(story, "The next launch ends in the same way, unless that is put right.");
-        return;
-    }
-    if (!failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
+    if (latest != NULL && !failed->fallback && latest->checkpoint != failed->resume_checkpoint) {
         story_say(story,
                   "The next launch is told another one, the newest committed checkpoint as things "
                   "stand: step %" PRId64 " (checkpoint %" PRId64 ", %s).",
                   latest->step, latest->checkpoint, latest->path);
+        return;
+    }
+    if (latest == NULL || says_how(failed)) {
+        story_say(story, "The next launch ends in the same way, unless that is put right.");
         return;
     }
     story_say(

@@ -619,6 +619,7 @@ const struct cli_story cli_stories[] = {
     {"unrestored_unknown", make_unrestored_unknown},
     {"unrestored_noticed", make_unrestored_noticed},
     {"unrestored_round", make_unrestored_round},
+    {"unrestored_put_right", make_unrestored_put_right},
     {"unrestored_imported", make_unrestored_imported},
     {"unrestored_unfit", make_unrestored_unfit},
     {"unrestored_unfit_older", make_unrestored_unfit_older},

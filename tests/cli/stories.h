@@ -24,6 +24,7 @@ void make_unrestored_older(struct db_fixture *db);
 void make_unrestored_unknown(struct db_fixture *db);
 void make_unrestored_noticed(struct db_fixture *db);
 void make_unrestored_round(struct db_fixture *db);
+void make_unrestored_put_right(struct db_fixture *db);
 void make_unrestored_imported(struct db_fixture *db);
 void make_unrestored_unfit(struct db_fixture *db);
 void make_unrestored_unfit_older(struct db_fixture *db);

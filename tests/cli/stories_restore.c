@@ -118,7 +118,16 @@ void make_unrestored_round(struct db_fixture *db)
     db_sql(db, "UPDATE notice SET round = 5, state = 'served' WHERE id = 'signal-9'");
 }
 
-/* Then the newer one was imported, and the next launch went on from it. */
+/* Then the newer one was imported, and no launch has come since. */
+void make_unrestored_put_right(struct db_fixture *db)
+{
+    make_unrestored_noticed(db);
+    db_round(db, 6, "generation = 2, state = 'committed', step = 61, reason = 'found on disk'");
+    db_checkpoint(db, 6, "generation = 2, step = 61, path = '/ckpt/61', committed_unix_ms = %lld",
+                  DB_T0 + 18000);
+}
+
+/* And the next launch went on from it. */
 void make_unrestored_imported(struct db_fixture *db)
 {
     make_unrestored_noticed(db);

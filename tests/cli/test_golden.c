@@ -80,6 +80,7 @@ static const struct golden goldens[] = {
     {"latest_unrestored", "latest --db unrestored_unknown.db"},
     {"why_unrestored_old_round", "why round 4 --db unrestored.db"},
     {"why_unrestored_noticed_round", "why round 4 --db unrestored_noticed.db"},
+    {"why_unrestored_put_right_notice", "why notice signal-9 --db unrestored_put_right.db"},
     {"why_unrestored_imported_round", "why round 4 --db unrestored_imported.db"},
     {"why_unrestored_twice_round", "why round 4 --db unrestored_twice.db"},
     {"why_unrestored_then_older_round", "why round 4 --db unrestored_then_older.db"},
