@@ -458,6 +458,7 @@ void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms)
 static void job_gap(struct core *core, struct job *job, int64_t away_ms)
 {
     round_gap(core, job, away_ms);
+    core_put_off(&job->gen.ending_boot_ms, away_ms, core->now);
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
         core_put_off(&peer->heard_boot_ms, away_ms, core->now);

@@ -362,12 +362,14 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     return join(core, in, job);
 }
 
+/* By the loop's last tick: behind a gap a HELLO is taken before that is known. */
 static bool ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
             (generation_live_count(job) == 0 ||
-             (core->now - job->gen.ending_boot_ms >= ENDING_MS && !saves_are_open(job))));
+             (core->last_tick_boot_ms - job->gen.ending_boot_ms >= ENDING_MS &&
+              !saves_are_open(job))));
 }
 
 static void hello_new(struct core *core, const struct input *in, struct job *job)

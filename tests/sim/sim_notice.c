@@ -141,6 +141,11 @@ static void and_earlier(struct sim *sim, struct sim_proc *proc, int64_t left_ms)
 #define AT_LAST_STEP 13
 #define LAST_STEP_LEFT_MS 20000
 
+bool notice_is_at_the_end(const struct sim *sim)
+{
+    return sim->options.seed % ONE_IN == AT_LAST_STEP;
+}
+
 static void in_last_step(struct sim *sim, struct sim_event *event)
 {
     if (sim->now_us + LAST_STEP_LEFT_MS * 1000 <
@@ -152,7 +157,7 @@ void notice_at_last_step(struct sim *sim, struct sim_proc *proc)
 {
     const struct sim_job *job = &sim->jobs[proc->job];
 
-    if (sim->options.seed % ONE_IN != AT_LAST_STEP || proc->begun != proc->total ||
+    if (!notice_is_at_the_end(sim) || proc->begun != proc->total ||
         proc->slot != sim->options.seed / ONE_IN % job->nodes || sim_is_calm(sim) ||
         sim->options.healthy || sim->options.grace != NULL)
         return;

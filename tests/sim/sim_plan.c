@@ -225,6 +225,38 @@ static void add_put_back(struct sim *sim, int64_t work)
         SOME(crashes, back + 1200000, back + 5000000);
 }
 
+#define LASTING_NODES_MAX 16
+#define LASTING_STEPS_MAX 300 /* of one rank; steps that are shorter take longer then */
+
+/* Each rank does so much more than it would: the ends of loops differ as before. */
+static void outlast(struct sim_job *job, int64_t until_us)
+{
+    int64_t longest = 0, more;
+
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        longest = job->total[rank] > longest ? job->total[rank] : longest;
+    if (longest * job->step_us >= until_us)
+        return;
+    if (until_us / job->step_us >= LASTING_STEPS_MAX)
+        job->step_us = until_us / LASTING_STEPS_MAX;
+    more = until_us / job->step_us + 1 - longest;
+    for (unsigned rank = 0; rank < job->nodes && more > 0; rank++)
+        job->total[rank] += more;
+}
+
+/* The faults come when they would have come; then the loops go on, so that what the liveness phase asks for is asked of
+ * them. Large worlds, each second of which takes the simulator longest, stay as they are: some of them last anyway. */
+static void plan_lasting(struct sim *sim)
+{
+    bool ends =
+        (sim->focus != NULL && (sim->focus->late || sim->focus->rare)) || notice_is_at_the_end(sim);
+
+    if (!sim->options.lasting || sim->options.healthy || ends || sim->nodes > LASTING_NODES_MAX)
+        return;
+    for (size_t i = 0; i < sim->jobs_count; i++)
+        outlast(&sim->jobs[i], sim->calm_us + 10000000);
+}
+
 void plan_faults(struct sim *sim)
 {
     int64_t work = longest_work_us(sim);
@@ -245,6 +277,7 @@ void plan_faults(struct sim *sim)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)
         add_in_store(sim, work);
-    sim->limit_us = sim->calm_us + 4 * work + 300000000;
+    plan_lasting(sim);
+    sim->limit_us = sim->calm_us + 4 * longest_work_us(sim) + 300000000;
     sim_at(sim, sim->calm_us, faults_stop, NULL);
 }

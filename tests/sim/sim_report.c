@@ -184,9 +184,9 @@ void sim_stats_print(const struct sim_stats *s, FILE *out)
             fprintf(out, " %s %" PRIu64, muster_status_name((enum muster_status)i),
                     s->aborts_by[i]);
     fprintf(out,
-            "\ncame to rest after the faults: jobs %" PRIu64 ", the last in %" PRIu64
+            "\ncame to rest after the faults: jobs %" PRIu64 " of %" PRIu64 ", the last in %" PRIu64
             " s (seed %" PRIu64 ")",
-            s->rested, s->restless_us / 1000000, s->restless_seed);
+            s->rested, s->jobs, s->restless_us / 1000000, s->restless_seed);
     fprintf(out, "\nsaves written behind training %" PRIu64, s->behind);
     print_worlds(s, out);
     fprintf(out,

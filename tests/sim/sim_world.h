@@ -563,6 +563,7 @@ bool fault_is_crash_of_broker(enum sim_fault kind);
 /* sim_notice.c */
 void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc);
 void notice_at_last_step(struct sim *sim, struct sim_proc *proc);
+bool notice_is_at_the_end(const struct sim *sim); /* in this seed's world */
 void notice_in_calm(struct sim *sim, struct sim_job *job);
 
 /* sim_focus.c */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SQLITE_SEEDS 30
+#define SEEDS_OF_THE_PAST_MIN 68 /* of regressions.txt; more may come */
 
 static void without_faults_every_notice_ends_in_a_checkpoint(void **state)
 {
@@ -93,6 +94,7 @@ static void seeds_that_once_broke_something_break_nothing(void **state)
         options.sqlite = strstr(line, "--sqlite") != NULL;
         options.focused = strstr(line, "--focused") != NULL;
         options.put_back = strstr(line, "--put-back") != NULL;
+        options.lasting = strstr(line, "--lasting") != NULL;
         if (strstr(line, "--keeps ") != NULL)
             options.keeps = strstr(line, "--keeps 0") != NULL ? SIM_WITHOUT : SIM_WITH;
         assert_true(sim_run_told(&options, &stats));
@@ -100,6 +102,7 @@ static void seeds_that_once_broke_something_break_nothing(void **state)
     }
     fclose(file);
     printf("%u seeds of the past\n", count);
+    assert_true(count >= SEEDS_OF_THE_PAST_MIN);
 }
 
 static char *story_of(uint64_t seed, bool sqlite)

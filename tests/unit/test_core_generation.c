@@ -528,6 +528,29 @@ static void an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_se
     assert_core(f, "1:ack #3 MUSTER_E_HELLO");
 }
 
+/* They hear of the end when the loop is back, and have their time from then. */
+static void an_end_that_a_gap_kept_from_its_nodes_is_given_its_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_error(f, 0, 6, "bad");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    f->nodes[2] = f->nodes[0];
+    f->nodes[2].incarnation = 72;
+    f->nodes[2].route = 102;
+    f->nodes[2].generation = f->nodes[2].request = 0;
+    f->now += ENDING_MS + 1000;
+    core_hello(f, 2); /* before the tick of its pass */
+    assert_answers(f, "2:refused MUSTER_E_ENDING retry");
+    core_tick(f);
+    core_pass(f, ENDING_MS - 1);
+    core_hello(f, 2);
+    assert_answers(f, "2:refused MUSTER_E_ENDING retry");
+    core_pass(f, 1);
+    core_hello(f, 2);
+    assert_events(f, "generation opened S0; resume S0");
+}
+
 static void the_next_generation_opens_as_soon_as_the_last_one_left(void **state)
 {
     struct core_fixture *f = *state;
@@ -671,6 +694,7 @@ int main(void)
         T(when_nothing_older_is_left_the_fallback_is_an_error_too, two_running),
         T(a_fallback_that_finds_none_whole_changes_nothing, two_running),
         T(an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds, two_running),
+        T(an_end_that_a_gap_kept_from_its_nodes_is_given_its_time, two_running),
         T(the_next_generation_opens_as_soon_as_the_last_one_left, two_running),
         T(a_rank_that_comes_again_after_steps_ends_the_generation, two_running),
         T(a_rank_that_comes_again_waits_for_the_save_that_is_under_way, two_running),
