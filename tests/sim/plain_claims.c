@@ -9,7 +9,7 @@
 
 static bool takes_for_saved, blames_anyone, never_gives_up, tries_full_disks, loses_files,
     forgets_first, starts_early, breaks_promise, hasty, lies, is_mute, last_writes, lets_in,
-    impatient, keeps_notice, stays, looks_back, loses_shards, miscounts;
+    impatient, keeps_notice, stays, looks_back, loses_shards, miscounts, gives_up, names_nobody;
 static enum sim_reason misnamed; /* for it another is blamed, by name; REASON_COUNT = for none */
 
 static const struct checkpoint *looked_back(const struct job *job)
@@ -27,17 +27,39 @@ static int64_t furthest_begun(const struct round *round)
     return furthest;
 }
 
+static bool gives_up_termination(const struct round *round)
+{
+    return (gives_up || names_nobody) && round != NULL && round->state == ROUND_FREEZING &&
+           round->cause == CAUSE_TERMINATION;
+}
+
+static void unchanged_or_given_up(struct core *core, struct job *job, struct round *round,
+                                  int64_t step)
+{
+    const struct checkpoint *newest = looked_back(job);
+
+    if (gives_up_termination(round))
+        round_abort(core, job, round, names_nobody ? -1 : (int64_t)round->parts[0].rank,
+                    MUSTER_E_SAVE, "it could not save", ABORT_FINAL);
+    else
+        round_unchanged(core, job, round, newest != NULL ? newest->row.step : step);
+}
+
 /* A step more than the newest checkpoint's counts as on disk, or any step does once there is one. */
 static const struct checkpoint *newest_or_next(const struct job *job)
 {
     static struct checkpoint next;
     const struct checkpoint *newest = registry_newest(job);
+    struct round *open = round_open_one((struct job *)job);
 
+    if (gives_up_termination(open)) {
+        next.row.step = furthest_begun(open);
+        return &next;
+    }
     if (newest == NULL || !(takes_for_saved || looks_back))
         return newest;
     next = *newest;
-    next.row.step =
-        looks_back ? furthest_begun(round_open_one((struct job *)job)) : newest->row.step + 1;
+    next.row.step = looks_back ? furthest_begun(open) : newest->row.step + 1;
     return &next;
 }
 
@@ -97,8 +119,7 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 #define round_abort(core, job, round, rank, code, text, retry) \
     round_abort(core, job, round, blames_anyone ? 0 : (rank), code, text, retry)
 #define round_move decide_for_the_last
-#define round_unchanged(core, job, round, at) \
-    round_unchanged(core, job, round, looked_back(job) != NULL ? looked_back(job)->row.step : (at))
+#define round_unchanged unchanged_or_given_up
 #include "broker/core/round_decide.c"
 #undef round_unchanged
 #undef round_move
@@ -189,7 +210,7 @@ static int nothing_is_mutated(void **state)
     takes_for_saved = blames_anyone = never_gives_up = tries_full_disks = loses_files = false;
     forgets_first = starts_early = breaks_promise = hasty = lies = is_mute = false;
     last_writes = lets_in = impatient = keeps_notice = stays = false;
-    looks_back = loses_shards = miscounts = false;
+    looks_back = loses_shards = miscounts = gives_up = names_nobody = false;
     misnamed = REASON_COUNT;
     return 0;
 }
@@ -304,6 +325,18 @@ static void a_notice_that_is_told_to_nobody_is_seen(void **state)
     expect(&is_mute, 300, "notices");
 }
 
+static void a_notice_with_time_enough_that_ends_without_a_save_is_seen(void **state)
+{
+    (void)state;
+    expect_said(&gives_up, 100, "notices", "nothing was saved");
+}
+
+static void a_termination_that_nobody_is_blamed_for_is_seen(void **state)
+{
+    (void)state;
+    expect_said(&names_nobody, 100, "notices", "aborted by nobody");
+}
+
 static void a_writer_that_is_not_the_lowest_is_seen(void **state)
 {
     (void)state;
@@ -354,6 +387,8 @@ int main(void)
         BREAKS(a_later_error_in_place_of_the_first_is_seen),
         BREAKS(a_verdict_that_is_not_the_rounds_is_seen),
         BREAKS(a_notice_that_is_told_to_nobody_is_seen),
+        BREAKS(a_notice_with_time_enough_that_ends_without_a_save_is_seen),
+        BREAKS(a_termination_that_nobody_is_blamed_for_is_seen),
         BREAKS(a_writer_that_is_not_the_lowest_is_seen),
         BREAKS(a_rank_that_joins_a_launch_that_runs_is_seen),
         BREAKS(a_launch_that_is_ended_before_its_time_is_seen),

@@ -163,6 +163,7 @@ enum sim_mutation {
     MUTANT_FORGETS_PINS,     /* ... and no pins */
     MUTANT_NEVER_DELETED,    /* nobody says that something was deleted */
     MUTANT_LOSES_IMPORT,     /* what was imported is not written */
+    MUTANT_NEVER_AGAIN,      /* rank 1 is not started again */
     MUTANT_COUNT
 };
 
@@ -189,6 +190,7 @@ struct sim_options {
     bool sqlite;             /* broker/store is the disk */
     bool focused;            /* nearly every world is one of those made for rare outcomes */
     bool put_back;           /* every world's database is put back to a copy */
+    bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
@@ -223,6 +225,7 @@ struct sim_stats {
     uint64_t notices;
     uint64_t notices_ample; /* of them: after the faults, with time enough */
     uint64_t ample_saved, ample_aborted, ample_over;
+    uint64_t jobs;
     uint64_t shared;          /* worlds of several jobs */
     uint64_t strides, uneven; /* jobs: several steps in a call; ranks that finish early */
     uint64_t bystanders;

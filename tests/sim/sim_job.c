@@ -121,6 +121,7 @@ void job_plan(struct sim *sim)
         plan_job(sim);
     if (sim->focus != NULL && sim->options.seed % ONE_IN == SHARED)
         plan_job(sim);
+    sim->stats->jobs += sim->jobs_count;
     sim->stats->shared += sim->jobs_count > 1;
     for (size_t i = 0; i < sim->jobs_count; i++) {
         keeps_plan_job(sim, &sim->jobs[i]);
@@ -181,6 +182,8 @@ static void start_slot(struct sim *sim, struct sim_event *event)
     struct sim_job *job = &sim->jobs[event->stamp];
     unsigned slot = (unsigned)event->number;
 
+    if (sim->options.mutation == MUTANT_NEVER_AGAIN && slot == 1 && job->procs[slot] != NULL)
+        return;
     if (!job->finished && !job_slot_lives(job, slot) && !(slot >= job->nodes && job_is_done(job)) &&
         !import_first(sim, job))
         proc_start(sim, job, slot);

@@ -99,6 +99,12 @@ static void a_shard_that_is_deleted_too_early_is_seen(void **state)
     expect_broken(MUTANT_DISCARDS_EARLY, 100, "I11");
 }
 
+static void a_job_that_never_ends_is_seen(void **state)
+{
+    (void)state;
+    expect_broken(MUTANT_NEVER_AGAIN, 20, "liveness");
+}
+
 static void an_answer_that_a_crash_takes_back_is_seen(void **state)
 {
     (void)state;
@@ -130,6 +136,7 @@ int main(void)
         cmocka_unit_test(resuming_from_an_older_checkpoint_is_seen),
         cmocka_unit_test(an_error_that_is_not_the_first_is_seen),
         cmocka_unit_test(a_shard_that_is_deleted_too_early_is_seen),
+        cmocka_unit_test(a_job_that_never_ends_is_seen),
         cmocka_unit_test(an_answer_that_a_crash_takes_back_is_seen),
         cmocka_unit_test(a_power_cut_without_a_sync_is_seen),
     };

@@ -1,5 +1,5 @@
-/* Must-fail controls inside the node's core: one that orders who does not write to train on beyond S, and one that does
- * not act on the errors of others. The mutated files stand in for those of the archive. */
+/* Must-fail controls inside the node's core: one that orders who does not write to train on beyond S, one that keeps some
+ * ranks from coming to S, one that does not act on the errors of others, one that writes no manifest. The mutated files stand in for those of the archive. */
 #include "node/core/member_state.h"
 
 void view_set_truly(struct member *m, enum view_mode mode);
@@ -13,6 +13,12 @@ void error_heard_truly(struct member *m, int rank, int code, int64_t step, const
 #include "node/core/member_error.c" /* NOLINT(bugprone-suspicious-include) */
 #undef error_heard
 
+static bool walks_on, stands_still, is_deaf, writes_none;
+
+#define MEMBER_WRITE_MANIFEST (writes_none ? MEMBER_LOG : MEMBER_WRITE_MANIFEST)
+#include "node/core/member_manifest.c" /* NOLINT(bugprone-suspicious-include) */
+#undef MEMBER_WRITE_MANIFEST
+
 #include "tests/sim/sim_test.h"
 
 #include <setjmp.h>
@@ -20,11 +26,11 @@ void error_heard_truly(struct member *m, int rank, int code, int64_t step, const
 
 #include <cmocka.h>
 
-static bool walks_on, is_deaf;
-
 void view_set(struct member *m, enum view_mode mode)
 {
-    view_set_truly(m, mode);
+    bool held = stands_still && mode == VIEW_STEP_TO && m->options.rank % 2 == 1;
+
+    view_set_truly(m, held ? VIEW_WAIT : mode);
     if (walks_on && mode == VIEW_STEP_TO && !m->writer)
         m->view.step++;
 }
@@ -39,7 +45,7 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
 static int nothing_is_mutated(void **state)
 {
     (void)state;
-    walks_on = is_deaf = false;
+    walks_on = stands_still = is_deaf = writes_none = false;
     return 0;
 }
 
@@ -50,6 +56,25 @@ static void a_step_beyond_the_save_step_is_seen(void **state)
     (void)state;
     walks_on = true;
     assert_true(sim_find_broken(&options, 50, "I2"));
+}
+
+/* Training is synchronous: those that go on wait for those that do not. */
+static void a_wrong_freeze_deadlocks_and_is_seen(void **state)
+{
+    struct sim_options options = {.async = 0};
+
+    (void)state;
+    stands_still = true;
+    assert_true(sim_find_broken(&options, 60, "I5"));
+}
+
+static void a_manifest_that_is_not_written_is_seen(void **state)
+{
+    struct sim_options options = {.async = -1};
+
+    (void)state;
+    writes_none = true;
+    assert_true(sim_find_said(&options, 100, "manifest", "lived to write"));
 }
 
 static void an_error_that_is_not_acted_on_is_seen(void **state)
@@ -65,6 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_step_beyond_the_save_step_is_seen, nothing_is_mutated),
+        cmocka_unit_test_setup(a_wrong_freeze_deadlocks_and_is_seen, nothing_is_mutated),
+        cmocka_unit_test_setup(a_manifest_that_is_not_written_is_seen, nothing_is_mutated),
         cmocka_unit_test_setup(an_error_that_is_not_acted_on_is_seen, nothing_is_mutated),
     };
 
