@@ -340,6 +340,13 @@ static void partly_end(struct job *job, uint64_t round)
 static const struct answer running = {
     MUSTER_E_BUSY, "the job is running; end it, then import what was there before", 0};
 
+/* No step was agreed on, or none was to be saved: its number stands for nothing that could be on disk. A launch that was
+ * refused for what is to be imported may have had such a round. */
+static bool left_nothing(const struct outcome *here)
+{
+    return here->state == ROUND_UNCHANGED || (here->state == ROUND_ABORTED && here->step < 0);
+}
+
 /* Its number is another round's here. One that was jumped over (by nodes that knew more than this database) is nobody's. What was
  * aborted may be the same round, of which this database forgot the end: a manifest is written behind a commit alone. */
 static bool is_taken(struct job *job, const struct manifest *m)
@@ -350,6 +357,8 @@ static bool is_taken(struct job *job, const struct manifest *m)
         return false;
     if (here.cause == CAUSE_NONE) /* nobody knows it */
         return m->round <= round_known_above(job);
+    if (left_nothing(&here))
+        return false;
     return here.state != ROUND_ABORTED || here.generation != m->generation || here.step != m->step;
 }
 

@@ -38,7 +38,14 @@ same "the directory of a launch that was refused" "$(files)" "$before"
 why=$("$muster" why --job "$job" --broker "$broker")
 says "$why" "rank 0 could not restore: .muster import .*is to be run first" "unless that is put right"
 [[ $why != *fallback* ]] || fail "muster why gives advice that does not help: $why"
-eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
+command=$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|")
+world=2 launch=$((launch + 1)) pids=() # a rank that comes late is alone, and its supervisor ends it
+rank_start 1 --steps 100
+await "rank 1 to be in a launch of its own" rank_said 1 '^opened'
+kill -TERM "${pids[1]}"
+ranks_end 42 1
+same "rounds of that launch" "$(query "SELECT round || ' ' || state FROM round WHERE job = '$job' AND generation = 3")" '2 unchanged'
+eval "$command --broker '$broker'" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^3 checkpoints of job job'
 ranks_start 2 --steps 100
 saved=80

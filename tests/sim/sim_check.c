@@ -179,13 +179,17 @@ static void count_plan(struct sim *sim, const char *plan)
         sim_broken(sim, "words", "a plan of words that nobody knows: %s", plan);
 }
 
-/* Its manifest is written behind a commit alone: a database that was put back to a time before that had it aborted. */
+/* Its manifest is written behind a commit alone: a database that was put back to a time before that had it aborted, or gave
+ * its number to one that left nothing. */
 static bool is_found_again(struct sim *sim, const struct record_round *old,
                            const struct record_round *row)
 {
-    return strcmp(row->reason, "found on disk") == 0 && old->state == ROUND_ABORTED &&
-           row->state == ROUND_COMMITTED && row->generation == old->generation &&
-           row->step == old->step && is_of_lost_history(job_of(sim, row->job), row->generation);
+    bool same = row->generation == old->generation && row->step == old->step;
+
+    return strcmp(row->reason, "found on disk") == 0 && row->state == ROUND_COMMITTED &&
+           (old->state == ROUND_UNCHANGED ||
+            (old->state == ROUND_ABORTED && (same || old->step < 0))) &&
+           is_of_lost_history(job_of(sim, row->job), row->generation);
 }
 
 static void check_round(struct sim *sim, const struct record_round *row)

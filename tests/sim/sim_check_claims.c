@@ -135,10 +135,26 @@ static void check_culprit(struct sim *sim, const struct record_round *row)
 
 /* --- how often ------------------------------------------------------------------------------------------- */
 
-/* A cause gets three rounds; one that a termination joined counts anew from where that had come to. */
+/* Those of its cause that came to nothing right before it, one after another, and it. */
+static unsigned attempts_in_a_row(const struct sim *sim, const struct record_round *row)
+{
+    unsigned count = 1;
+
+    for (uint64_t back = 1; back < row->round && back < row->attempt; back++) {
+        const struct record_round *before = disk_round(sim, row->job, row->round - back);
+        if (before == NULL || before->cause != row->cause || before->state != ROUND_ABORTED ||
+            before->generation != row->generation || before->attempt != row->attempt - back)
+            break;
+        count++;
+    }
+    return count;
+}
+
+/* A cause gets three rounds; one that a termination joined, or that is owed still when its notice was withdrawn, counts
+ * anew from where that had come to. */
 static void check_attempts(struct sim *sim, const struct record_round *row)
 {
-    if (row->attempt > (row->cause == CAUSE_TERMINATION ? 5 : 3))
+    if (attempts_in_a_row(sim, row) > 3)
         sim_broken(sim, "I5", "round %llu is attempt %llu of its cause", U(row->round),
                    U(row->attempt));
     if (row->state == ROUND_ABORTED && row->reason_code == MUSTER_E_STORAGE && !row->final)

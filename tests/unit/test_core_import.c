@@ -435,6 +435,34 @@ static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state
     }
 }
 
+/* A launch was refused for what is to be imported, and a notice came before its first step; or nobody reported. */
+static void numbers_of_rounds_that_left_nothing_are_free(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    core_save_now(f, "a");
+    core_pass(f, FREEZE_MS);
+    assert_int_equal(round_row(f, 1)->state, ROUND_ABORTED);
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    f->nodes[0] =
+        (struct core_node){.role = ROLE_CHIEF, .incarnation = 77, .route = f->nodes[0].route};
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_pass(f, 60000 - MARGIN_MS);
+    assert_int_equal(round_row(f, 2)->state, ROUND_ABORTED); /* its second attempt */
+    assert_int_equal(round_row(f, 3)->state, ROUND_UNCHANGED);
+    core_leave(f, 0, LEAVE_PREEMPTED, 0);
+    for (uint64_t round = 1; round <= 3; round++) {
+        assert_int_equal(import(f, 7, round, 40 * (int64_t)round, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_string_equal(round_row(f, round)->reason, "found on disk");
+        core_restart(f, false);
+        assert_int_equal(core_checkpoint(f, round)->state, CHECKPOINT_COMMITTED);
+    }
+}
+
 /* Numbers that nobody has are free: those that were jumped over, by nodes that knew more or by an import before. */
 static void a_number_that_was_jumped_over_is_free(void **state)
 {
@@ -663,6 +691,7 @@ int main(void)
         TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, no_job),
         TEST(one_that_was_refused_is_refused_again, two_running),
         TEST(one_that_was_aborted_here_and_is_whole_on_disk_is_taken, two_running),
+        TEST(numbers_of_rounds_that_left_nothing_are_free, two_running),
         TEST(a_number_that_was_jumped_over_is_free, two_running),
         TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
