@@ -9,7 +9,8 @@
 
 static bool takes_for_saved, blames_anyone, never_gives_up, tries_full_disks, loses_files,
     forgets_first, starts_early, breaks_promise, hasty, lies, is_mute, last_writes, lets_in,
-    impatient, keeps_notice, stays, looks_back, loses_shards, miscounts, gives_up, names_nobody;
+    impatient, keeps_notice, stays, looks_back, loses_shards, miscounts, gives_up, names_nobody,
+    forgets_owed;
 static enum sim_reason misnamed; /* for it another is blamed, by name; REASON_COUNT = for none */
 
 static const struct checkpoint *looked_back(const struct job *job)
@@ -40,7 +41,7 @@ static void unchanged_or_given_up(struct core *core, struct job *job, struct rou
 
     if (gives_up_termination(round))
         round_abort(core, job, round, names_nobody ? -1 : (int64_t)round->parts[0].rank,
-                    MUSTER_E_SAVE, "it could not save", ABORT_FINAL);
+                    MUSTER_E_SAVE, "they stand at different steps", ABORT_FINAL);
     else
         round_unchanged(core, job, round, newest != NULL ? newest->row.step : step);
 }
@@ -163,7 +164,16 @@ static void want_or_not(struct core *core, struct job *job)
     persist_want(core, job);
 }
 
+static void owed_or_not(struct job *job)
+{
+    if (forgets_owed)
+        job->want = (struct want){CAUSE_NONE, 0, false};
+    else
+        round_want_owed(job);
+}
+
 #define persist_want want_or_not
+#define round_want_owed owed_or_not
 #include "broker/core/start.c"
 #undef persist_want
 
@@ -181,6 +191,7 @@ static void want_or_not(struct core *core, struct job *job)
 #define join notice_join
 #include "broker/core/notice.c"
 #undef join
+#undef round_want_owed
 #undef RECORD_NOTICE_CANCELLED
 
 #define OUTCOME_ABORTED (lies ? OUTCOME_COMMITTED : OUTCOME_ABORTED)
@@ -210,7 +221,7 @@ static int nothing_is_mutated(void **state)
     takes_for_saved = blames_anyone = never_gives_up = tries_full_disks = loses_files = false;
     forgets_first = starts_early = breaks_promise = hasty = lies = is_mute = false;
     last_writes = lets_in = impatient = keeps_notice = stays = false;
-    looks_back = loses_shards = miscounts = gives_up = names_nobody = false;
+    looks_back = loses_shards = miscounts = gives_up = names_nobody = forgets_owed = false;
     misnamed = REASON_COUNT;
     return 0;
 }
@@ -249,7 +260,9 @@ static void a_termination_that_forgets_the_steps_since_its_newest_checkpoint_is_
 static void a_culprit_that_did_its_part_is_seen_in_each_kind_of_abort(void **state)
 {
     static const enum sim_reason kinds[] = {REASON_FREEZE,    REASON_MARGIN_REPORT, REASON_WAY,
-                                            REASON_SAVE_SLOW, REASON_MARGIN_SAVE,   REASON_LOST};
+                                            REASON_SAVE_SLOW, REASON_MARGIN_SAVE,   REASON_LOST,
+                                            REASON_FAILED,    REASON_FINISHED,      REASON_LEFT,
+                                            REASON_PAST,      REASON_SAVE_FAILED};
     const struct sim_options focused = {.async = -1, .focused = true};
 
     (void)state;
@@ -275,6 +288,19 @@ static void a_save_that_was_promised_and_is_not_tried_again_is_seen(void **state
 {
     (void)state;
     expect(&breaks_promise, 400, "I5");
+}
+
+static void a_promised_save_that_a_withdrawn_notice_takes_along_is_seen(void **state)
+{
+    const struct sim_options options = {.seed = 1400026237, .async = -1}; /* of regressions.txt */
+    struct sim_stats stats = {0};
+    struct sim_failure failure;
+
+    (void)state;
+    forgets_owed = true;
+    assert_false(sim_run(&options, &stats, &failure));
+    assert_string_equal(failure.invariant, "I5");
+    assert_non_null(strstr(failure.text, "was to be tried again"));
 }
 
 static void a_process_that_was_heard_and_is_lost_is_seen(void **state)
@@ -379,6 +405,7 @@ int main(void)
         BREAKS(a_cause_that_gets_rounds_without_end_is_seen),
         BREAKS(a_full_disk_that_is_tried_again_is_seen),
         BREAKS(a_save_that_was_promised_and_is_not_tried_again_is_seen),
+        BREAKS(a_promised_save_that_a_withdrawn_notice_takes_along_is_seen),
         BREAKS(a_process_that_was_heard_and_is_lost_is_seen),
         BREAKS(a_checkpoint_without_the_rows_of_its_files_is_seen),
         BREAKS(a_checkpoint_without_the_row_of_a_shard_is_seen),

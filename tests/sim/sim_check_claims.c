@@ -15,14 +15,17 @@ static bool same(const char *a, const char *b)
 
 /* --- unchanged ------------------------------------------------------------------------------------------ */
 
-/* What the launch began from may have been deleted since; it was on disk. */
+/* What the launch began from counts while it joins, and as long as nobody has decided to delete it. */
 static bool is_on_disk(const struct sim *sim, const struct record_round *row)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation);
+    const struct record_checkpoint *resume =
+        gen != NULL ? disk_checkpoint(sim, row->job, gen->resume_checkpoint) : NULL;
+    bool there = resume != NULL && resume->state < CHECKPOINT_DELETING;
 
     if (gen != NULL && gen->resume_step == row->step &&
-        (row->step == 0 || disk_checkpoint(sim, row->job, gen->resume_checkpoint) != NULL))
+        (row->step == 0 || there || (resume != NULL && gen->state == GENERATION_JOINING)))
         return true;
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *at = &table->rows[i].record.u.checkpoint;
@@ -103,6 +106,43 @@ static bool says(const struct record_round *row, enum sim_reason reason)
     return strstr(row->reason, sim_reason_words(reason)) != NULL;
 }
 
+static const struct sim_proc *proc_of(const struct sim *sim, const struct record_participant *part)
+{
+    for (size_t i = 0; part != NULL && i < sim->procs_count; i++)
+        if (sim->procs[i]->incarnation == part->incarnation)
+            return sim->procs[i];
+    return NULL;
+}
+
+/* Who was a member itself left, or is lost: not another life of its rank. */
+static bool is_gone(const struct sim *sim, const struct record_round *row,
+                    const struct record_participant *part)
+{
+    const struct record_node *node =
+        part != NULL ? disk_node(sim, row->job, part->incarnation) : NULL;
+
+    if (says(row, REASON_FINISHED))
+        return node != NULL && node->state == NODE_LEFT && node->leave_why == LEAVE_FINISHED;
+    if (says(row, REASON_LEFT))
+        return node != NULL && node->state == NODE_LEFT && node->leave_why != LEAVE_FINISHED;
+    return node != NULL ? node->state == NODE_LOST : node_is(sim, row, NODE_LOST);
+}
+
+/* What it did itself: its save or step failed, or it had trained on. */
+static bool did_it(const struct sim *sim, const struct record_round *row,
+                   const struct record_participant *part)
+{
+    const struct sim_proc *proc = proc_of(sim, part);
+
+    if (says(row, REASON_SAVE_FAILED))
+        return part != NULL && part->writer && part->saved_ms < 0;
+    if (proc != NULL && proc->lost_history)
+        return true; /* said of a round that this number was before */
+    if (says(row, REASON_PAST))
+        return proc != NULL && proc->past_said >= row->round;
+    return proc == NULL || proc->failed_step;
+}
+
 static bool is_blamed_rightly(const struct sim *sim, const struct record_round *row)
 {
     const struct record_participant *part =
@@ -116,8 +156,10 @@ static bool is_blamed_rightly(const struct sim *sim, const struct record_round *
         return part != NULL && part->at_step_ms >= 0 && lacks_save(part);
     if (says(row, REASON_MARGIN_SAVE))
         return lacks_any_save(sim, row);
-    if (says(row, REASON_LOST))
-        return node_is(sim, row, NODE_LOST);
+    if (says(row, REASON_LOST) || says(row, REASON_FINISHED) || says(row, REASON_LEFT))
+        return is_gone(sim, row, part);
+    if (says(row, REASON_SAVE_FAILED) || says(row, REASON_PAST) || says(row, REASON_FAILED))
+        return did_it(sim, row, part);
     return true;
 }
 
@@ -280,6 +322,38 @@ void claims_lost(struct sim *sim, const struct record_event *row)
     }
 }
 
+/* What `muster save` was answered with was to be tried again, and neither was, nor saved by a later round. */
+static const struct record_round *owed_save(const struct sim *sim, const struct record_job *job)
+{
+    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
+    const struct record_round *owed = disk_round(sim, job->job, job->save_now_round);
+
+    if (owed == NULL || owed->generation != job->generation || owed->state != ROUND_ABORTED ||
+        owed->final)
+        return NULL;
+    for (size_t i = 0; i < rounds->count; i++) {
+        const struct record_round *round = &rounds->rows[i].record.u.round;
+        bool saves = round->cause == CAUSE_OPERATOR || round->cause == CAUSE_TERMINATION ||
+                     round->state != ROUND_ABORTED;
+        if (same(round->job, job->job) && round->round > owed->round && saves)
+            return NULL;
+    }
+    return owed;
+}
+
+static bool has_notice(const struct sim *sim, const struct record_job *job)
+{
+    const struct sim_table *notices = &sim->disk.tables[RECORD_NOTICE];
+
+    for (size_t i = 0; i < notices->count; i++) {
+        const struct record_notice *row = &notices->rows[i].record.u.notice;
+        if (row->state == RECORD_NOTICE_ACTIVE && row->generation == job->generation &&
+            same(row->job, job->job))
+            return true;
+    }
+    return false;
+}
+
 /* A save that was told to be tried again is. Where three are being written it waits for one of them. */
 void claims_promised(struct sim *sim, struct sim_job *job)
 {
@@ -294,15 +368,22 @@ void claims_promised(struct sim *sim, struct sim_job *job)
         if (same(round->job, job->name) && (newest == NULL || round->round > newest->round))
             newest = round;
     }
+    const struct record_round *owed =
+        row != NULL && !has_notice(sim, row) ? owed_save(sim, row) : NULL;
+    bool is_owed = owed != NULL && gen != NULL && gen->state == GENERATION_RUNNING;
     bool promised = gen != NULL && gen->state == GENERATION_RUNNING && newest != NULL &&
                     newest->generation == gen->generation && newest->state == ROUND_ABORTED &&
                     !newest->final &&
                     (newest->cause == CAUSE_OPERATOR ||
                      (newest->cause == CAUSE_TERMINATION && is_noticed(sim, gen, newest)));
-    job->promised_us = promised && job->open_round == 0 ? job->promised_us + 1000000 : 0;
+    if (!promised && is_owed)
+        newest = owed;
+    job->promised_us =
+        (promised || is_owed) && job->open_round == 0 ? job->promised_us + 1000000 : 0;
     if (job->promised_us > PROMISED_MAX_US)
-        sim_broken(sim, "I5", "round %llu of %s was to be tried again, and is not (%s)",
-                   U(newest->round), job->name, newest->reason);
+        sim_broken(sim, "I5", "round %llu of %s was to be tried again, and is not (%s)%s",
+                   U(newest->round), job->name, newest->reason,
+                   promised ? "" : ", as `muster save` was told");
 }
 
 /* --- a process ------------------------------------------------------------------------------------------- */

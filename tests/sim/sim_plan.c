@@ -278,6 +278,11 @@ void plan_faults(struct sim *sim)
     if (sim->options.sqlite && !sim->options.healthy)
         add_in_store(sim, work);
     plan_lasting(sim);
+    for (size_t i = 0; i < sim->jobs_count; i++) {
+        sim->stats->steps_short += sim->jobs[i].step_us <= 1000;
+        sim->stats->steps_long += sim->jobs[i].step_us >= 60000000;
+        sim->stats->jobs_large += sim->jobs[i].nodes == SIM_NODES_MAX;
+    }
     sim->limit_us = sim->calm_us + 4 * longest_work_us(sim) + 300000000;
     sim_at(sim, sim->calm_us, faults_stop, NULL);
 }

@@ -54,7 +54,7 @@ static void the_worlds_of_chance_are_large_and_faulty(void **state)
     }
     assert_true(sim_median(nodes, COUNT) >= 8);
     assert_true(sim_median(faults, COUNT) >= 5);
-    assert_true(nodes[COUNT - 1] >= 64); /* sorted */
+    assert_true(stats.jobs_large > 0 && stats.steps_short > 0 && stats.steps_long > 0);
 }
 
 /* The fixed set has many more of them (plain_fixed_set.c); these are sanitized. */
