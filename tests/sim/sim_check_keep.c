@@ -304,6 +304,14 @@ void check_delete_sent(struct sim *sim, const struct wire_msg *message)
                    U(told->checkpoint));
 }
 
+/* Its launch is over, and nothing is there to be restored for it. */
+static bool tells_the_end(const struct wire_snapshot *told)
+{
+    return (told->generation_state == GENERATION_ENDING ||
+            told->generation_state == GENERATION_ENDED) &&
+           told->resume_path[0] == '\0';
+}
+
 /* Who is about to restore is not told of what is deleted. */
 void check_resume_sent(struct sim *sim, const struct wire_msg *message, const struct sim_proc *to)
 {
@@ -311,7 +319,8 @@ void check_resume_sent(struct sim *sim, const struct wire_msg *message, const st
     const struct record_checkpoint *row =
         disk_checkpoint(sim, message->down.job, message->u.snapshot.resume_checkpoint);
 
-    if (node == NULL || node->state != NODE_JOINED || row == NULL)
+    if (node == NULL || node->state != NODE_JOINED || row == NULL ||
+        tells_the_end(&message->u.snapshot))
         return;
     if (row->state == CHECKPOINT_DELETING || row->state == CHECKPOINT_DELETED)
         sim_broken(sim, "I11", "rank %u is told to resume from checkpoint %llu, which is %s",
