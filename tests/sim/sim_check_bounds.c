@@ -87,12 +87,14 @@ static int64_t save_bound_ms(const struct sim *sim, const struct sim_job *job)
     return latest(SAVE_MIN_MS, 3 * longest);
 }
 
+/* Of a round that was opened before the broker's machine booted it is not known: as if it were now. */
 static int64_t at_step_us(const struct sim *sim, const struct sim_row *row,
                           const struct record_participant *part)
 {
     int64_t at_ms = row->record.u.round.opened_boot_ms + part->at_step_ms;
 
-    return row->boot == sim->broker.boot ? (at_ms - sim->broker.boot_offset_ms) * 1000 : 0;
+    return row->boot == sim->broker.boot ? (at_ms - sim->broker.boot_offset_ms) * 1000
+                                         : sim->now_us;
 }
 
 /* Its writer came to S; what it tells of its save's progress gives it new time. */
