@@ -6,6 +6,7 @@
 #include "schema/error.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,9 +202,11 @@ void muster_worker_stop(muster_worker_t *worker)
 
     if (worker == NULL || worker_is_forked(worker))
         return; /* a child has its parent's handlers */
+    atomic_fetch_add(&worker->stopping_now, 1);
     atomic_store(&worker->stop_asked, true);
     written = write(worker->wake_fd, &one, sizeof one);
     (void)written; /* full: it is awake already */
+    atomic_fetch_sub(&worker->stopping_now, 1);
     errno = error;
 }
 
@@ -393,6 +396,8 @@ void muster_worker_close(muster_worker_t **worker)
     if (worker_is_forked(w))
         return; /* a child closes nothing of its parent's */
     end(w, NULL);
+    while (atomic_load(&w->stopping_now) > 0)
+        sched_yield(); /* who asked for this end, in a handler on another thread, is about to return */
     free_all(w);
     free(w->threads);
     close(w->wake_fd);

@@ -84,7 +84,8 @@ struct muster_worker {
     bool stopping;
     atomic_bool stop_asked; /* maybe by a signal's handler: the next turn makes it `stopping` ... */
     int wake_fd;            /* ... which this calls for */
-    bool welcomed;          /* by this connection of this broker start */
+    atomic_uint stopping_now; /* so many are in muster_worker_stop */
+    bool welcomed;            /* by this connection of this broker start */
     bool ever_welcomed;
     bool displaced; /* another process has its index: `serve` says so */
     bool said_leaving;
