@@ -218,7 +218,7 @@ static int64_t enough_ms(const struct sim_job *job)
 static bool all_live(const struct sim_job *job)
 {
     for (unsigned rank = 0; rank < job->nodes; rank++)
-        if (!job_slot_lives(job, rank))
+        if (!job_slot_lives(job, rank) || job->procs[rank]->frozen)
             return false;
     return true;
 }
@@ -230,7 +230,7 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
     if (job->finished || !all_live(job) || !proc->alive)
         return;
     int64_t left = enough_ms(job);
-    bool ample = !proc->frozen && (job->grace_period_ms <= 0 || job->grace_period_ms >= left);
+    bool ample = job->grace_period_ms <= 0 || job->grace_period_ms >= left;
     sim->stats->notices_ample += ample;
     notify(sim, proc, left, true, 0)->ample = ample;
 }
