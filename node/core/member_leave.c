@@ -104,6 +104,15 @@ static int64_t leave_wait_ms(const struct member *m)
     return m->now < end ? end - m->now + last : last;
 }
 
+/* It was put when the broker was not heard for long, and that has not got it and is heard again: what this node waited for
+ * may come now. If nothing keeps it any more LEAVE is said anew. */
+void leave_take_back(struct member *m)
+{
+    request_withdraw(m, m->leave_request);
+    m->leave_request = 0;
+    m->left_until = NEVER;
+}
+
 void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)

@@ -205,6 +205,8 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     m->view.broker_epoch = m->broker_epoch;
     m->view.broker_start = m->start_id;
     m->known_seq = message->down.last_seq;
+    if (m->leave_request > welcome->last_request)
+        leave_take_back(m);
     if (requests_renumber(m, welcome->last_request))
         requests_retell(m);
     subscribe(m, welcome->events_endpoint);

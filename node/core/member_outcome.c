@@ -102,6 +102,15 @@ void outcome_event(struct member *m, const struct wire_event *event)
         end(m, outcome, OUTCOME_ABORTED, event->rank, event->code, event->text);
 }
 
+/* It saved, and the event that tells who writes the manifest was missed: the lowest rank that saved and lives does. */
+static void write_down(struct member *m, const struct member_outcome *outcome)
+{
+    bool lowest = m->options.layout == LAYOUT_REPLICATED || m->options.rank == 0;
+
+    if (outcome->saved && lowest)
+        manifest_begin(m, outcome->round);
+}
+
 /* A snapshot stands for events that are heard no more. It tells the end of one round by name, and of
  * the newest checkpoint; rounds that it does not tell of are open there, or over and forgotten. */
 void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
@@ -117,9 +126,11 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
         if (outcome->state != OUTCOME_OPEN || outcome->round == s->round)
             continue;
         if (outcome->round == s->newest_checkpoint ||
-            (named && (s->named_state == ROUND_COMMITTED || s->named_state == ROUND_UNCHANGED)))
+            (named && (s->named_state == ROUND_COMMITTED || s->named_state == ROUND_UNCHANGED))) {
+            if (!named || s->named_state != ROUND_UNCHANGED)
+                write_down(m, outcome);
             end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
-        else if (named && s->named_state == ROUND_ABORTED)
+        } else if (named && s->named_state == ROUND_ABORTED)
             end(m, outcome, s->named_cause == CAUSE_NONE ? OUTCOME_UNKNOWN : OUTCOME_ABORTED, -1,
                 MUSTER_E_ABORTED, "it was aborted while this node did not hear the broker");
         else if (outcome->round < s->newest_checkpoint && outcome->step >= s->newest_step)

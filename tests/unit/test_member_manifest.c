@@ -142,6 +142,103 @@ static void who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come(void **s
     assert_true(f->m->leave_request > 0);
 }
 
+/* Its broker was away, came back when it was about to leave, and committed before its snapshot was made. */
+static void a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s = member_snapshot_made(f);
+
+    for (int named = 0; named < 2; named++) {
+        member_capture(f, CAUSE_OPERATOR);
+        member_ack(f, 0, MUSTER_E_HELLO);
+        member_close(f, LEAVE_FINISHED);
+        member_welcome(f, true);
+        s.seq = f->seq = 30;
+        s.newest_checkpoint = 1;
+        s.newest_step = 5;
+        s.named_round = named == 1 ? 1 : 0;
+        s.named_state = named == 1 ? ROUND_COMMITTED : ROUND_NONE;
+        s.named_cause = named == 1 ? CAUSE_OPERATOR : CAUSE_NONE;
+        s.named_step = named == 1 ? 5 : -1;
+        member_snapshot(f, s);
+        assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 1);
+        chunk(f, 0, 1000, 1000);
+        assert_non_null(member_did(f, MEMBER_WRITE_MANIFEST));
+        assert_int_equal(f->m->leave_request, 0);
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    }
+}
+
+/* It had put LEAVE behind its SAVED, for the broker was silent: both would be taken at once, and nobody be there to write. */
+static void
+a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    assert_true(f->m->leave_request > 0);
+    assert_false(member_seen(f)->left);
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_welcome(f, false);
+    assert_int_equal(member_sent_count(f, WIRE_LEAVE), 0);
+    assert_int_equal(f->m->leave_request, 0);
+    member_ack_all(f);
+    member_pass(f, LEAVE_MS, true);
+    assert_false(member_seen(f)->left);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    chunk(f, 0, 1000, 1000);
+    assert_non_null(member_did(f, MEMBER_WRITE_MANIFEST));
+    assert_int_equal(f->m->leave_request, 0);
+}
+
+/* ... and one that it got, or that nothing stands against, is not. */
+static void a_leave_that_was_taken_stays_said(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    f->last_request = f->m->leave_request;
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_welcome(f, false);
+    assert_true(member_seen(f)->left);
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+    member_close(f, LEAVE_FINISHED);
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_welcome(f, false);
+    assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
+}
+
+/* In a sharded one that is the lowest rank's; and nothing is written where nothing was new. */
+static void a_snapshot_of_what_others_write_down_asks_for_no_manifest(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s;
+
+    member_capture(f, CAUSE_OPERATOR);
+    s = member_snapshot_made(f);
+    s.seq = f->seq = 30;
+    s.named_round = 1;
+    s.named_state = ROUND_UNCHANGED;
+    s.named_cause = CAUSE_OPERATOR;
+    s.named_step = s.newest_step = 5;
+    member_snapshot(f, s);
+    assert_null(member_sent(f, WIRE_MANIFEST_GET));
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_SHARDED);
+    member_capture(f, CAUSE_OPERATOR);
+    s.newest_checkpoint = 1;
+    s.named_state = ROUND_COMMITTED;
+    s.seq = f->seq = 30;
+    member_snapshot(f, s);
+    assert_null(member_sent(f, WIRE_MANIFEST_GET));
+}
+
 /* ... and one without bytes does not. */
 static void a_part_of_no_bytes_makes_nobody_wait(void **state)
 {
@@ -197,6 +294,10 @@ int main(void)
         T(a_manifest_that_does_not_come_holds_nobody_longer_than_ten_seconds),
         T(a_silent_broker_is_waited_for_once_however_many_manifests_wait),
         T(who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come),
+        T(a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved),
+        T(a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again),
+        T(a_leave_that_was_taken_stays_said),
+        T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
         T(a_part_of_no_bytes_makes_nobody_wait),
         T(a_deadline_does_not_wait_for_a_manifest),
         T(a_second_manifest_waits_for_the_first),
