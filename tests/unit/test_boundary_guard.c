@@ -19,7 +19,7 @@ static bool forgets;
 
 #include <cmocka.h>
 
-/* A freeze, and a decision of a step that the node comes to. */
+/* A termination's freeze, and a decision of a step that the node comes to: there it waits for the verdict. */
 static int64_t decide_ahead(void)
 {
     int64_t save_step;
@@ -27,9 +27,9 @@ static int64_t decide_ahead(void)
     lone_start();
     lone_welcome_and_start();
     lone_await_steps(3);
-    lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
+    lone_say_with_member(EVENT_FREEZE, CAUSE_TERMINATION, -1, 0);
     save_step = lone_await(WIRE_REPORT)->u.report.begun + 2;
-    lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, save_step, MEMBER_FLAG_WRITER);
+    lone_say_with_member(EVENT_DECISION, CAUSE_TERMINATION, save_step, MEMBER_FLAG_WRITER);
     return save_step;
 }
 
