@@ -126,9 +126,8 @@ static bool is_greatest_step(const struct core_fixture *f, const struct record_c
 
         if (f->rows[i].kind == RECORD_CHECKPOINT && other->state == CHECKPOINT_COMMITTED &&
             strcmp(other->job, row->job) == 0 &&
-            (other->step > row->step ||
-             (other->step == row->step && other->generation > row->generation)))
-            return false;
+            (other->step > row->step || (other->step == row->step && other->round != row->round)))
+            return false; /* of two of one step, which imports may leave, one stays */
     }
     return true;
 }
