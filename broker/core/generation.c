@@ -4,11 +4,6 @@
 
 #include <stdio.h>
 
-static void want_nothing(struct job *job)
-{
-    job->want = (struct want){CAUSE_NONE, 0, false};
-}
-
 static void reset(struct core *core, struct job *job, bool launch)
 {
     servers_keep(core, job, launch);
@@ -19,7 +14,7 @@ static void reset(struct core *core, struct job *job, bool launch)
     job->trainers = NULL;
     memset(&job->gen, 0, sizeof job->gen);
     job->gen.error_rank = -1;
-    want_nothing(job);
+    round_want_nothing(job);
     job->want_not_before_boot_ms = 0;
     grace_forget(job);
     job->policy_step = -1;
@@ -208,7 +203,7 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
     job->gen.end_status = status;
     set_end_text(job, text);
     job->state_unix_ms = core->now_unix;
-    want_nothing(job);
+    round_want_nothing(job);
     grace_forget(job);
     persist_generation(core, job);
     persist_job(core, job);
@@ -256,7 +251,7 @@ void generation_end(struct core *core, struct job *job)
         if (job->rounds[i].used)
             round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
                         "all its processes left before it was committed", ABORT_OVER);
-    want_nothing(job);
+    round_want_nothing(job);
     grace_forget(job);
     job->gen.state = GENERATION_ENDED;
     job->gen.ended_unix_ms = core->now_unix;

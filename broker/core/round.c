@@ -76,15 +76,22 @@ static void remember(struct job *job, const struct outcome *outcome)
     *place = *outcome;
 }
 
+static struct outcome outcome_of(const struct round *round)
+{
+    return (struct outcome){.round = round->round,
+                            .state = round->state,
+                            .cause = round->cause,
+                            .step = round->step,
+                            .generation = round->generation,
+                            .attempt = round->attempt,
+                            .final = round->final};
+}
+
 void round_remember(struct job *job, const struct round *round)
 {
-    remember(job, &(struct outcome){.round = round->round,
-                                    .state = round->state,
-                                    .cause = round->cause,
-                                    .step = round->step,
-                                    .generation = round->generation,
-                                    .attempt = round->attempt,
-                                    .final = round->final});
+    const struct outcome outcome = outcome_of(round);
+
+    remember(job, &outcome);
 }
 
 void round_imported(struct job *job, const struct outcome *outcome)
@@ -125,11 +132,7 @@ struct outcome round_outcome(struct job *job, uint64_t number)
     const struct round *round = round_find(job, number);
 
     if (round != NULL)
-        return (struct outcome){.round = number,
-                                .state = round->state,
-                                .cause = round->cause,
-                                .step = round->step,
-                                .generation = round->generation};
+        return outcome_of(round);
     for (size_t i = 0; i < OUTCOMES_MAX; i++)
         if (number > 0 && job->outcomes[i].round == number)
             return job->outcomes[i];
@@ -326,7 +329,7 @@ static void unchanged_at_once(struct core *core, struct job *job)
 
     if (round == NULL)
         return;
-    job->want = (struct want){CAUSE_NONE, 0, false};
+    round_want_nothing(job);
     persist_job(core, job);
     round_unchanged(core, job, round, job->gen.resume_step);
 }
@@ -371,7 +374,7 @@ void round_try_open(struct core *core, struct job *job)
         return; /* other causes wait for the first step */
     }
     if (job->gen.state != GENERATION_RUNNING) {
-        job->want = (struct want){CAUSE_NONE, 0, false};
+        round_want_nothing(job);
         return;
     }
     round = round_new(core, job, job->want.cause, job->want.attempt);
@@ -379,7 +382,7 @@ void round_try_open(struct core *core, struct job *job)
         return; /* three are being written: when one ends this is tried again */
     round->aborted_steps = job->want.aborted_steps;
     round->attempts_before = job->want_before;
-    job->want = (struct want){CAUSE_NONE, 0, false};
+    round_want_nothing(job);
     int64_t missing =
         job->gen.layout == LAYOUT_SHARDED ? round_missing_rank(job, text, sizeof text) : -1;
     round_add_members(job, round);
@@ -392,6 +395,11 @@ void round_try_open(struct core *core, struct job *job)
         return;
     }
     freeze(core, job, round);
+}
+
+void round_want_nothing(struct job *job)
+{
+    job->want = (struct want){CAUSE_NONE, 0, false};
 }
 
 void round_want(struct core *core, struct job *job, enum wire_cause cause)
@@ -445,7 +453,7 @@ void round_want_owed(struct job *job)
 {
     const struct outcome *last = job->gen.error_rank < 0 ? owed_since(job) : NULL;
 
-    job->want = (struct want){CAUSE_NONE, 0, false};
+    round_want_nothing(job);
     if (last == NULL)
         return;
     job->want = (struct want){CAUSE_OPERATOR, last->attempt, false};
@@ -503,7 +511,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
         round = round_open_one(job);
         if (round == NULL && job->round == before) { /* a promise would die with this broker */
             if (job->want.cause == CAUSE_OPERATOR && !owed)
-                job->want = (struct want){CAUSE_NONE, 0, false};
+                round_want_nothing(job);
             return (struct answer){
                 MUSTER_E_BUSY,
                 "no save can begin right now (the broker has just started, or "

@@ -140,7 +140,7 @@ static struct answer open_one(struct core *core, struct job *job)
     job->keep.policy_round = job->round > before ? job->round : 0;
     if (job->want.cause ==
         CAUSE_PERIOD) /* it could not begin: it is asked for again, not promised */
-        job->want = (struct want){CAUSE_NONE, 0, false};
+        round_want_nothing(job);
     return job->round > before ? (struct answer){MUSTER_OK, "", job->round} : none_opened;
 }
 

@@ -85,7 +85,7 @@ void start_take(struct core *core)
         bool takes_notices =
             job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
         if (!takes_notices)
-            job->want = (struct want){CAUSE_NONE, 0, false};
+            round_want_nothing(job);
         else if (job->want.cause == CAUSE_NONE)
             round_want_owed(
                 job); /* also one that joined the save of a policy, which no row wants */

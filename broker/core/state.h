@@ -548,6 +548,7 @@ uint64_t round_known_above(const struct job *job);
 /* In this launch, as far as its newest rounds tell: also one that was deleted since. */
 bool round_was_committed(const struct job *job, int64_t step);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);
+void round_want_nothing(struct job *job);
 void round_want_owed(struct job *job); /* instead of whatever is wanted */
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
