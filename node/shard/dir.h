@@ -84,6 +84,9 @@ bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret
 /* A decimal number behind `before`; moves on behind it. */
 bool dir_take_number(const char **at, const char *before, uint64_t *ret_number);
 
+/* Whether a name is one that dir_round_path gives, "<g>-<r>" and nothing else. */
+bool dir_round_name(const char *name, uint64_t *ret_generation, uint64_t *ret_round);
+
 /* The plain form: "<step>", or with taken "<step>.<g>-<r>". */
 void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool taken,
                     char ret_name[DIR_NAME_SIZE]);

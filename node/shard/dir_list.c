@@ -145,12 +145,11 @@ static enum muster_status look_at(struct look *look, const char *path, struct mu
 
 static bool is_asked_for(const struct look *look, const char *name)
 {
-    uint64_t generation = 0, round = 0;
+    uint64_t generation, round;
     int64_t step;
 
     if (look->unnamed) /* not what is being deleted */
-        return dir_take_number(&name, "", &generation) && dir_take_number(&name, "-", &round) &&
-               *name == '\0';
+        return dir_round_name(name, &generation, &round);
     return name[0] != '.' &&
            (look->names == NULL || !dir_name_step(name, look->names, &step) || step > look->above);
 }

@@ -48,6 +48,17 @@ bool dir_take_number(const char **at, const char *before, uint64_t *ret_number)
     return errno == 0;
 }
 
+bool dir_round_name(const char *name, uint64_t *ret_generation, uint64_t *ret_round)
+{
+    const char *at = name;
+    char own[DIR_NAME_SIZE];
+
+    if (!dir_take_number(&at, "", ret_generation) || !dir_take_number(&at, "-", ret_round))
+        return false;
+    snprintf(own, sizeof own, "%" PRIu64 "-%" PRIu64, *ret_generation, *ret_round);
+    return strcmp(name, own) == 0;
+}
+
 bool dir_name_step(const char *name, const struct dir_names *names, int64_t *ret_step)
 {
     const char *at = name;
