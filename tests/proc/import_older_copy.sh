@@ -2,8 +2,8 @@
 # The broker's database is put back to a copy that lists a checkpoint which was deleted since: the launch ends at once and
 # says what to do, with nothing newer on disk and with a newer one; after `muster import` the next one resumes from that.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_put_back.sh"
 trainer=$TESTS_DIR/proc/prog_keep
-not_checked=1 # the processes that wrote what was found on disk are in no row
 root=$dir/checkpoints-$job
 keep='latest 1'
 
@@ -14,14 +14,13 @@ ranks_start 1 "$keep" '' '' 2 0
 ranks_end 0
 await "step 1 to be deleted" on_disk 2
 broker_stop
-cp "$db" "$dir/copy.db"
+records_keep
 broker_start
 ranks_start 1 "$keep" '' '' 2 0
 ranks_end 0
 await "steps 2 and 3 to be deleted" on_disk 4
 broker_stop
-rm -f "$db-wal" "$db-shm"
-cp "$dir/copy.db" "$db"
+records_put_back
 broker_start
 says "$(cat "$dir/musterd.log")" 'was put back to a copy that is older'
 mv "$root/4" "$dir/newer"

@@ -17,6 +17,19 @@ records_put_back() {
 # on_disk STEP - its directory has a manifest.
 on_disk() { [ -f "${checkpoints:-$dir/checkpoints-$job}/$1/manifest.json" ]; }
 
+# kept_at_20 - a launch of one rank, which saves at step 20, and a copy of the database of that time. The broker is there again.
+kept_at_20() {
+    ranks_start 1 --steps 30 --save-every 20
+    saved=0
+    all_finished 30
+    broker_stop
+    records_keep
+    broker_start
+}
+
+# files - all that is in the checkpoint directory.
+files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
+
 # refused RESUME NEWEST - the newest launch, of one rank, ended, and said beside which one it would resume.
 refused() {
     ranks_end 1
@@ -24,13 +37,14 @@ refused() {
         "resume after $1 steps, and knows of no checkpoint of job $job after $2 steps"
 }
 
-# import_as_told COUNT - what the refusal says to run takes so many.
+# import_as_told COUNT [REFUSAL] - what the refusal (of the newest launch) says to run takes so many.
 import_as_told() {
-    local command
+    local refusal=${2:-$(error_of 0)} command plural=s
 
-    command=$(grep -o "muster import '[^']*'" <<<"$(error_of 0)") || fail "no command in $(error_of 0)"
+    [ "$1" != 1 ] || plural=
+    command=$(grep -o "muster import '[^']*'" <<<"$refusal") || fail "no command in $refusal"
     eval "\"\$muster\" ${command#muster } --broker '$broker'" >"$dir/import.txt" 2>&1 || fail "import: $(cat "$dir/import.txt")"
-    says "$(cat "$dir/import.txt")" "^$1 checkpoints? of job $job"
+    says "$(cat "$dir/import.txt")" "^$1 checkpoint$plural of job $job "
 }
 
 # rules_hold NAME... - of lib_invariants.sh.

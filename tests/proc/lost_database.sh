@@ -3,9 +3,8 @@
 # checkpoints. It ends, all ranks say what to do, nothing is touched, and what they say helps. What the broker knows, in
 # whatever state, holds nobody up; nor do another job's files, or a directory without a checkpoint.
 . "$(dirname "$0")/lib.sh"
-not_checked=1 # the processes that wrote what was found on disk are in no row
+. "$(dirname "$0")/lib_put_back.sh"
 checkpoints="$dir/the checkpoints"
-files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
 
 broker_start
 options=(--save-every 20)
@@ -30,8 +29,7 @@ for launch_of in 3 1; do
     same "the directory of a launch that was refused" "$(files)" "$before"
 done
 says "$("$muster" why --job "$job" --broker "$broker")" "rank 0 could not restore: .muster import .*is to be run first"
-eval "$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|") --broker '$broker'" >"$dir/import.txt"
-says "$(cat "$dir/import.txt")" '^2 checkpoints of job job'
+import_as_told 2
 ranks_start 3 --steps 60
 saved=40
 all_finished 60

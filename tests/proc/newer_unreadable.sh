@@ -30,12 +30,7 @@ saved=20
 all_finished 45
 
 job=unknown
-ranks_start 1 --steps 30
-saved=0
-all_finished 30
-broker_stop
-records_keep
-broker_start
+kept_at_20
 ranks_start 1 --steps 50
 saved=20
 all_finished 50

@@ -3,9 +3,8 @@
 # older checkpoint that the copy knows. It ends, all ranks say what to do, nothing is touched, and what they say
 # helps.
 . "$(dirname "$0")/lib.sh"
-not_checked=1 # the processes that wrote what was found on disk are in no row
+. "$(dirname "$0")/lib_put_back.sh"
 checkpoints="$dir/the checkpoints"
-files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
 
 broker_start
 options=(--save-every 20)
@@ -13,14 +12,13 @@ ranks_start 2 --steps 30
 saved=0
 all_finished 30
 broker_stop
-cp "$db" "$dir/copy.db"
+records_keep
 broker_start
 ranks_start 2 --steps 90
 saved=20
 all_finished 90
 broker_stop
-rm -f "$db-wal" "$db-shm"
-cp "$dir/copy.db" "$db"
+records_put_back
 broker_start
 before=$(files)
 launch=$((launch + 1)) pids=()
@@ -38,15 +36,14 @@ same "the directory of a launch that was refused" "$(files)" "$before"
 why=$("$muster" why --job "$job" --broker "$broker")
 says "$why" "rank 0 could not restore: .muster import .*is to be run first" "unless that is put right"
 [[ $why != *fallback* ]] || fail "muster why gives advice that does not help: $why"
-command=$(grep -o "muster import '[^']*'" <<<"$(error_of 0)" | sed "s|^muster|\"$muster\"|")
+refusal=$(error_of 0)
 world=2 launch=$((launch + 1)) pids=() # a rank that comes late is alone, and its supervisor ends it
 rank_start 1 --steps 100
 await "rank 1 to be in a launch of its own" rank_said 1 '^opened'
 kill -TERM "${pids[1]}"
 ranks_end 42 1
 same "rounds of that launch" "$(query "SELECT round || ' ' || state FROM round WHERE job = '$job' AND generation = 3")" '2 unchanged'
-eval "$command --broker '$broker'" >"$dir/import.txt"
-says "$(cat "$dir/import.txt")" '^3 checkpoints of job job'
+import_as_told 3 "$refusal"
 ranks_start 2 --steps 100
 saved=80
 all_finished 100

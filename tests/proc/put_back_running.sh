@@ -12,12 +12,7 @@ is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND sta
 
 job=running
 broker_start
-ranks_start 1 --steps 30 --save-every 20
-saved=0
-all_finished 30
-broker_stop
-records_keep
-broker_start
+kept_at_20
 ranks_start 1 --steps 1000000 --step-ms 20
 await "the launch to run" rank_said 0 '^opened'
 saves

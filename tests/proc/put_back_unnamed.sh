@@ -10,12 +10,7 @@ for checkpoints in "$dir/ck" "$dir/long/$part/$part"; do
     job=job_${#checkpoints}
     mkdir -p "$checkpoints"
     broker_start
-    ranks_start 1 --steps 30 --save-every 20
-    saved=0
-    all_finished 30
-    broker_stop
-    records_keep
-    broker_start
+    kept_at_20
     ranks_start 1 --steps 50 --save-every 20
     saved=20
     all_finished 50

@@ -404,6 +404,14 @@ static void decide_one(struct core_fixture *f)
     assert_int_equal(round_row(f, 1)->state, ROUND_DECIDED);
 }
 
+static void commit_one(struct core_fixture *f)
+{
+    decide_one(f);
+    core_save(f, 1, 1, 4);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+}
+
 /* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A manifest is written behind a
  * commit alone. */
 static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state)
@@ -469,10 +477,7 @@ static void a_number_that_was_jumped_over_is_free(void **state)
     struct core_fixture *f = *state; /* running */
     uint64_t value = 0;
 
-    decide_one(f);
-    core_save(f, 1, 1, 4);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    core_leave(f, 1, LEAVE_FINISHED, 0);
+    commit_one(f);
     assert_int_equal(import(f, 1, 9, 90, &value), MUSTER_OK);
     for (uint64_t round = 5; round <= 8; round++) {
         assert_int_equal(import(f, 1, round, (int64_t)round * 10, &value), MUSTER_OK);
@@ -489,10 +494,7 @@ static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
     struct core_fixture *f = *state; /* running */
     uint64_t value = 0;
 
-    decide_one(f);
-    core_save(f, 1, 1, 4);
-    core_leave(f, 0, LEAVE_FINISHED, 0);
-    core_leave(f, 1, LEAVE_FINISHED, 0);
+    commit_one(f);
     for (uint64_t round = 10; round < 10 + CORE_OUTCOMES_MAX; round++)
         assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
     registry_forget_beyond(core_job(f), INT64_MIN); /* as one of 16,384 checkpoints later */
