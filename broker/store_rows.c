@@ -332,7 +332,8 @@ static void write_sql(const struct table *table, char *sql)
     }
     if (table ==
         &tables[RECORD_GENERATION]) /* one that was found on disk knows less than what is here */
-        append(sql, " WHERE excluded.opened_unix_ms > 0 OR generation.opened_unix_ms = 0");
+        append(sql, " WHERE excluded.end_text <> '" FOUND_ON_DISK
+                    "' OR generation.end_text = '" FOUND_ON_DISK "'");
 }
 
 enum muster_status store_rows_prepare(struct store *store, struct muster_error *err)

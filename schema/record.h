@@ -143,6 +143,8 @@ struct record_event {
     int64_t deadline_boot_ms; /* 0: left_ms is as in the body */
     struct wire_event body;
 };
+/* A row made of a manifest: it knows less than the one that a launch or a round left. */
+#define FOUND_ON_DISK "found on disk"                /* end_text, reason */
 #define ROUND_FOUND_IN_PART "found on disk, in part" /* reason of an import that was cut short */
 struct record_round {
     const char *job;

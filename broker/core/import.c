@@ -107,7 +107,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
                                     .world_size = m->world_size,
                                     .layout = m->layout,
                                     .resume_step = m->resumed_known ? m->resumed_step : 0,
-                                    .end_text = "found on disk",
+                                    .end_text = FOUND_ON_DISK,
                                     .error_rank = -1,
                                     .error_text = ""};
     char dir[PATH_BYTES_MAX + 1];
@@ -116,7 +116,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
     row.checkpoint_dir = out_text(core, dir);
     if (m->generation == job->gen.generation)
         return;                                /* its row is here, and knows more */
-    if (m->generation < job->gen.generation) { /* overwrites none that knows when it was opened */
+    if (m->generation < job->gen.generation) { /* overwrites none that was lived here */
         persist(core, RECORD_GENERATION)->u.generation = row;
         return;
     }
@@ -150,7 +150,7 @@ static void add_round(struct core *core, const struct job *job, const struct man
                               .state = whole ? ROUND_COMMITTED : ROUND_ABORTED,
                               .step = m->step,
                               .culprit_rank = -1,
-                              .reason = whole ? "found on disk" : ROUND_FOUND_IN_PART,
+                              .reason = whole ? FOUND_ON_DISK : ROUND_FOUND_IN_PART,
                               .opened_boot_ms = core->now,
                               .opened_unix_ms = m->created_unix_ms,
                               .decided_unix_ms = m->created_unix_ms,

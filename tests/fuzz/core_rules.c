@@ -4,8 +4,7 @@
 
 #define SILENCE_PASSES_MAX \
     120 /* of a second each: 30 s of grace after a start, 5 s of silence, then the end */
-#define ACTIONS_MAX 4096      /* of one input, with eight nodes */
-#define FOUND "found on disk" /* an import's rows come in any order, and have no members */
+#define ACTIONS_MAX 4096 /* of one input, with eight nodes */
 
 /* The store refuses a row whose owner is not there, and the broker ends: rows are written in order. */
 static const struct record *row_of(const struct core_fixture *f, enum record_kind kind,
@@ -47,11 +46,12 @@ static bool is_over(enum wire_round_state state)
 
 /* --- rows --------------------------------------------------------------------------------------- */
 
+/* Its rows come in any order, and have no members. */
 static bool is_imported(const struct core_fixture *f, uint64_t round)
 {
     const struct record *row = row_of(f, RECORD_ROUND, round);
 
-    return row != NULL && strcmp(row->u.round.reason, FOUND) == 0;
+    return row != NULL && strcmp(row->u.round.reason, FOUND_ON_DISK) == 0;
 }
 
 /* I4: what is decided stays so, what has ended has ended. */
@@ -246,7 +246,7 @@ static void check_row(struct core_rules *rules, const struct core_fixture *f,
     case RECORD_GENERATION:
         if (strcmp(row->u.generation.job, f->job) != 0)
             return;
-        if (strcmp(row->u.generation.end_text, FOUND) == 0 &&
+        if (strcmp(row->u.generation.end_text, FOUND_ON_DISK) == 0 &&
             row->u.generation.generation < rules->generation)
             return;
         must(row->u.generation.generation >= rules->generation);
@@ -254,7 +254,8 @@ static void check_row(struct core_rules *rules, const struct core_fixture *f,
         rules->generation = row->u.generation.generation;
         break;
     case RECORD_ROUND:
-        if (strcmp(row->u.round.job, f->job) == 0 && strcmp(row->u.round.reason, FOUND) != 0)
+        if (strcmp(row->u.round.job, f->job) == 0 &&
+            strcmp(row->u.round.reason, FOUND_ON_DISK) != 0)
             check_round(rules, &row->u.round);
         break;
     case RECORD_PARTICIPANT:

@@ -67,7 +67,7 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
         claims_generation(sim, row, old);
         return;
     }
-    if (strcmp(row->end_text, "found on disk") == 0)
+    if (strcmp(row->end_text, FOUND_ON_DISK) == 0)
         return; /* imported */
     sim->stats->generations++;
     if (opens_anew(sim, row)) {
@@ -186,7 +186,7 @@ static bool is_found_again(struct sim *sim, const struct record_round *old,
 {
     bool same = row->generation == old->generation && row->step == old->step;
 
-    return strcmp(row->reason, "found on disk") == 0 && row->state == ROUND_COMMITTED &&
+    return strcmp(row->reason, FOUND_ON_DISK) == 0 && row->state == ROUND_COMMITTED &&
            (old->state == ROUND_UNCHANGED ||
             (old->state == ROUND_ABORTED && (same || old->step < 0))) &&
            is_of_lost_history(job_of(sim, row->job), row->generation);
@@ -200,7 +200,7 @@ static void check_round(struct sim *sim, const struct record_round *row)
 
     if (row->plan[0] != '\0' && (old == NULL || strcmp(old->plan, row->plan) != 0))
         count_plan(sim, row->plan);
-    if (strcmp(row->reason, "found on disk") == 0 && (old == NULL || is_found_again(sim, old, row)))
+    if (strcmp(row->reason, FOUND_ON_DISK) == 0 && (old == NULL || is_found_again(sim, old, row)))
         return; /* imported */
     if (from != row->state)
         sim->stats->moves[from][row->state]++;

@@ -123,7 +123,7 @@ bool check_is_imported(const struct sim *sim, const char *job, uint64_t round)
 {
     const struct record_round *row = disk_round(sim, job, round);
 
-    return row != NULL && strcmp(row->reason, "found on disk") == 0;
+    return row != NULL && strcmp(row->reason, FOUND_ON_DISK) == 0;
 }
 
 bool check_is_given_up(struct sim *sim, const struct record_checkpoint *row)

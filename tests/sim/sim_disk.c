@@ -194,12 +194,12 @@ static void shards_gone(struct sim *sim, const struct record_shards_gone *gone)
             table_remove(files, &files->rows[i]);
 }
 
-/* Of a manifest: as broker/store_rows.c, it overwrites none that knows when its launch was opened. */
+/* Of a manifest: as broker/store_rows.c, it overwrites only another of a manifest. */
 static bool knows_less(const struct sim *sim, const struct record_generation *row)
 {
     const struct record_generation *old = disk_generation(sim, row->job, row->generation);
 
-    return old != NULL && old->opened_unix_ms > 0 && row->opened_unix_ms == 0;
+    return old != NULL && same(row->end_text, FOUND_ON_DISK) && !same(old->end_text, FOUND_ON_DISK);
 }
 
 /* May a committed checkpoint be another after this? */

@@ -433,7 +433,7 @@ static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state
     assert_int_equal(value, 1);
     for (int start = 0; start < 2; start++) {
         assert_int_equal(round_row(f, 1)->state, ROUND_COMMITTED);
-        assert_string_equal(round_row(f, 1)->reason, "found on disk");
+        assert_string_equal(round_row(f, 1)->reason, FOUND_ON_DISK);
         assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
         assert_int_equal(file_rows(f), 2); /* none of the one that was not finished */
         assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
@@ -465,7 +465,7 @@ static void numbers_of_rounds_that_left_nothing_are_free(void **state)
     for (uint64_t round = 1; round <= 3; round++) {
         assert_int_equal(import(f, 7, round, 40 * (int64_t)round, &value), MUSTER_OK);
         assert_int_equal(value, 1);
-        assert_string_equal(round_row(f, round)->reason, "found on disk");
+        assert_string_equal(round_row(f, round)->reason, FOUND_ON_DISK);
         core_restart(f, false);
         assert_int_equal(core_checkpoint(f, round)->state, CHECKPOINT_COMMITTED);
     }
@@ -670,7 +670,7 @@ static void the_row_of_a_launch_that_is_here_stays(void **state)
     for (size_t i = 0; i < f->out.count; i++)
         assert_false(f->out.items[i].kind == ACTION_PERSIST &&
                      f->out.items[i].record.kind == RECORD_GENERATION);
-    assert_string_not_equal(core_job(f)->gen.end_text, "found on disk");
+    assert_string_not_equal(core_job(f)->gen.end_text, FOUND_ON_DISK);
 }
 
 int main(void)

@@ -101,7 +101,7 @@ static void a_launch_that_was_found_on_disk_replaces_none_that_is_here(void **st
     struct record row = *sample_of(RECORD_GENERATION);
 
     fixture_write_samples(f);
-    row.u.generation.end_text = "found on disk";
+    row.u.generation.end_text = FOUND_ON_DISK;
     row.u.generation.opened_unix_ms = 0;
     fixture_write(f, &row);
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation WHERE opened_unix_ms = 204 "
@@ -111,6 +111,27 @@ static void a_launch_that_was_found_on_disk_replaces_none_that_is_here(void **st
     fixture_write(f, &row);
     fixture_write(f, &row); /* one that was found is found again */
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM generation"), 2);
+}
+
+/* A launch that a broker took over from a database put back does not know when it was opened. */
+static void a_launch_that_was_found_on_disk_replaces_none_that_was_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    struct record row = *sample_of(RECORD_GENERATION);
+
+    fixture_write_samples(f);
+    row.u.generation.generation = 1;
+    row.u.generation.opened_unix_ms = 0;
+    row.u.generation.end_text = "";
+    row.u.generation.resume_checkpoint = 7;
+    fixture_write(f, &row);
+    row.u.generation.end_text = FOUND_ON_DISK;
+    row.u.generation.resume_checkpoint = 0;
+    fixture_write(f, &row);
+    assert_int_equal(fixture_look(f,
+                                  "SELECT resume_checkpoint FROM generation WHERE generation = 1 "
+                                  "AND end_text = ''"),
+                     7);
 }
 
 /* The table's row again, for rounds 100, 101, ... of the same job, all committed. */
@@ -687,6 +708,7 @@ int main(void)
         TEST(a_new_database_has_epoch_0_and_nothing_else),
         TEST(a_row_written_again_is_replaced_whole),
         TEST(a_launch_that_was_found_on_disk_replaces_none_that_is_here),
+        TEST(a_launch_that_was_found_on_disk_replaces_none_that_was_taken_over),
         TEST(only_what_a_start_needs_is_loaded),
         TEST(superseding_takes_the_committed_ones_beyond_a_step),
         TEST(shards_that_are_gone_are_those_of_one_round),
