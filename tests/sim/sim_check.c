@@ -30,6 +30,12 @@ static void check_job(struct sim *sim, const struct record_job *row)
                    U(old->seq), U(row->seq), U(old->round), U(row->round));
 }
 
+static void do_again(struct sim_job *job, int64_t from)
+{
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        job->furthest[rank] = from;
+}
+
 /* How far the furthest process was beyond what the next generation begins from. */
 static void count_lost_steps(struct sim *sim, const struct record_generation *row)
 {
@@ -73,7 +79,7 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
     if (opens_anew(sim, row)) {
         sim->stats->launches_anew++;
         if (is_of_lost_history(job_of(sim, row->job), row->generation - 1))
-            job_of(sim, row->job)->furthest = row->resume_step; /* that is to be done again, once */
+            do_again(job_of(sim, row->job), row->resume_step);
     }
     count_lost_steps(sim, row);
     if (row->resume_checkpoint != (newest ? newest->round : 0) ||

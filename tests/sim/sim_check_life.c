@@ -304,26 +304,28 @@ static void check_open_round(struct sim *sim, struct sim_job *job)
                    U(open), job->name, (long long)(job->open_charged_us / 1000000));
 }
 
-/* A step that the job has not done before in the calm gives it new time: one of 64 ranks is slow in nearly every
- * step, and how long a loop may take is not known beforehand. There are as many such steps as loops have. What the
+/* A step that a rank has not done before in the calm gives the job new time: one of 64 ranks is slow in nearly every
+ * step, one may be left when all others have finished, and how long a loop may take is not known beforehand. There are
+ * as many such steps as loops have. What the
  * faults have taken is done again, between saves that may take longer than it. */
 static bool gets_on(const struct sim *sim, struct sim_job *job)
 {
     const struct record_job *row = disk_job(sim, job->name);
-    int64_t before;
+    bool more = false;
 
     if (sim_is_calm(sim) && !job->calm_counted) {
         job->calm_counted = true;
-        job->furthest = 0;
+        memset(job->furthest, 0, sizeof job->furthest);
     }
-    before = job->furthest;
     for (unsigned rank = 0; rank < job->nodes; rank++) {
         const struct sim_proc *proc = job->procs[rank];
         if (proc != NULL && row != NULL && proc->view.generation == row->generation &&
-            proc->done > job->furthest)
-            job->furthest = proc->done;
+            proc->done > job->furthest[rank]) {
+            job->furthest[rank] = proc->done;
+            more = true;
+        }
     }
-    return job->furthest > before;
+    return more;
 }
 
 static void check_finished(struct sim *sim)

@@ -212,7 +212,8 @@ struct sim_job {
     bool rested;         /* since the faults stopped, once */
     uint64_t calm_round; /* the first that was open in the calm; 0 = none yet */
     int64_t restless_us;
-    int64_t furthest, got_on_us;      /* the most steps that a rank has done, and when it did */
+    int64_t furthest[SIM_NODES_MAX];  /* the most steps that each rank has done, */
+    int64_t got_on_us;                /* and when one did one more */
     bool calm_counted;                /* since the calm began */
     uint64_t told_seq;                /* the newest event that anybody was told of */
     uint64_t told_batch, told_before; /* ... in the batches before this one */
