@@ -183,6 +183,15 @@ static void load_round(struct core *core, const struct record_round *row)
     }
 }
 
+/* What a rank reported, or that it is at S, may be newer than the progress that is kept now and then. */
+static void stands_at(struct peer *peer, int64_t begun, int64_t done)
+{
+    if (peer == NULL || peer->done >= done)
+        return;
+    peer->begun = begun;
+    peer->done = done;
+}
+
 static void load_participant(struct core *core, const struct record_participant *row)
 {
     struct job *job = job_find(core, row->job);
@@ -207,6 +216,9 @@ static void load_participant(struct core *core, const struct record_participant 
                              .captured_ms = row->captured_ms,
                              .saved_ms = row->saved_ms,
                              .save_ms = row->save_ms};
+    stands_at(parts[round->count - 1].peer, row->begun, row->done);
+    if (row->at_step_ms >= 0)
+        stands_at(parts[round->count - 1].peer, round->step, round->step);
 }
 
 static void load_checkpoint(struct core *core, const struct record_checkpoint *row)

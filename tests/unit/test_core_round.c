@@ -343,6 +343,22 @@ static void the_way_to_the_save_step_is_bounded_by_measured_steps(void **state)
     assert_int_equal(round_way_ms(&core_job(f)->rounds[0]), 2 * 3 * 40000);
 }
 
+/* Where it stands is kept now and then, and its report at once. */
+static void behind_a_start_the_way_begins_where_a_member_reported(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int n = 0; n < 3; n++)
+        f->nodes[n].p95_ms = 10000;
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 42, 41);
+    core_at_step(f, 1, 1, 42, true);
+    core_restart(f, false);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+}
+
 /* Its steps were measured since, or told again to a broker whose start had lost them. */
 static void a_way_that_was_not_measured_is_bounded_once_it_is(void **state)
 {
@@ -637,6 +653,7 @@ int main(void)
         T(a_freeze_ends_at_the_margin_too, three_running),
         T(a_node_that_reached_its_own_margin_first_means_the_same, three_running),
         T(the_way_to_the_save_step_is_bounded_by_measured_steps, three_running),
+        T(behind_a_start_the_way_begins_where_a_member_reported, three_running),
         T(a_way_that_was_not_measured_is_bounded_once_it_is, three_running),
         T(who_arrives_unmeasured_leaves_the_others_their_own_way, three_running),
         T(who_does_not_come_to_the_save_step_is_the_culprit, three_running),
