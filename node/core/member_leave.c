@@ -113,6 +113,13 @@ void leave_take_back(struct member *m)
     m->left_until = NEVER;
 }
 
+/* A request without a number is answered so to who has left: LEAVE was under way when it was taken back. */
+void leave_taken(struct member *m)
+{
+    m->view.left = true;
+    m->view_changed = true;
+}
+
 void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)
@@ -145,8 +152,7 @@ void member_leave(struct member *m)
     bool never_in = !m->view.joined && m->link == LINK_HELLO && !m->hello_open;
     if (m->link == LINK_OVER || never_in || answered ||
         (m->left_until != NEVER && m->now >= m->left_until)) {
-        m->view.left = true;
-        m->view_changed = true;
+        leave_taken(m);
     }
 }
 

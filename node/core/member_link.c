@@ -64,6 +64,8 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
         link_rehello(m); /* the refusal says why */
         return;
     }
+    if (ack->request == 0 && ack->code == MUSTER_OK && m->closing)
+        leave_taken(m);
     if (!request_waits(m, ack->request))
         return;
     if (ack->code != MUSTER_OK)

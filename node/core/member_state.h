@@ -322,6 +322,7 @@ void step_failed(struct member *m, const struct member_input *in);
 /* member_leave.c */
 void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
 void leave_take_back(struct member *m);
+void leave_taken(struct member *m);
 int64_t leave_wakeup(const struct member *m);
 void hearing_look(struct member *m, int64_t now); /* who did not run has not listened */
 

@@ -214,6 +214,23 @@ static void a_leave_that_was_taken_stays_said(void **state)
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
 }
 
+/* It was on its way still when it was taken back: the broker answers whatever this process sends as one that has left. */
+static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_close(f, LEAVE_FINISHED);
+    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    member_ack(f, 0, MUSTER_E_HELLO);
+    member_welcome(f, false);
+    assert_int_equal(f->m->leave_request, 0);
+    member_ack_all(f);
+    assert_false(member_seen(f)->left);
+    member_ack(f, 0, MUSTER_OK);
+    assert_true(member_seen(f)->left);
+}
+
 /* In a sharded one that is the lowest rank's; and nothing is written where nothing was new. */
 static void a_snapshot_of_what_others_write_down_asks_for_no_manifest(void **state)
 {
@@ -297,6 +314,7 @@ int main(void)
         T(a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved),
         T(a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again),
         T(a_leave_that_was_taken_stays_said),
+        T(a_leave_that_comes_behind_the_welcome_is_a_leave),
         T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
         T(a_part_of_no_bytes_makes_nobody_wait),
         T(a_deadline_does_not_wait_for_a_manifest),
