@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *advice_for(int code)
@@ -116,7 +118,59 @@ int fs_close(int fd)
     return code != 0 && errno == EINTR ? 0 : code;
 }
 
-int fs_write_all(int fd, const void *data, size_t size)
+/* A save that a limit stands against has failed; its program, which the signal would end, has not. The kernel sends it to
+ * the thread that writes. One that was pending before is its program's. */
+struct size_limit {
+    sigset_t signal, mask;
+    bool pending;
+};
+
+static bool limit_is_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+}
+
+static void limit_hold(struct size_limit *limit)
+{
+    sigemptyset(&limit->signal);
+    sigaddset(&limit->signal, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit->signal, &limit->mask);
+    limit->pending = limit_is_pending();
+}
+
+static int limit_release(const struct size_limit *limit, int code)
+{
+    const struct timespec now = {0};
+
+    if (code == EFBIG && !limit->pending)
+        while (sigtimedwait(&limit->signal, NULL, &now) < 0 && errno == EINTR)
+            continue;
+    pthread_sigmask(SIG_SETMASK, &limit->mask, NULL);
+    return code;
+}
+
+static int allocate(int fd, uint64_t bytes)
+{
+    while (fallocate(fd, 0, 0, (off_t)bytes) != 0) {
+        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+            return errno;
+        if (errno != EINTR)
+            break; /* the writes will find out */
+    }
+    return 0;
+}
+
+int fs_allocate(int fd, uint64_t bytes)
+{
+    struct size_limit limit;
+
+    limit_hold(&limit);
+    return limit_release(&limit, allocate(fd, bytes));
+}
+
+static int write_all(int fd, const void *data, size_t size)
 {
     const char *at = data;
 
@@ -133,6 +187,14 @@ int fs_write_all(int fd, const void *data, size_t size)
         size -= (size_t)n;
     }
     return 0;
+}
+
+int fs_write_all(int fd, const void *data, size_t size)
+{
+    struct size_limit limit;
+
+    limit_hold(&limit);
+    return limit_release(&limit, write_all(fd, data, size));
 }
 
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset)

@@ -1,6 +1,7 @@
 /* fs - files and directories, with errors that say what could not be done to what, and why.
  * Owns: nothing; every call opens and closes for itself unless it returns a descriptor.
- * Never: threads, signals, fork; no descriptor survives an exec (O_CLOEXEC).
+ * Never: threads, fork; a signal's disposition: a write beyond the file size limit is an error (EFBIG), its SIGXFSZ is
+ * held back and taken; no descriptor survives an exec (O_CLOEXEC).
  * A write that is reported as done was fsynced; a file that could not be written whole is gone. */
 #ifndef NODE_SHARD_FS_H
 #define NODE_SHARD_FS_H
@@ -28,6 +29,8 @@ enum muster_status fs_path(char ret_path[FS_PATH_MAX], struct muster_error *err,
 /* Both return 0 or an errno value; fs_pread_all returns FS_END when the file ends first. */
 #define FS_END (-1)
 int fs_write_all(int fd, const void *data, size_t size);
+int fs_allocate(int fd,
+                uint64_t bytes); /* takes the room for a file at once, if the file system can */
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset);
 
 /* open, opendir, readdir, fsync and close, made again when a signal broke them off: file systems in user space and across

@@ -92,19 +92,6 @@ static int out_put(struct out *out, const char *data, uint64_t size)
     return code;
 }
 
-/* Takes all the room at once: a disk that is too full says so before the first byte, and the file
- * lies in one piece. Where the file system has no such call the writes will find out. */
-static int take_room(int fd, uint64_t bytes)
-{
-    while (fallocate(fd, 0, 0, (off_t)bytes) != 0) {
-        if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
-            return errno;
-        if (errno != EINTR)
-            break;
-    }
-    return 0;
-}
-
 static int write_tensors(struct out *out, const struct safetensors_layout *layout, size_t count,
                          unsigned char *table)
 {
@@ -128,7 +115,7 @@ static int write_tensors(struct out *out, const struct safetensors_layout *layou
 static int write_file(struct out *out, const struct safetensors_layout *layout, size_t count,
                       uint64_t data_bytes, unsigned char *table)
 {
-    int code = take_room(out->fd, layout->header_size + data_bytes + layout->table_bytes);
+    int code = fs_allocate(out->fd, layout->header_size + data_bytes + layout->table_bytes);
 
     hasher_push(out->hasher,
                 &(struct hasher_entry){.data = layout->header, .size = layout->header_size});
