@@ -13,6 +13,7 @@
 
 #define SIM_REASONS_MAX (MUSTER_E_NOT_SAVED + 1)
 
+/* Each is counted when it strikes, not when its time comes: one that lasts by what it strikes first. */
 enum sim_fault {
     FAULT_NOTHING,
     FAULT_NODE_CRASH,
@@ -53,13 +54,13 @@ enum sim_fault {
     FAULT_GONE_WRONG, /* a supervisor says that a process is gone which lives */
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
-    /* In worlds with policies alone; counted when they hit. */
+    /* In worlds with policies alone. */
     FAULT_DELETE_FAILS,       /* EIO */
     FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */
     FAULT_HAND_FREEZES,       /* it goes on with it later */
     FAULT_BROKER_IN_DELETION, /* the broker dies where it writes or tells one */
     FAULT_DATABASE_LOST,      /* and the manifests on disk are what is left */
-    /* Of single frames, in a part of the worlds; counted when they hit. A late one is overtaken by others. */
+    /* Of single frames, in a part of the worlds. A late one is overtaken by others. */
     FAULT_UP_LOST,
     FAULT_UP_TWICE,
     FAULT_UP_LATE,
@@ -68,8 +69,7 @@ enum sim_fault {
     FAULT_DOWN_LATE,
     FAULT_PUB_TWICE,
     FAULT_PUB_LATE,
-    /* With SQLite as the disk, in one of the calls that it makes to its file system. All are counted
-     * when they hit. */
+    /* With SQLite as the disk, in one of the calls that it makes to its file system. */
     FAULT_STORE_IO,   /* EIO */
     FAULT_STORE_TORN, /* half a write, then EIO */
     FAULT_STORE_SYNC, /* a sync fails: nobody knows what is on the disk */

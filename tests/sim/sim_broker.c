@@ -332,10 +332,17 @@ static bool crash_now(struct sim *sim, enum sim_fault where)
         sim->stats->faults[FAULT_BROKER_IN_DELETION]++;
     b->crash_deletes = false;
     b->crash_at = FAULT_NOTHING;
-    sim->stats->faults[where]++;
-    sim->faults_met++;
+    fault_met(sim, where);
     broker_crash(sim, sim_fault_name(where));
     return true;
+}
+
+/* It stands still: what was due to happen does not. */
+static bool is_stopped(struct sim *sim)
+{
+    if (sim->broker.frozen)
+        fault_met_once(sim, &sim->unmet, FAULT_BROKER_FREEZE);
+    return sim->broker.frozen;
 }
 
 static void next_pass(struct sim *sim)
@@ -407,7 +414,7 @@ static void commit(struct sim *sim, struct sim_event *event)
 
     if (!b->alive || event->stamp != b->stamp)
         return;
-    if (b->frozen) { /* goes on when it is thawed */
+    if (is_stopped(sim)) { /* goes on when it is thawed */
         sim_after(sim, 10000, commit, NULL)->stamp = b->stamp;
         return;
     }
@@ -418,6 +425,7 @@ static void commit(struct sim *sim, struct sim_event *event)
         return;
     b->busy = false;
     if (sim->disk_full) {
+        fault_met_once(sim, &sim->unmet, FAULT_DISK_FULL);
         no_room(sim);
         return;
     }
@@ -516,7 +524,7 @@ static void pass(struct sim *sim, struct sim_event *event)
 {
     struct sim_broker *b = &sim->broker;
 
-    if (event->stamp != b->pass_stamp || !b->alive || b->frozen || b->busy)
+    if (event->stamp != b->pass_stamp || !b->alive || is_stopped(sim) || b->busy)
         return;
     b->pass_at_us = NEVER;
     b->journals = true; /* idle crashes are not picky */

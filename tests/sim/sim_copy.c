@@ -73,6 +73,7 @@ void copy_put_back(struct sim *sim)
     lose_generations(sim);
     copy_disk(&sim->disk, &sim->copy);
     sim->broker.epoch = sim->copy_epoch;
+    fault_met(sim, FAULT_DATABASE_OLD);
     begin_anew(sim);
     if (sim->store != NULL)
         sim_store_put_back(sim);
@@ -91,6 +92,7 @@ void copy_nothing(struct sim *sim)
     sim->disk.ends = sim->ends_told = 0;
     sim->broker.epoch = 0;
     sim->lose_database = false;
+    fault_met(sim, FAULT_DATABASE_LOST);
     begin_anew(sim);
     if (sim->store != NULL)
         sim_store_lose(sim);

@@ -40,16 +40,14 @@ static bool struck(struct sim *sim, struct sim_proc *proc)
 {
     if (sim->kill_hands > 0) {
         sim->kill_hands--;
-        sim->stats->faults[FAULT_HAND_DIES]++;
-        sim->faults_met++;
+        fault_met(sim, FAULT_HAND_DIES);
         proc_end(sim, proc, END_KILLED, "died in a deletion");
         return true;
     }
     if (sim->freeze_hands == 0)
         return false;
     sim->freeze_hands--;
-    sim->stats->faults[FAULT_HAND_FREEZES]++;
-    sim->faults_met++;
+    fault_met(sim, FAULT_HAND_FREEZES);
     proc_freeze(sim, proc, true);
     sim_after(sim, side_range(sim, 1000000, 14000000), thaw, NULL)->number = (int64_t)proc->index;
     return true;
@@ -77,8 +75,7 @@ static void take_out(struct sim *sim, struct sim_event *event)
     }
     if (sim->fail_deletes > 0) {
         sim->fail_deletes--;
-        sim->stats->faults[FAULT_DELETE_FAILS]++;
-        sim->faults_met++;
+        fault_met(sim, FAULT_DELETE_FAILS);
         answer(sim, proc, checkpoint, MUSTER_E_IO);
         return;
     }

@@ -27,10 +27,36 @@ static struct sim_proc *target_of(struct sim *sim, const struct sim_fault_plan *
     return NULL;
 }
 
+/* --- what is counted ----------------------------------------------------------------------------------- */
+
+_Static_assert(FAULT_COUNT <= 64, "a bit for each");
+
+static uint64_t bit_of(enum sim_fault kind)
+{
+    return UINT64_C(1) << kind;
+}
+
+void fault_met(struct sim *sim, enum sim_fault kind)
+{
+    sim->stats->faults[kind]++;
+    sim->faults_met++;
+}
+
+void fault_met_once(struct sim *sim, uint64_t *unmet, enum sim_fault kind)
+{
+    if ((*unmet & bit_of(kind)) == 0)
+        return;
+    *unmet &= ~bit_of(kind);
+    fault_met(sim, kind);
+}
+
+/* --- what is over --------------------------------------------------------------------------------------- */
+
 static void undo(struct sim *sim, struct sim_event *event)
 {
     struct sim_proc *proc = event->stamp < sim->procs_count ? sim->procs[event->stamp] : NULL;
 
+    *(proc != NULL ? &proc->unmet : &sim->unmet) &= ~bit_of((enum sim_fault)event->number);
     switch ((enum sim_fault)event->number) {
     case FAULT_NODE_FREEZE:
         proc_freeze(sim, proc, false);
@@ -107,15 +133,19 @@ static void twin(struct sim *sim, struct sim_proc *proc, int64_t for_us)
         undo_later(sim, &plan, proc);
     }
     proc_start(sim, &sim->jobs[proc->job], proc->slot);
+    fault_met(sim, FAULT_TWIN);
 }
 
 static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct sim_proc *proc)
 {
     switch (plan->kind) {
     case FAULT_NODE_CRASH:
+        fault_met(sim, FAULT_NODE_CRASH);
         proc_end(sim, proc, END_KILLED, "crash");
         return;
     case FAULT_NODE_FREEZE:
+        if (!proc->frozen)
+            fault_met(sim, FAULT_NODE_FREEZE);
         proc_freeze(sim, proc, true);
         break;
     case FAULT_THREAD_STUCK:
@@ -125,6 +155,8 @@ static void on_proc(struct sim *sim, const struct sim_fault_plan *plan, struct s
         twin(sim, proc, plan->for_us);
         return;
     case FAULT_GONE_WRONG:
+        if (sim->broker.alive) /* else nobody hears it */
+            fault_met(sim, FAULT_GONE_WRONG);
         tool_gone(sim, proc);
         return;
     case FAULT_CUT_NODE:
@@ -210,6 +242,7 @@ static bool next_time(struct sim *sim, const struct sim_fault_plan *plan)
         return true;
     case FAULT_WALL_JUMP:
         sim->wall_offset_ms += sim_range(sim, -86400000, 86400000);
+        fault_met(sim, FAULT_WALL_JUMP);
         return true;
     default:
         return false;
@@ -324,12 +357,7 @@ void faults_happen(struct sim *sim, struct sim_event *event)
         return; /* between two launches */
     SIM_TELL(sim, "FAULT %s on %d for %lld ms", sim_fault_name(plan.kind),
              proc ? (int)proc->slot : -1, (long long)(plan.for_us / 1000));
-    if (!fault_is_crash_of_broker(plan.kind) && !is_in_store(plan.kind) &&
-        (plan.kind < FAULT_KEEP_FIRST ||
-         plan.kind == FAULT_DATABASE_LOST)) { /* those are counted when they hit */
-        sim->stats->faults[plan.kind]++;
-        sim->faults_met++;
-    }
+    *(needs_proc(plan.kind) ? &proc->unmet : &sim->unmet) |= bit_of(plan.kind);
     if (fault_is_notice(plan.kind))
         notice_fault(sim, &plan, proc);
     else if (plan.kind == FAULT_NOTICE_TOOL || plan.kind == FAULT_OPERATOR_SAVE)

@@ -130,6 +130,8 @@ static void manifest_done(struct sim *sim, struct sim_event *event)
     if (!proc->view.started && import_is_gone(sim, proc, round))
         import_missing(sim, proc, round); /* the launch resumes from it: it was to be repaired */
     if (sim->fail_manifests > 0 || dir->out) {
+        if (!dir->out)
+            fault_met(sim, FAULT_MANIFEST_FAILS); /* else it could not be written anyway */
         sim->fail_manifests -= sim->fail_manifests > 0;
         input.kind = MEMBER_MANIFEST_FAILED;
         input.code = MUSTER_E_IO;

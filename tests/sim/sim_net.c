@@ -105,6 +105,21 @@ static void forget(struct sim_frames *frames)
     frames->count = 0;
 }
 
+/* A frame or a connection does not come through. */
+static void partition_strikes(struct sim *sim, struct sim_proc *proc)
+{
+    fault_met_once(sim, &proc->unmet,
+                   proc->stall_up && proc->stall_down ? FAULT_STALL_BOTH
+                   : proc->stall_up                   ? FAULT_STALL_UP
+                                                      : FAULT_STALL_DOWN);
+}
+
+static void cut_strikes(struct sim *sim, struct sim_proc *proc)
+{
+    fault_met_once(sim, &proc->unmet, FAULT_CUT_NODE);
+    fault_met_once(sim, &sim->unmet, FAULT_CUT_ALL);
+}
+
 /* --- node to broker ---------------------------------------------------------------------------------- */
 
 static void arrive_up(struct sim *sim, struct sim_event *event)
@@ -128,10 +143,12 @@ void net_up(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t 
 {
     if (proc->route == 0)
         return; /* nobody is connected: dropped */
-    if (proc->stall_up)
-        keep(&proc->stalled_up, proc->route, own(data, size), size);
-    else
+    if (!proc->stall_up) {
         send_up(sim, proc, proc->route, own(data, size), size);
+        return;
+    }
+    partition_strikes(sim, proc);
+    keep(&proc->stalled_up, proc->route, own(data, size), size);
 }
 
 /* --- broker to node ---------------------------------------------------------------------------------- */
@@ -164,10 +181,12 @@ void net_down(struct sim *sim, uint64_t route, const uint8_t *data, size_t size)
     proc = route <= sim->last_route ? sim->routes[route] : NULL;
     if (proc == NULL || !proc->alive || proc->route != route)
         return; /* nobody any more */
-    if (proc->stall_down)
-        keep(&proc->stalled_down, route, own(data, size), size);
-    else
+    if (!proc->stall_down) {
         send_down(sim, proc, route, own(data, size), size);
+        return;
+    }
+    partition_strikes(sim, proc);
+    keep(&proc->stalled_down, route, own(data, size), size);
 }
 
 /* --- events ------------------------------------------------------------------------------------------- */
@@ -180,16 +199,36 @@ static void arrive_event(struct sim *sim, struct sim_event *event)
         proc_frame(sim, proc, event->data, event->size);
 }
 
+static bool is_dropped(struct sim *sim, struct sim_proc *proc)
+{
+    unsigned always = sim->pub_loss_percent, loss = always + sim->pub_drop_percent, roll;
+
+    if (sim->pub_drop_all) {
+        fault_met_once(sim, &sim->unmet, FAULT_PUB_DROPS_ALL);
+        return true;
+    }
+    if (proc->stall_down) {
+        partition_strikes(sim, proc);
+        return true;
+    }
+    if (loss == 0)
+        return false;
+    roll = (unsigned)(sim_random(sim) % 100);
+    if (roll >= always && roll < loss)
+        fault_met_once(sim, &sim->unmet, FAULT_PUB_DROPS_SOME);
+    return roll < loss;
+}
+
 void net_publish(struct sim *sim, const char *job, const uint8_t *data, size_t size)
 {
-    unsigned loss = sim->pub_loss_percent + sim->pub_drop_percent;
-
     for (size_t i = 0; i < sim->procs_count; i++) {
         struct sim_proc *proc = sim->procs[i];
         if (!proc->alive || !proc->subscribed || strcmp(sim->jobs[proc->job].name, job) != 0)
             continue;
-        if (sim->pub_drop_all || proc->stall_down || (loss > 0 && sim_chance(sim, loss)))
+        if (is_dropped(sim, proc))
             continue;
+        if (sim->pub_stall)
+            fault_met_once(sim, &sim->unmet, FAULT_PUB_STALLS);
         const struct sim_event frame = {.fn = arrive_event,
                                         .proc = proc,
                                         .stamp = proc->sub_stamp,
@@ -224,6 +263,10 @@ static void connected(struct sim *sim, struct sim_event *event)
 
     if (proc->route != 0)
         return;
+    if (proc->cut)
+        cut_strikes(sim, proc);
+    else if (proc->stall_up || proc->stall_down)
+        partition_strikes(sim, proc);
     if (!sim->broker.alive || proc->cut || proc->stall_up || proc->stall_down) {
         net_connect(sim, proc, sim->now_us + sim_range(sim, RECONNECT_MIN_US, RECONNECT_MAX_US));
         return;
@@ -274,8 +317,10 @@ void net_broker_back(struct sim *sim)
 
 void net_cut(struct sim *sim, struct sim_proc *proc, bool cut)
 {
-    if (cut && proc->route != 0)
+    if (cut && proc->route != 0) {
+        cut_strikes(sim, proc);
         net_disconnect(sim, proc);
+    }
     proc->cut = cut;
     if (!cut)
         net_connect(sim, proc, sim->now_us + sim_range(sim, 1000, RECONNECT_MAX_US));

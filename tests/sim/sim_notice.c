@@ -36,6 +36,7 @@ static void withdraw(struct sim *sim, struct sim_event *event)
 
     SIM_TELL(sim, "NOTICE %s of rank %u withdrawn", input.id, event->proc->rank);
     notice->withdrawn = true;
+    fault_met(sim, FAULT_NOTICE_WITHDRAWN);
     proc_feed(sim, event->proc, &input);
 }
 
@@ -112,15 +113,22 @@ static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t
 
 static void on_all(struct sim *sim, const struct sim_fault_plan *plan, const struct sim_job *job)
 {
+    bool any = false;
+
     for (unsigned slot = 0; slot < job->nodes; slot++)
-        if (job->procs[slot] != NULL && job->procs[slot]->alive)
+        if (job->procs[slot] != NULL && job->procs[slot]->alive) {
+            any = true;
             notify(sim, job->procs[slot], plan->for_us / 1000 + sim_range(sim, 4000, 20000), true,
                    0);
+        }
+    if (any)
+        fault_met(sim, FAULT_NOTICE_ALL);
 }
 
 /* A second one of the same job, when the first is known; its deadline is the earlier. */
 static void earlier(struct sim *sim, struct sim_event *event)
 {
+    fault_met(sim, FAULT_NOTICE_EARLIER);
     notify(sim, event->proc, event->number, true, 0);
 }
 
@@ -174,6 +182,7 @@ void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim
         on_all(sim, plan, job);
         return;
     case FAULT_NOTICE_SHORT:
+        fault_met(sim, FAULT_NOTICE_SHORT);
         notify(sim, proc, plan->for_us / 1000 % 3000, true, 0);
         return;
     case FAULT_NOTICE_WITHDRAWN:
@@ -190,6 +199,8 @@ void notice_fault(struct sim *sim, const struct sim_fault_plan *plan, struct sim
     default:
         break;
     }
+    if (plan->kind == FAULT_NOTICE || proc->slot == 0)
+        fault_met(sim, plan->kind);
     notify(sim, proc, ms, plan->left_ms > 0 || sim_chance(sim, 70), 0);
 }
 

@@ -76,8 +76,7 @@ enum fault store_fault_choose(void *arg, enum fault_call call, const char *path)
         }
         if (!s->armed[at].hit) {
             SIM_TELL(sim, "FAULT %s in a call to %s", sim_fault_name(kind), fault_call_name(call));
-            sim->stats->faults[kind]++;
-            sim->faults_met++;
+            fault_met(sim, kind);
         }
         s->armed[at].hit = true;
         s->armed[at].on = kind == FAULT_STORE_FULL;

@@ -103,6 +103,7 @@ static void step_over(struct sim *sim, struct sim_proc *proc)
 {
     if (sim->fail_steps > 0 && sim_chance(sim, 50)) {
         sim->fail_steps--;
+        fault_met(sim, FAULT_STEP_FAILS);
         step_failed(sim, proc, "the step function returned 7");
         return;
     }
@@ -118,6 +119,7 @@ static void step_end(struct sim *sim, struct sim_event *event)
     if (event->stamp != proc->thread_stamp || proc->state != THREAD_STEP)
         return;
     if (proc->stuck) {
+        fault_met_once(sim, &proc->unmet, FAULT_THREAD_STUCK);
         proc->stuck_at_end = true;
         return;
     }
@@ -201,6 +203,8 @@ void thread_on_error(struct sim *sim, struct sim_proc *proc)
     if (proc->state != THREAD_STEP)
         return;
     if ((proc->stuck && sim_chance(sim, 50)) || sim_chance(sim, 12)) {
+        if (proc->stuck)
+            fault_met_once(sim, &proc->unmet, FAULT_THREAD_STUCK);
         if (proc->deaf_since_us <
             proc->since_us) /* it goes on if it can, else the process has to be ended */
             proc->deaf_since_us = sim->now_us;
@@ -241,6 +245,7 @@ static struct member_input save_result(struct sim *sim, struct sim_proc *proc, u
 
     if (fails) {
         sim->fail_saves--;
+        fault_met(sim, FAULT_SAVE_FAILS);
         shard->deleted = true;
         sim->unchecked = true;
         input.kind = MEMBER_SAVE_FAILED;
@@ -326,13 +331,19 @@ static int64_t save_takes(struct sim *sim, struct sim_proc *proc)
 
     if (sim->options.grace != NULL)
         takes = grace_save_us(sim, proc->view.round);
-    if (sim->now_us < sim->slow_saves_until_us && is_meant(proc, sim->slow_slot))
+    if (sim->now_us < sim->slow_saves_until_us && is_meant(proc, sim->slow_slot)) {
+        fault_met_once(sim, &sim->unmet, FAULT_SAVE_SLOW);
         takes += sim->slow_slot < 0 ? sim_range(sim, 1000000, 20000000) : SLOW_ONE_US;
-    if (sim->now_us < sim->hung_saves_until_us)
+    }
+    if (sim->now_us < sim->hung_saves_until_us) {
+        fault_met_once(sim, &sim->unmet, FAULT_SAVE_HANGS);
         takes += sim_range(sim, 62000000, 90000000);
+    }
     proc->saves_long = sim->now_us < sim->long_saves_until_us && is_meant(proc, sim->long_slot);
-    if (proc->saves_long)
+    if (proc->saves_long) {
+        fault_met_once(sim, &sim->unmet, FAULT_SAVE_LONG);
         takes += sim_range(sim, 130000000, 240000000);
+    }
     return takes;
 }
 
@@ -562,6 +573,8 @@ static void restored(struct sim *sim, struct sim_event *event)
             sim_broken(sim, "I9",
                        "rank %u is told to restore %llu at '%s', which is not there whole",
                        proc->rank, (unsigned long long)checkpoint, (const char *)event->data);
+        if (shard != NULL)
+            fault_met(sim, FAULT_RESTORE_FAILS); /* else it could not be restored anyway */
         sim->fail_restores -= sim->fail_restores > 0;
         input.kind = MEMBER_RESTORE_FAILED;
         input.step = shard ? shard->done : 0;

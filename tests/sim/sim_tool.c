@@ -45,7 +45,8 @@ void tool_request(struct sim *sim, const struct sim_fault_plan *plan)
     char id[32];
 
     if (!sim->broker.alive)
-        return;
+        return; /* nobody hears it */
+    fault_met(sim, plan->kind);
     snprintf(id, sizeof id, "t%llu", (unsigned long long)sim->tool_request);
     if (plan->kind == FAULT_OPERATOR_SAVE) {
         message.u.save_now.id = id;
@@ -111,6 +112,7 @@ void tool_asks(struct sim *sim, struct sim_event *event)
                             .number_arg = sim_range(sim, 0, 6),
                             .after = sim_chance(sim, 20) ? sim_range(sim, 1, 300) : 0};
     if (sim->broker.alive && !sim->broker.frozen) {
+        fault_met_once(sim, &sim->unmet, FAULT_TOOL_ASKS);
         sim->asked++;
         sim->stats->queries++;
         tool_say(sim, &message);

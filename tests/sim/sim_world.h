@@ -143,6 +143,7 @@ struct sim_proc {
     struct sim_frames stalled_up, stalled_down;
     struct sim_event *deferred;
     size_t deferred_count;
+    uint64_t unmet; /* faults that lie on it and have struck nothing yet, a bit each */
     /* for the checker */
     int64_t charged_from_us, charged_us; /* waited, since it came to this state */
     uint64_t heard_contiguous;           /* all events up to here were handed to its core */
@@ -376,6 +377,7 @@ struct sim {
     int slow_slot, long_slot; /* whose, of job 0; -1 = everybody's */
     bool fail_again;          /* the next that fails is tried again */
     unsigned faults_met;
+    uint64_t unmet;        /* those of no process that have struck nothing yet, a bit each */
     int64_t asks_until_us; /* a tool asks and asks */
     unsigned fail_saves, fail_restores, fail_manifests, fail_steps;
     unsigned fail_deletes, kill_hands, freeze_hands;
@@ -558,6 +560,10 @@ void job_proc_ended(struct sim *sim, struct sim_proc *proc);
 /* sim_faults.c */
 void faults_happen(struct sim *sim, struct sim_event *event);
 void faults_stop(struct sim *sim, struct sim_event *event);
+/* It strikes: what was planned and met nobody is not counted. */
+void fault_met(struct sim *sim, enum sim_fault kind);
+/* The same of one that lasts: what it strikes first counts. `unmet` is its process', or the world's. */
+void fault_met_once(struct sim *sim, uint64_t *unmet, enum sim_fault kind);
 bool fault_is_notice(enum sim_fault kind);
 bool fault_is_crash_of_broker(enum sim_fault kind);
 

@@ -57,6 +57,60 @@ static void the_worlds_of_chance_are_large_and_faulty(void **state)
     assert_true(stats.jobs_large > 0 && stats.steps_short > 0 && stats.steps_long > 0);
 }
 
+/* Of lines that hold the words and end as told. */
+static unsigned lines_with(const char *story, const char *words, const char *ending)
+{
+    unsigned count = 0;
+    size_t size = strlen(ending);
+
+    for (const char *at = strstr(story, words); at != NULL; at = strstr(at + 1, words)) {
+        const char *end = strchr(at, '\n') + 1;
+        count += (size_t)(end - at) >= size && memcmp(end - size, ending, size) == 0;
+    }
+    return count;
+}
+
+/* Each of these lasts until something meets it: its time comes more often than it strikes, and its strikes are told. */
+static void a_fault_is_counted_where_it_strikes(void **state)
+{
+    static const struct {
+        enum sim_fault kind;
+        const char *words, *ending;
+    } kinds[] = {{FAULT_STEP_FAILS, " step ", "fails: the step function returned 7\n"},
+                 {FAULT_SAVE_FAILS, "save of round", " fails\n"},
+                 {FAULT_MANIFEST_FAILS, " manifest of", ": the disk said no\n"},
+                 {FAULT_DATABASE_OLD, "BROKER's database", "older copy\n"},
+                 {FAULT_NOTICE_WITHDRAWN, "NOTICE n", " withdrawn\n"}};
+    enum { COUNT = 60, KINDS = sizeof kinds / sizeof kinds[0] };
+    struct sim_stats stats = {0};
+    unsigned come[KINDS] = {0}, struck[KINDS] = {0}, all_come = 0, all_struck = 0;
+    char words[64];
+
+    (void)state;
+    for (unsigned seed = 1; seed <= COUNT; seed++) {
+        char *story = NULL;
+        size_t size = 0;
+        struct sim_options options = {.seed = seed, .focused = true, .async = -1};
+        options.story = open_memstream(&story, &size);
+        assert_non_null(options.story);
+        assert_true(sim_run_told(&options, &stats));
+        fclose(options.story);
+        for (size_t i = 0; i < KINDS; i++) {
+            snprintf(words, sizeof words, "FAULT %s on", sim_fault_name(kinds[i].kind));
+            come[i] += lines_with(story, words, "\n");
+            struck[i] += lines_with(story, kinds[i].words, kinds[i].ending);
+        }
+        free(story);
+    }
+    for (size_t i = 0; i < KINDS; i++) {
+        assert_int_equal(stats.faults[kinds[i].kind], struck[i]);
+        assert_in_range(struck[i], 1, come[i]);
+        all_come += come[i];
+        all_struck += struck[i];
+    }
+    assert_true(all_struck < all_come);
+}
+
 /* The fixed set has many more of them (plain_fixed_set.c); these are sanitized. */
 static void the_real_store_is_a_disk_that_forgets_nothing(void **state)
 {
@@ -139,6 +193,7 @@ int main(void)
         cmocka_unit_test(without_faults_every_notice_ends_in_a_checkpoint),
         cmocka_unit_test(seeds_that_once_broke_something_break_nothing),
         cmocka_unit_test(the_worlds_of_chance_are_large_and_faulty),
+        cmocka_unit_test(a_fault_is_counted_where_it_strikes),
         cmocka_unit_test(the_real_store_is_a_disk_that_forgets_nothing),
         cmocka_unit_test(one_seed_tells_one_story),
     };
