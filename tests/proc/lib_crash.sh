@@ -1,6 +1,7 @@
 # lib_crash.sh - a job whose broker is killed at one point after another, and started again each time.
 # A point is a place and what is there, as "commit_after:event-decision": broker/failpoint.def, from the binary.
 . "$(dirname "${BASH_SOURCE[0]}")/lib_lanes.sh"
+crash_points_list=$(dirname "${BASH_SOURCE[0]}")/crash_points.txt # each point and its story
 
 # Keeps a broker running: killed at a point, it comes back, and the order is gone. Any other end is told and final.
 keep_broker() {
@@ -128,6 +129,8 @@ trace_story() {
         cat "$1.log"
         fail "$2 without a kill"
     }
+    awk 'NR == FNR { if ($2 == "never") never[$1]; next } $1 in never' "$crash_points_list" "$1".trace* | sort -u >"$1.never"
+    [ ! -s "$1.never" ] || fail "$2 comes by what crash_points.txt takes for never: $(xargs <"$1.never")"
 }
 
 # share_of LANE COUNT - of the lines on stdin, dealt to so many lanes.

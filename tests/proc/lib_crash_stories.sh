@@ -5,9 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib_tasks.sh"
 
 # those that wait longest come first
-stories='stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
+stories='stuck deaf_stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
     joining deaf_joining skipped deaf_skipped keep import damaged deaf_damaged manager tasks tasks_errors supervised
-    deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past silent'
+    deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past thawed asleep silent'
 
 # --- what they have in common
 
@@ -379,6 +379,51 @@ story_again() { # the broker is killed, and killed again while it starts
     goes_on 2
 }
 
+story_thawed() { # the broker dies in a freeze: the rank goes on and withdraws its report, and the next broker is told so
+    local said
+
+    options=(--say-every 1)
+    ranks_start 1 --steps 1000000 --until-file "$dir/until-$job"
+    await "the rank to start" rank_said 0 '^at step'
+    mv "$order" "$dir/next" # for the next start
+    give_order "stop core_before:REPORT"
+    "$muster" save --broker "$broker" --job "$job" --timeout 20 >"$dir/save.log" 2>&1 &
+    started+=("$!")
+    await "the broker to stand" broker_stands
+    said=$(wc -l <"$(log 0)") # it has reported, so it stands
+    await "the rank to go on" steps_said 0 "$said"
+    kill -KILL "$(cat "$dir/broker.pid")"
+    await "its next start" not test -e "$dir/next"
+    order_save 0
+    await "a checkpoint" committed_beyond 0
+    : >"$dir/until-$job"
+    codes_are 0
+    goes_on 1
+}
+broker_stands() { [[ $(<"/proc/$(cat "$dir/broker.pid")/stat") == *') T '* ]]; }
+
+story_asleep() { # a rank stands still behind its HELLO: the journal goes to it alone, from the first event on
+    local been=$(kills) since
+
+    options=()
+    ranks_start 1 --steps 10
+    codes_are 0
+    await "the end of a launch" happened 'generation ended'
+    mv "$order" "$dir/later"
+    give_order "stop core_after:HELLO"
+    ranks_start 1 --steps 20
+    await "the broker to stand" broker_stands
+    kill -STOP "${pids[0]}"
+    mv "$dir/later" "$order"
+    kill -CONT "$(cat "$dir/broker.pid")"
+    since=$(now_ms)
+    await "its events, told again and again" killed_or_told "$been" "$since"
+    kill -CONT "${pids[0]}"
+    saved=0
+    all_finished 20
+}
+killed_or_told() { [ "$(kills)" -gt "$1" ] || passed_ms "$2" 2500; } # it is lost after 5 s
+
 story_stuck() { # a step of more than a minute
     local patience=200
 
@@ -403,7 +448,7 @@ story_lane() {
     while read -r word point; do
         for try in 1 2 3; do
             turn=$((turn + 1)) job=$1-$turn launch=0 before=$(kills)
-            [ "$story" != again ] || before=$((before + 1)) # its own
+            case $story in again | thawed) before=$((before + 1)) ;; esac # its own
             give_order "$word $point"
             "story_$story"
             rm -f "$order"
@@ -426,11 +471,22 @@ story_points() {
     sort -u "$2.trace" >"$2"
 }
 
-# --- who is killed where: crash_points.txt, a line "POINT STORY" for each point of the binary; "round": the undisturbed
-# rounds of lib_crash.sh; "never": no story comes by it
+# --- who is killed where: crash_points.txt
 
-crash_points_list=$(dirname "${BASH_SOURCE[0]}")/crash_points.txt
-points_of() { awk -v story="$1" '$2 == story { print "kill " $1 }' "$crash_points_list"; }
+points_of() { awk -v story="$1" '!/^#/ && $2 == story { print "kill " $1 }' "$crash_points_list"; }
+
+# points_refused FILE - what is wrong with the lines of such a list: above all a point that is never come by for no reason,
+# or for one that is not of its kind.
+points_refused() {
+    awk '/^# [a-z]+ [^ ]+ - [^ ]/ { of[$2] = "^" $3 "$" }
+        /^#/ { next }
+        $2 == "never" && NF == 2 { print $1 ": never, and no reason is told" }
+        $2 == "never" && NF > 2 && (NF > 3 || !($3 in of)) { print $1 ": never, for a reason that is not told at the head" }
+        $2 == "never" && $3 in of && $1 !~ of[$3] { print $1 ": never, and " $3 " is no reason for that" }
+        $2 == "never" { told[$3] = 1 }
+        $2 != "never" && NF != 2 { print $1 ": one point, one story" }
+        END { for (reason in of) if (!(reason in told)) print reason ": a reason, and no point has it" }' "$1"
+}
 
 # story_lanes_start LANES STORY... - the points of each story, dealt to so many lanes; six of all at once.
 story_lanes_start() {
