@@ -3,20 +3,22 @@
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 failed=0 rows=0
+table=$(sed -n '/^| promise | faults injected |/,/^$/p' README.md | tail -n +3)
 
-# claimed TEST - the number in the last cell of the row whose command runs it.
+# claimed COMMAND - the number in the last cell of the row whose command ends so.
 claimed() {
-    grep -F -- "-R $1\`" README.md | grep '^|' | awk -F'|' '{ print $(NF - 1) }' | tr -d ',' | grep -Eo '[0-9]+' | head -n 1
+    grep -F -- "$1\`" <<<"$table" | awk -F'|' '{ print $(NF - 1) }' | tr -d ',' | grep -Eo '[0-9]+' | head -n 1
 }
 
-# insists TEST NUMBER - the test fails below that number.
-insists() {
+# insists_by COMMAND NUMBER - it fails below that number. insists TEST NUMBER - the same of one test.
+insists_by() {
     local claim
 
-    claim=$(claimed "$1") || { echo "README.md has no row with -R $1" && failed=1 && return; }
+    claim=$(claimed "$1") || { echo "README.md has no row with $1" && failed=1 && return; }
     rows=$((rows + 1))
     [ "$claim" -gt 0 ] && [ "$claim" -le "$2" ] || { echo "README.md claims $claim for $1, which insists on $2" && failed=1; }
 }
+insists() { insists_by "-R $1" "$2"; }
 
 number() { grep -Eo -e "$2" "$1" | grep -Eo '[0-9]+' | head -n 1; } # FILE PATTERN
 
@@ -28,18 +30,21 @@ points() {
 fixed=tests/sim/plain_fixed_set.c
 insists sim.fixed_set $(($(number $fixed 'FIXED_SEEDS [0-9]+') + $(number $fixed 'SQLITE_SEEDS [0-9]+')))
 insists sim.fixed_tasks "$(number tests/sim/plain_fixed_tasks.c 'define SEEDS [0-9]+')"
-insists sim.sim_keep "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_keep.c)"
-insists sim.sim_controls "$(grep -c 'is_seen)\|are_seen)' tests/sim/test_sim_controls.c)"
-insists sim.sim_stale "$(grep -c 'assert_true(sim_find' tests/sim/test_sim_stale.c)"
-insists sim.sim_members "$(grep -c 'assert_true(sim_find' tests/sim/test_sim_members.c)"
-insists sim.bounds "$(grep -c 'assert_true(sim_find' tests/sim/plain_bounds.c)"
-insists sim.claims "$(grep -c '^        BREAKS(' tests/sim/plain_claims.c)"
+for control in sim_keep sim_controls sim_stale sim_members; do
+    insists sim.$control "$(number tests/sim/test_$control.c 'define BUGS_MIN [0-9]+')"
+done
+for control in bounds claims; do
+    insists sim.$control "$(number tests/sim/plain_$control.c 'define BUGS_MIN [0-9]+')"
+done
 insists model.round "$(number tests/model/round.sh '^verdict [0-9]+')"
 insists proc.slow_crash "$(grep -ho '^kills_min=[0-9]*' tests/proc/slow_crash_*.sh | awk -F= '{ sum += $2 } END { print sum + 0 }')"
 insists proc.crash_stories "$(number tests/proc/crash_stories.sh '^points_min=[0-9]+')"
 insists proc.slow_node_faults_more "$(number tests/proc/slow_node_faults_more.sh '^faults_min=[0-9]+')"
 insists proc.node_faults $((3 * $(sed -n "s/^phases='\(.*\)'/\1/p" tests/proc/lib_node_faults.sh | wc -w)))
 insists proc.slow_rounds_under_kills $((2 * $(number tests/proc/slow_rounds_under_kills.sh '^rounds_under_kills [0-9]+')))
+jobs() { number "tests/proc/$1.sh" '^jobs_min=[0-9]+'; }
+insists proc.network "$(jobs network)"
+insists "'proc.(preempt_half_the_events\|preempt_without_events\|stalled_subscriber)'" $((2 * $(jobs lib_lossy) + $(jobs stalled_subscriber)))
 for sweep in slow_vfs_calls slow_vfs_plots slow_sqlite_allocations slow_sqlite_plots; do
     insists faults.$sweep "$(points test_$sweep.c)"
 done
@@ -49,6 +54,8 @@ insists faults.own_allocations "$(own few)"
 insists faults.slow_own_allocations "$(own all)"
 insists faults.node_files "$(sed -n '/ sweeps\[\]/,/^};/s/.*, \([0-9]*\)},$/\1/p' tests/faults/test_node_files.c | awk '{ sum += $1 } END { print sum + 0 }')"
 insists faults.slow_node_allocations "$(number tests/faults/test_slow_node_allocations.c 'POINTS_MIN [0-9]+')"
-[ $rows -ge 23 ] || { echo "only $rows rows were compared" && failed=1; }
+insists_by './tools/dev fuzz' "$(number tools/dev 'seconds=[0-9]+')"
+insists_by './tools/dev test --all' "$(number tests/proc/slow_valgrind.sh '^clean_min=[0-9]+')"
+[ $rows = "$(wc -l <<<"$table")" ] || { echo "of $(wc -l <<<"$table") rows of README.md's table $rows were compared" && failed=1; }
 [ $failed = 0 ] && echo "$rows figures of README.md are no more than the tests insist on"
 exit $failed

@@ -285,6 +285,14 @@ all_finished() {
     each_has computed $(($1 - saved))
     each_has "done" "$1"
     sums_right
+    [ "$saved" = 0 ] || resumed_right[$job]=1
+}
+declare -A resumed_right # the jobs of which that was seen behind a checkpoint
+
+# jobs_resumed MIN - prints how many those are; fails if they are fewer.
+jobs_resumed() {
+    holds "jobs that resumed bit for bit" "${#resumed_right[@]}" -ge "$1"
+    say "${#resumed_right[@]} jobs resumed at their checkpoint and ended with the weights of an uninterrupted run"
 }
 
 sums_right() {

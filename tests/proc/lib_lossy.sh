@@ -1,4 +1,5 @@
 # lib_lossy.sh - the preemption of both layouts with a broker that throws away frames on PUB.
+jobs_min=2 # of each script
 
 # preempt_with_losses N - every N-th frame is lost.
 preempt_with_losses() {
@@ -19,4 +20,5 @@ preempt_with_losses() {
         same_why
         says "$story" "step $saved" committed
     done
+    jobs_resumed $jobs_min
 }

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib_network.sh"
 . "$(dirname "$0")/lib.sh"
 
+jobs_min=6
 listen=tcp://$here:7700
 broker_options=(--insecure)
 seed=${MUSTER_TEST_SEED:-1}
@@ -67,6 +68,7 @@ saved=$(committed | tr ' ' '\n' | tail -n 1)
 far_ranks_start 3 --steps $((saved + 40)) --save-every 0
 all_finished $((saved + 40))
 committed_whole "$saved"
+jobs_resumed $jobs_min
 
 wire_stop
 for what in lost duplicated cut; do

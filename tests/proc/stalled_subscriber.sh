@@ -3,6 +3,7 @@
 # nobody up meanwhile; whoever reads again learns what it missed, acts on it in order, and takes part in what is open.
 . "$(dirname "$0")/lib.sh"
 
+jobs_min=3
 needs_fail_points
 listen=$ipc
 repeat=3000   # each frame on PUB so many times, so that one event is more than the socket and the queue hold
@@ -82,6 +83,7 @@ for job in replicated$long sharded$long; do
     ranks_start 2 --steps $((saved + 20))
     all_finished $((saved + 20))
 done
+jobs_resumed $jobs_min
 finish "a subscriber that stalls past the high-water mark of PUB: each frame $repeat times; an evaluator holds nobody up \
 ($few_saves saves meanwhile) and learns what it missed, a rank takes part in the round as soon as it reads, both layouts: \
 all resume bit for bit"

@@ -76,19 +76,19 @@ bool sim_run_told(const struct sim_options *options, struct sim_stats *stats)
     return false;
 }
 
-static unsigned seen;
+static unsigned bugs_seen;
 
-static void say_seen(void)
-{
-    printf("%u bugs were seen\n", seen);
-}
-
-static void note_seen(const struct sim_failure *failure, uint64_t seed)
+void sim_bug_seen(const struct sim_failure *failure, uint64_t seed)
 {
     printf("seed %llu: %s broken: %s\n", (unsigned long long)seed, failure->invariant,
            failure->text);
-    if (seen++ == 0)
-        atexit(say_seen);
+    bugs_seen++;
+}
+
+int sim_bugs_end(int failed, unsigned bugs_min)
+{
+    printf("%u deliberate bugs were seen, %u at least were to be\n", bugs_seen, bugs_min);
+    return failed == 0 && bugs_seen < bugs_min ? 1 : failed;
 }
 
 bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_failure *ret_failure)
@@ -98,7 +98,7 @@ bool sim_find_failure(enum sim_mutation mutation, unsigned count, struct sim_fai
     for (unsigned seed = 1; seed <= count; seed++) {
         struct sim_options options = {.seed = seed, .async = -1, .mutation = mutation};
         if (!sim_run(&options, &stats, ret_failure)) {
-            note_seen(ret_failure, seed);
+            sim_bug_seen(ret_failure, seed);
             return true;
         }
     }
@@ -116,7 +116,7 @@ bool sim_find_said(const struct sim_options *options, unsigned count, const char
         if (sim_run(&each, &stats, &failure) || strcmp(failure.invariant, invariant) != 0 ||
             strstr(failure.text, words) == NULL)
             continue;
-        note_seen(&failure, each.seed);
+        sim_bug_seen(&failure, each.seed);
         return true;
     }
     return false;
