@@ -94,7 +94,12 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
         registry_announce_resume(core, job);
 }
 
-/* Nodes of a generation that the database does not know (it was restored from a copy): they are
+bool generation_is_found(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDED && strcmp(job->gen.end_text, FOUND_ON_DISK) == 0;
+}
+
+/* Nodes of a generation that the database does not know (it was restored from a copy), or knows by an import alone: they are
  * running, so they are believed. */
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello)

@@ -491,7 +491,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     bool known = peer != NULL && peer->job == job, asked = false;
 
     if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
-        bool newer = m->up.generation > job->gen.generation;
+        bool newer = m->up.generation > job->gen.generation || generation_is_found(job);
         bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
         bool held = !newer && holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL;
         if (newer && !role_is_trainer((enum wire_role)m->up.role)) {

@@ -412,7 +412,9 @@ void generation_ending(struct core *core, struct job *job, unsigned status, cons
 /* An error of a peer that nobody is left to tell of: the event, the first error, and the end. */
 void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
                             uint64_t rank, const char *text);
-bool generation_is_over(const struct job *job);                  /* it ends, or has ended */
+bool generation_is_over(const struct job *job); /* it ends, or has ended */
+bool generation_is_found(
+    const struct job *job); /* by an import: whether it has ended is not known */
 void generation_end(struct core *core, struct job *job);         /* nobody is left */
 void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_put_back.sh"
 saves() { "$muster" save --wait --broker "$broker" --job "$job" >/dev/null || fail "a save came to nothing"; }
-is_running() { says "$("$muster" status "$job" --broker "$broker" --json)" '"state": *"running"'; }
+is_running() { [ "$(query "SELECT state FROM job WHERE job = '$job'")" = running ]; }
 has_ended() { [ "$(query "SELECT count(*) FROM generation WHERE job = '$job' AND state <> 'ended'")" = 0 ]; }
 is_decided() { [ "$(query "SELECT count(*) FROM round WHERE job = '$job' AND state = 'decided'")" = 1 ]; }
 
@@ -32,6 +32,30 @@ import_as_told 2
 saved=$newest
 ranks_start 1 --steps $((newest + 10))
 all_finished $((newest + 10))
+
+# The import comes before the job's processes have found the broker again: they go on.
+job=first
+kept_at_20
+ranks_start 1 --steps 1000000 --step-ms 20
+await "the launch to run" rank_said 0 '^opened'
+saves
+newest=$(query "SELECT max(step) FROM checkpoint WHERE job = '$job'")
+broker_kill
+records_put_back
+kill -STOP "${pids[0]}"
+broker_start
+import_as_told 1 "muster import '$dir/checkpoints-$job'"
+same "the launch that was found" "$(query "SELECT generation, state FROM generation WHERE job = '$job' AND end_text = 'found on disk'")" '2|ended'
+kill -CONT "${pids[0]}"
+await "the launch to be taken over" is_running
+saves
+again=$(query "SELECT max(step) FROM checkpoint WHERE job = '$job' AND state = 'committed'")
+[ "$again" -gt "$newest" ] || fail "the launch that was taken over saved nothing new"
+kill_child "${pids[0]}" "rank 0"
+await "the launch to be over" has_ended
+saved=$again
+ranks_start 1 --steps $((again + 10))
+all_finished $((again + 10))
 
 job=decided
 options=(--save-every 20 --save-fn 1)

@@ -593,6 +593,45 @@ static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
     assert_int_equal(core_job(f)->gen.resume_step, 5);
 }
 
+/* A database was put back or lost while the job ran, and `muster import` came before its processes did. */
+static void a_launch_that_was_found_and_lives_goes_on(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 5, 7, 40, &value), MUSTER_OK);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        for (int n = 0; n < 2; n++) {
+            if (restarted == 0)
+                f->nodes[n].generation = 5;
+            f->nodes[n].round = 7;
+            f->nodes[n].begun = 60;
+            f->nodes[n].done = 59;
+            f->nodes[n].phase = PHASE_STEPPING;
+            core_hello(f, n);
+            assert_non_null(core_sent(f, f->nodes[n].route, WIRE_WELCOME));
+        }
+        assert_int_equal(core_job(f)->gen.generation, 5);
+        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+        assert_int_equal(import(f, 5, 8, 50, &value), MUSTER_E_BUSY);
+        core_restart(f, false);
+        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    }
+}
+
+/* One that is over stays so, and so does what its processes say who come late. */
+static void a_launch_before_the_one_that_was_found_does_not(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 5, 7, 40, &value), MUSTER_OK);
+    f->nodes[0].generation = 4;
+    core_hello(f, 0);
+    assert_non_null(core_sent(f, f->nodes[0].route, WIRE_REFUSED));
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+}
+
 /* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step `step`. */
 static void import_two_launches(struct core_fixture *f, int64_t from, int64_t step, bool told)
 {
@@ -697,6 +736,8 @@ int main(void)
         TEST(a_number_that_was_jumped_over_is_free, two_running),
         TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
+        TEST(a_launch_that_was_found_and_lives_goes_on, no_job),
+        TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
