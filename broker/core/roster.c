@@ -136,7 +136,7 @@ static bool freeze_without(struct core *core, struct job *job, const struct peer
     snprintf(job->plan.text, sizeof job->plan.text,
              "at once: rank %llu failed or was lost while the job trained on",
              (unsigned long long)peer->rank);
-    job->want = (struct want){CAUSE_TERMINATION, 1, true};
+    round_want_again(job, (struct want){CAUSE_TERMINATION, 1, true}, 0);
     round_try_open(core, job);
     return round_open_one(job) != NULL;
 }

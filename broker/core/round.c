@@ -416,12 +416,34 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
     round_try_open(core, job);
 }
 
+/* A termination's save is the job's last, an operator's is promised; another cause comes again by itself. */
+static int weight_of(enum wire_cause cause)
+{
+    return cause == CAUSE_TERMINATION ? 3 : cause == CAUSE_OPERATOR ? 2 : cause != CAUSE_NONE;
+}
+
+void round_want_again(struct job *job, struct want want, uint64_t attempts_before)
+{
+    if (weight_of(want.cause) < weight_of(job->want.cause))
+        return;
+    job->want = want;
+    job->want_before = attempts_before;
+}
+
 /* Could it be an attempt at the save that `muster save` was answered with last? A policy's is none. */
 static bool may_be_for_operator(const struct job *job, uint64_t generation, uint64_t round,
                                 enum wire_cause cause)
 {
     return generation == job->gen.generation && round >= job->save_now_round && round > 0 &&
            cause != CAUSE_POLICY;
+}
+
+/* One that was aborted for good ends the operator's wait if it was theirs. Between their attempts a manager's or a
+ * notice's may come to nothing. */
+static bool settles(const struct job *job, const struct outcome *at)
+{
+    return at->state != ROUND_ABORTED ||
+           (at->final && (at->round == job->save_now_round || weight_of(at->cause) > 1));
 }
 
 /* The last attempt at the operator's save, if that is owed still: it was accepted, and whatever became of its round and
@@ -441,8 +463,10 @@ static const struct outcome *owed_since(const struct job *job)
         const struct outcome *at = &job->outcomes[i];
         if (!may_be_for_operator(job, at->generation, at->round, at->cause))
             continue;
-        if (at->state != ROUND_ABORTED || at->final)
+        if (settles(job, at))
             return NULL;
+        if (at->final)
+            continue;
         answered |= at->round == job->save_now_round;
         last = last == NULL || at->round > last->round ? at : last;
     }

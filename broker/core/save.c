@@ -98,8 +98,9 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
     fail_checkpoint(core, round);
     emit_abort(core, job, round, again);
     if (again && retry != ABORT_LATER)
-        job->want = (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS};
-    job->want_before = round->attempts_before;
+        round_want_again(
+            job, (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS},
+            round->attempts_before);
     finish(job, round);
     if (retry == ABORT_LATER || retry == ABORT_OVER)
         return false;

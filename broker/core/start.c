@@ -24,14 +24,15 @@ static void place_opening(const struct core *core, struct round *round)
 static void give_up(struct core *core, struct job *job, struct round *round, const char *why)
 {
     const struct want want = {round->cause, round->attempt, round->aborted_steps};
+    uint64_t attempts_before = round->attempts_before;
     bool again = round->state == ROUND_FREEZING ||
                  (round->generation == job->gen.generation &&
                   job->gen.state == GENERATION_RUNNING && round->cause != CAUSE_POLICY);
 
     job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
     round_abort(core, job, round, -1, MUSTER_E_ABORTED, why, again ? ABORT_LATER : ABORT_OVER);
-    if (again && (job->want.cause != CAUSE_TERMINATION || want.cause == CAUSE_TERMINATION))
-        job->want = want;
+    if (again)
+        round_want_again(job, want, attempts_before);
 }
 
 /* An undecided round dies with the broker that led it; a decided one goes on with new bounds, unless this

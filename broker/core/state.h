@@ -552,6 +552,8 @@ bool round_was_committed(const struct job *job, int64_t step);
 void round_want(struct core *core, struct job *job, enum wire_cause cause);
 void round_want_nothing(struct job *job);
 void round_want_owed(struct job *job); /* instead of whatever is wanted */
+/* Behind an attempt that was aborted; not instead of what was promised to somebody. */
+void round_want_again(struct job *job, struct want want, uint64_t attempts_before);
 void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
 /* Whether it is a member now. */

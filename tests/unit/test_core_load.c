@@ -441,6 +441,67 @@ static void nor_one_that_cannot_be_made_any_more(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
 }
 
+/* Of all ranks: their steps are done, and a manager wishes for a save of the next. */
+static void written_and_wished(struct core_fixture *f)
+{
+    struct wire_msg wish;
+
+    core_pass(f, 500);
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 42, 42);
+    for (int n = 0; n < 3; n++)
+        core_at_step(f, n, 1, 42, true);
+    assert_int_equal(core_job(f)->rounds[0].state, ROUND_WRITING);
+    wish = core_msg(f, 0, WIRE_SAVE_WISH);
+    wish.u.save_wish.step = 43;
+    core_say(f, 0, wish);
+    assert_events(f, "freeze r2 period m0,1,2");
+}
+
+/* A manager's that is given up behind it comes to nothing once more, and was all that was wanted. */
+static void a_save_that_is_owed_outranks_one_that_comes_by_itself(void **state)
+{
+    struct core_fixture *f = *state;
+
+    written_and_wished(f);
+    core_save_failed(f, 0, 1, 42, MUSTER_E_SAVE);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+    core_restart(f, false);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+    assert_int_equal(core_job(f)->want.attempt, 2);
+    all_back(f);
+    assert_events(f, "freeze r3 operator m0,1,2");
+}
+
+/* Both were open, in whatever order their slots are. */
+static void so_it_does_behind_an_older_copy(void **state)
+{
+    struct core_fixture *f = *state;
+
+    written_and_wished(f);
+    core_copy(f);
+    core_restart_from_older_copy(f);
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+}
+
+static void a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing(void **state)
+{
+    struct core_fixture *f = *state;
+
+    written_and_wished(f);
+    core_save_failed(f, 0, 1, 42, MUSTER_E_SAVE);
+    core_pass(f, FREEZE_MS); /* nobody reports */
+    assert_non_null(strstr(core_events(f), "abort r2 period"));
+    core_restart(f, false);
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_cancel(f, 0, "n1");
+    assert_int_equal(core_job(f)->want.cause, CAUSE_OPERATOR);
+    all_back(f);
+    assert_non_null(strstr(core_events(f), "operator"));
+}
+
 /* HELLO came first, and knows no reason: what had failed for a full disk was tried again and again. */
 static void a_save_that_failed_while_none_ran_fails_for_its_reason(void **state)
 {
@@ -665,6 +726,9 @@ int main(void)
         T(nor_one_that_had_joined_its_round, three_running),
         T(a_notice_that_is_withdrawn_brings_back_no_save_that_was_made, three_running),
         T(nor_one_that_cannot_be_made_any_more, three_running),
+        T(a_save_that_is_owed_outranks_one_that_comes_by_itself, three_running),
+        T(so_it_does_behind_an_older_copy, three_running),
+        T(a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing, three_running),
         T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
         T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
