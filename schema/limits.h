@@ -123,6 +123,8 @@
 #define ABORT_TIMEOUT_MS 60000   /* a step that does not return after on_error */
 #define LEAVE_MS 1000            /* how long LEAVE waits for its answer */
 #define LEAVE_LAST_MS 250        /* ... of a process that is to be gone a margin later */
+#define LEAVE_STORED_MS 10000    /* ... while the broker says that its disk takes nothing */
+#define LEAVES_TAKEN_BACK_MAX 3  /* that wait anew, each for a broker that is heard again */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
 #define RESEND_MAX_MS 1000       /* ... to this */

@@ -306,9 +306,10 @@ static int run_loop(struct run *run)
     if (tool_running_job(run->command.broker, run->job, why, sizeof why))
         output_say(
             &run->output,
-            "muster run: job %s is running already (%s): the ranks started here wait until it "
-            "has ended. `muster nodes --job %s` shows its hosts and pids; another job needs a "
-            "--job of its own",
+            "muster run: job %s is running already (%s): a rank started here waits while a "
+            "process holds its number; where that one has finished or is gone, it ends the "
+            "launch for all, and all begin again from the newest checkpoint. `muster nodes --job "
+            "%s` shows its hosts and pids; another job needs a --job of its own",
             run->job, why, run->job);
     output_say(&run->output, "muster run: launch 1: starting %d rank%s of job %s", run->rank_count,
                run_plural(run->rank_count), run->job);

@@ -108,9 +108,27 @@ static int64_t leave_wait_ms(const struct member *m)
  * may come now. If nothing keeps it any more LEAVE is said anew. */
 void leave_take_back(struct member *m)
 {
+    if (m->leaves_taken_back == LEAVES_TAKEN_BACK_MAX)
+        return; /* a broker that does not stay: this one is said to each, and waits no longer */
+    m->leaves_taken_back++;
     request_withdraw(m, m->leave_request);
     m->leave_request = 0;
     m->left_until = NEVER;
+}
+
+/* The broker lives, and keeps nothing: it would take who leaves unheard for lost, and its job for failed. */
+void leave_is_not_stored(struct member *m)
+{
+    int64_t until = m->leave_from + LEAVE_STORED_MS, end = member_give_up_boot_ms(m);
+
+    if (m->leave_request == 0)
+        return;
+    if (m->now + RESEND_MAX_MS + LEAVE_MS < until)
+        until = m->now + RESEND_MAX_MS + LEAVE_MS;
+    if (until > end)
+        until = end;
+    if (until > m->left_until)
+        m->left_until = until;
 }
 
 /* A request without a number is answered so to who has left: LEAVE was under way when it was taken back. */
@@ -137,8 +155,10 @@ void member_leave(struct member *m)
         message.u.leave = (struct wire_leave){.why = why, .code = m->exit_code, .done = m->done};
         m->leave_request =
             request_put(m, &message); /* 0: too many wait; tried again, not for ever */
-        if (m->leave_request > 0 || m->left_until == NEVER)
+        if (m->leave_request > 0 || m->left_until == NEVER) {
+            m->leave_from = m->now;
             m->left_until = m->now + leave_wait_ms(m);
+        }
     }
     if (m->link == LINK_JOINED && m->leave_request == 0 && !may_leave)
         m->left_until = NEVER; /* it came back in time: LEAVE can be said */

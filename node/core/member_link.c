@@ -58,8 +58,12 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
             link_rehello(m);
         return;
     }
-    if (ack->code == MUSTER_E_STORAGE || m->link != LINK_JOINED)
+    if (m->link != LINK_JOINED)
+        return;
+    if (ack->code == MUSTER_E_STORAGE) {
+        leave_is_not_stored(m);
         return; /* resent by its timer */
+    }
     if (ack->code == MUSTER_E_STALE) {
         link_rehello(m); /* the refusal says why */
         return;

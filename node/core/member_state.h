@@ -195,6 +195,8 @@ struct member {
     int64_t exit_code;
     uint64_t leave_request;
     int64_t left_until;
+    int64_t leave_from; /* when the last one was put */
+    unsigned leaves_taken_back;
     int64_t outcome_from; /* closing and saved: since then it waits for what comes of that */
 
     /* step times */
@@ -323,6 +325,7 @@ void step_failed(struct member *m, const struct member_input *in);
 void member_leave(struct member *m); /* if closing and nothing keeps it: LEAVE */
 void leave_take_back(struct member *m);
 void leave_taken(struct member *m);
+void leave_is_not_stored(struct member *m);
 int64_t leave_wakeup(const struct member *m);
 void hearing_look(struct member *m, int64_t now); /* who did not run has not listened */
 

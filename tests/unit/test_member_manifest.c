@@ -214,6 +214,40 @@ static void a_leave_that_was_taken_stays_said(void **state)
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
 }
 
+/* The broker dies of this very LEAVE, or is begun again each second by something else. */
+static void a_leave_is_not_taken_back_for_ever(void **state)
+{
+    struct member_fixture *f = *state;
+    int64_t from = f->now;
+
+    member_close(f, LEAVE_FINISHED);
+    while (!member_seen(f)->left && f->now - from < 60000) {
+        member_pass(f, LEAVE_MS - 300, false);
+        f->start_id++;
+        f->epoch++;
+        member_ack(f, 0, MUSTER_E_HELLO);
+        member_welcome(f, false);
+    }
+    assert_true(member_seen(f)->left);
+    assert_true(f->now - from <= (LEAVES_TAKEN_BACK_MAX + 1) * LEAVE_MS);
+}
+
+/* ... and a broker whose disk is full for a while says so; it would have taken this process for lost. */
+static void a_leave_waits_for_a_broker_whose_disk_is_full(void **state)
+{
+    struct member_fixture *f = *state;
+    int64_t from = f->now;
+
+    member_close(f, LEAVE_FINISHED);
+    while (!member_seen(f)->left && f->now - from < 60000) {
+        member_pass(f, RESEND_MAX_MS / 2, false);
+        if (f->now - from < LEAVE_STORED_MS / 2)
+            assert_false(member_seen(f)->left);
+        member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
+    }
+    assert_in_range(f->now - from, LEAVE_STORED_MS, LEAVE_STORED_MS + RESEND_MAX_MS);
+}
+
 /* It was on its way still when it was taken back: the broker answers whatever this process sends as one that has left. */
 static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
 {
@@ -315,6 +349,8 @@ int main(void)
         T(a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again),
         T(a_leave_that_was_taken_stays_said),
         T(a_leave_that_comes_behind_the_welcome_is_a_leave),
+        T(a_leave_is_not_taken_back_for_ever),
+        T(a_leave_waits_for_a_broker_whose_disk_is_full),
         T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
         T(a_part_of_no_bytes_makes_nobody_wait),
         T(a_deadline_does_not_wait_for_a_manifest),
