@@ -4,6 +4,7 @@
  *                                           replay it
  *   --focused                               nearly every world is one made for rare outcomes
  *   --put-back                              every world's database is put back to an older copy
+ *   --hasty                                 what is on disk is imported then while the job runs
  *   --lasting                               loops outlast the faults
  *   --healthy --nodes N --layout sharded|replicated --async 0|1 --keeps 0|1 --mutant N
  *                                           fix what a seed decides
@@ -34,7 +35,7 @@ static int usage(FILE *to)
 {
     fputs(
         "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-        "[--lasting] [--healthy] [--nodes N]\n"
+        "[--hasty] [--lasting] [--healthy] [--nodes N]\n"
         "                  [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] [--mutant N] "
         "[--sqlite] [--keep-going]\n",
         to);
@@ -169,6 +170,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.focused = true;
         else if (strcmp(argv[i], "--put-back") == 0)
             args->options.put_back = true;
+        else if (strcmp(argv[i], "--hasty") == 0)
+            args->options.hasty = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

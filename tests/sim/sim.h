@@ -187,9 +187,11 @@ enum sim_with { SIM_BY_SEED, SIM_WITH, SIM_WITHOUT };
 
 struct sim_options {
     uint64_t seed;
-    bool sqlite;             /* broker/store is the disk */
-    bool focused;            /* nearly every world is one of those made for rare outcomes */
-    bool put_back;           /* every world's database is put back to a copy */
+    bool sqlite;   /* broker/store is the disk */
+    bool focused;  /* nearly every world is one of those made for rare outcomes */
+    bool put_back; /* every world's database is put back to a copy */
+    bool
+        hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop nobody */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */

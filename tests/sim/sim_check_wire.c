@@ -50,6 +50,23 @@ static void check_stale(struct sim *sim, const struct wire_msg *message, const s
                    wire_type_name(message->type), to->rank, wire_node_state_name(row->state));
 }
 
+/* An import knows of a launch that it was, not that it is over: who lives in it is believed. */
+static void check_refused(struct sim *sim, const struct wire_msg *message,
+                          const struct sim_proc *to)
+{
+    const struct record_job *job = disk_job(sim, message->down.job);
+    const struct record_generation *row =
+        job != NULL ? disk_generation(sim, job->job, job->generation) : NULL;
+
+    if (message->type == WIRE_REFUSED && message->u.refused.code == MUSTER_E_STALE && row != NULL &&
+        row->generation == to->view.generation && to->view.started && role_is_trainer(to->role) &&
+        strcmp(row->end_text, FOUND_ON_DISK) == 0)
+        sim_broken(sim, "I6",
+                   "rank %u lives in launch %llu, which was found on disk, and is told "
+                   "that it is over",
+                   to->rank, U(row->generation));
+}
+
 /* I8: who misses an event learns it from the next ALIVE, which tells no less than was told in a batch before. */
 static void check_told_seq(struct sim *sim, struct sim_job *job, const struct wire_msg *message)
 {
@@ -92,6 +109,8 @@ void check_sent(struct sim *sim, const struct wire_msg *message, struct sim_proc
                    U(message->u.ack.request), message->u.ack.text);
     if (to != NULL)
         check_stale(sim, message, to);
+    if (to != NULL && to->alive)
+        check_refused(sim, message, to);
     if (message->type == WIRE_ACK && to != NULL && to->alive)
         check_ack(sim, message, to);
     if (to == NULL)

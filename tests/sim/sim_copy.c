@@ -63,6 +63,7 @@ static void begin_anew(struct sim *sim)
     for (size_t i = 0; i < sim->procs_count; i++)
         forget(sim, sim->procs[i]);
     readers_forget(sim);
+    import_hastily(sim);
     sim->unchecked = sim->unchecked_rounds = true;
 }
 

@@ -156,6 +156,10 @@ static void launch(struct sim *sim, struct sim_job *job)
 {
     struct sim_keeps *keeps = &job->keeps;
 
+    if (keeps->hasty) { /* nobody was stopped */
+        keeps->stopped = false;
+        return;
+    }
     SIM_TELL(sim, "OPERATOR launches %s again", job->name);
     if (keeps->missing > 0 && keeps->missing_times > 1 && sim->broker.alive)
         give_up_missing(sim, job);
@@ -233,18 +237,19 @@ void import_hear(struct sim *sim, const struct wire_msg *message)
 
 /* --- the operator ------------------------------------------------------------------------------------------ */
 
-static void stop(struct sim *sim, struct sim_job *job)
+static void stop(struct sim *sim, struct sim_job *job, bool hasty)
 {
     bool first = stopped_first(sim) == NULL;
 
     if (job->finished || job->keeps.stopped)
         return;
-    SIM_TELL(sim, "OPERATOR stops %s", job->name);
+    SIM_TELL(sim, "OPERATOR %s %s", hasty ? "imports into" : "stops", job->name);
     job->keeps.stopped = true;
+    job->keeps.hasty = hasty;
     job->keeps.stopped_us = sim->now_us;
     job->keeps.request = 0;
     job->keeps.last_round = -1;
-    for (size_t i = 0; i < sim->procs_count; i++)
+    for (size_t i = 0; i < sim->procs_count && !hasty; i++)
         if (sim->procs[i]->job == job->index && sim->procs[i]->alive)
             proc_end(sim, sim->procs[i], END_KILLED, "stopped by the operator");
     if (first)
@@ -274,14 +279,21 @@ void import_missing(struct sim *sim, const struct sim_proc *proc, uint64_t check
 bool import_first(struct sim *sim, struct sim_job *job)
 {
     if (job->keeps.missing > 0)
-        stop(sim, job);
-    return job->keeps.stopped;
+        stop(sim, job, false);
+    return job->keeps.stopped && !job->keeps.hasty;
+}
+
+/* Of all jobs, while their processes look for the broker. */
+void import_hastily(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->jobs_count && sim->options.hasty && sim->keeps; i++)
+        stop(sim, &sim->jobs[i], true);
 }
 
 void import_lose_database(struct sim *sim)
 {
-    for (size_t i = 0; i < sim->jobs_count; i++)
-        stop(sim, &sim->jobs[i]);
+    for (size_t i = 0; i < sim->jobs_count && !sim->options.hasty; i++)
+        stop(sim, &sim->jobs[i], false);
     sim->lose_database = true;
     if (!sim->broker.alive)
         return;

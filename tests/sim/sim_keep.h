@@ -44,6 +44,7 @@ struct sim_keeps { /* of a job */
     bool sweeps;         /* the chief says that it saves no more */
     /* the operator */
     bool stopped; /* nothing is launched until what is on disk was imported */
+    bool hasty;   /* ... or it is imported while whoever runs, runs */
     int64_t stopped_us, asked_us;
     uint64_t request;              /* of the part that is under way, 0 = none is */
     int64_t last_step, last_round; /* of the manifest before */
@@ -129,6 +130,7 @@ void import_keep_manifest(struct sim *sim, struct sim_dir *dir, uint64_t round,
 void import_lose_database(
     struct sim *sim); /* all jobs are stopped, the broker's database is gone */
 void import_hear(struct sim *sim, const struct wire_msg *message);
+void import_hastily(struct sim *sim);
 /* A launch found its checkpoint gone. True: the operator has stopped the job, and launches it later. */
 bool import_first(struct sim *sim, struct sim_job *job);
 bool import_is_gone(struct sim *sim, const struct sim_proc *proc, uint64_t checkpoint);

@@ -44,6 +44,8 @@ void sim_print_arguments(const struct sim_options *options)
         printf(" --focused");
     if (options->put_back)
         printf(" --put-back");
+    if (options->hasty)
+        printf(" --hasty");
     if (options->lasting)
         printf(" --lasting");
     if (options->healthy)

@@ -1,5 +1,5 @@
-/* Must-fail control: a database that was put back to an older copy, and what knows it taken away. The seeds are those
- * that found it. The mutated file stands in for that of the archive. What a node says again has its controls in
+/* Must-fail controls: a database that was put back to an older copy, and what knows it taken away; or lost, and what an
+ * import knows taken for more than it is. The mutated files stand in for those of the archive. What a node says again has its controls in
  * unit.member_again: since a node that has told all leaves a silent broker after 5 s, no world is known that breaks
  * without it. */
 #include "broker/core/state.h"
@@ -10,6 +10,12 @@ bool lineage_tells(const struct job *job, uint64_t start_id, uint64_t seq);
 #include "broker/core/lineage.c" /* NOLINT(bugprone-suspicious-include) */
 #undef lineage_holds
 
+bool found_on_disk(const struct job *job);
+
+#define generation_is_found found_on_disk
+#include "broker/core/hello.c" /* NOLINT(bugprone-suspicious-include) */
+#undef generation_is_found
+
 #include "tests/sim/sim_test.h"
 
 #include <setjmp.h>
@@ -18,7 +24,7 @@ bool lineage_tells(const struct job *job, uint64_t start_id, uint64_t seq);
 #include <cmocka.h>
 #include <string.h>
 
-static bool believes;
+static bool believes, found_is_over;
 
 /* The broker takes whatever a node has heard for its own. */
 bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
@@ -26,10 +32,16 @@ bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
     return believes || lineage_tells(job, start_id, seq);
 }
 
+/* A launch that only an import knows is taken for one that has ended. */
+bool found_on_disk(const struct job *job)
+{
+    return !found_is_over && generation_is_found(job);
+}
+
 static int nothing_is_mutated(void **state)
 {
     (void)state;
-    believes = false;
+    believes = found_is_over = false;
     return 0;
 }
 
@@ -72,6 +84,45 @@ static void what_a_later_launch_does_is_looked_at(void **state)
         "files that go before their checkpoint's name were seen in no launch after a put-back");
 }
 
+#define HASTY_SEEDS 400
+#define HASTY_IMPORTS_MIN 50
+
+static bool hasty_world(uint64_t seed, struct sim_stats *stats, struct sim_failure *failure)
+{
+    return sim_run(
+        &(struct sim_options){
+            .seed = seed, .async = -1, .put_back = true, .hasty = true, .keeps = SIM_WITH},
+        stats, failure);
+}
+
+static void an_import_that_ends_a_launch_that_lives_is_seen(void **state)
+{
+    struct sim_stats stats = {0};
+    struct sim_failure failure = {0};
+    bool whole = true;
+
+    (void)state;
+    found_is_over = true;
+    for (uint64_t seed = 1; seed <= HASTY_SEEDS && whole; seed++)
+        whole = hasty_world(seed, &stats, &failure);
+    assert_false(whole);
+    assert_non_null(strstr(failure.text, "which was found on disk"));
+}
+
+static void imports_beside_a_job_that_runs_break_nothing(void **state)
+{
+    struct sim_stats stats = {0};
+    struct sim_failure failure;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= HASTY_SEEDS; seed++)
+        if (!hasty_world(seed, &stats, &failure))
+            fail_msg("seed %llu --put-back --hasty --keeps 1: %s", (unsigned long long)seed,
+                     failure.text);
+    printf("%llu imports beside jobs that run\n", (unsigned long long)stats.imports);
+    assert_true(stats.imports >= HASTY_IMPORTS_MIN);
+}
+
 static void without_that_the_same_worlds_break_nothing(void **state)
 {
     static const uint64_t seeds[] = {500090552, 500027972, 500090545};
@@ -88,6 +139,8 @@ int main(void)
         cmocka_unit_test_setup(events_of_a_lost_history_that_are_believed_are_seen,
                                nothing_is_mutated),
         cmocka_unit_test_setup(what_a_later_launch_does_is_looked_at, nothing_is_mutated),
+        cmocka_unit_test_setup(an_import_that_ends_a_launch_that_lives_is_seen, nothing_is_mutated),
+        cmocka_unit_test_setup(imports_beside_a_job_that_runs_break_nothing, nothing_is_mutated),
         cmocka_unit_test_setup(without_that_the_same_worlds_break_nothing, nothing_is_mutated),
     };
 
