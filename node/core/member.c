@@ -365,7 +365,7 @@ void member_step(struct member *m, const struct member_input *in, struct member_
         MEMBER_GATE_CLOSED) { /* between the question and its answer nothing else happens */
         link_tick(m);
         part_tick(m);
-        notice_tick(m);
+        unheard_tick(m);
     }
     member_leave(m);
     set_phase(m);

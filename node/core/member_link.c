@@ -406,25 +406,10 @@ static bool link_gave_up(const struct member *m)
     return m->closing && !m->view.joined;
 }
 
-/* Once a silence: what is not saved meanwhile nobody else can tell of. */
-static void say_unheard(struct member *m)
-{
-    if (m->unheard_said || !m->view.joined || m->view.mode == VIEW_END ||
-        m->now - m->heard_at < LOST_MS)
-        return;
-    m->unheard_said = m->view.unheard = m->view_changed = true;
-    member_log(
-        m, 1,
-        "no broker was heard for %lld s: training goes on, and nothing is saved by agreement "
-        "until it is back; start musterd with its database again",
-        (long long)(m->now - m->heard_at) / 1000);
-}
-
 void link_tick(struct member *m)
 {
     if (m->link == LINK_OVER)
         return;
-    say_unheard(m);
     if (m->link == LINK_HELLO) {
         if (m->nonce == 0)
             m->nonce = m->options.incarnation >> 1;

@@ -133,28 +133,6 @@ void notice_put(struct member *m, const struct member_input *in)
     notice->unsaid = true;
 }
 
-/* What a person who looks at a process that should be gone wants to know. Once a silence. */
-void notice_tick(struct member *m)
-{
-    int64_t deadline = notice_own_deadline(m);
-    int64_t silent = m->now - m->heard_at;
-
-    if (deadline == NEVER || silent < LOST_MS || !m->view.joined) {
-        m->silence_said = false;
-        return;
-    }
-    if (m->silence_said || m->view.mode == VIEW_END || m->now >= deadline - MARGIN_MS)
-        return;
-    m->silence_said = true;
-    member_log(
-        m, 1,
-        "told to end in %lld s, and no broker was heard for %lld s: a save is agreed on as "
-        "soon as it is back (start musterd with its database again); without it this process "
-        "leaves in %lld s, and the newest committed checkpoint counts",
-        (long long)(deadline - m->now) / 1000, (long long)silent / 1000,
-        (long long)(deadline - MARGIN_MS - m->now) / 1000);
-}
-
 static bool notice_say(struct member *m, const struct own_notice *notice)
 {
     struct wire_msg message = message_make(notice->withdrawn ? WIRE_CANCEL : WIRE_NOTICE);

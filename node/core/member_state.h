@@ -10,7 +10,8 @@
  *   member_keep.c    what the program asks the broker for, and what the broker has deleted here
  *   member_manifest.c  the manifests that it writes
  *   member_error.c   errors of others, a step that does not return
- *   member_leave.c   when a node that closes may leave */
+ *   member_leave.c   when a node that closes may leave
+ *   member_unheard.c what a person is told when no broker is heard */
 #ifndef NODE_CORE_MEMBER_STATE_H
 #define NODE_CORE_MEMBER_STATE_H
 
@@ -251,9 +252,11 @@ void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
-void notice_tick(struct member *m);
 bool notice_is_being_told(struct member *m, const char *id); /* it has no answer yet */
 int64_t notice_own_deadline(const struct member *m);         /* earliest, NEVER = none */
+
+/* member_unheard.c */
+void unheard_tick(struct member *m);
 
 /* member_events.c */
 void events_apply(struct member *m, const struct wire_event *event);

@@ -99,49 +99,6 @@ static void of_a_time_that_has_passed_people_are_told_so(void **state)
     assert_int_equal(member_sent(f, WIRE_NOTICE)->u.notice.left_ms, GRACE_DEFAULT_MS);
 }
 
-static bool logged(const struct member_fixture *f, const char *part)
-{
-    for (size_t i = 0; i < f->out.count; i++)
-        if (f->out.items[i].kind == MEMBER_LOG && strstr(f->out.items[i].text, part) != NULL)
-            return true;
-    return false;
-}
-
-static void with_a_dead_broker_it_is_said_once_what_is_waited_for(void **state)
-{
-    struct member_fixture *f = *state;
-
-    member_notice(f, "n1", 20000);
-    member_pass(f, LOST_MS - 1000, false);
-    assert_false(logged(f, "no broker was heard"));
-    member_pass(f, 1000, false);
-    assert_true(logged(f, "told to end in 15 s, and no broker was heard for 5 s"));
-    assert_true(logged(f, "leaves in 14 s"));
-    f->out.count = 0;
-    member_pass(f, 5000, false);
-    assert_false(logged(f, "no broker was heard"));
-    member_alive(f);
-    member_pass(f, LOST_MS, false);
-    assert_true(logged(f, "told to end in ")); /* again: another silence */
-}
-
-static void a_silence_of_the_broker_and_its_end_are_said(void **state)
-{
-    struct member_fixture *f = *state;
-
-    member_pass(f, LOST_MS - 1000, true);
-    assert_false(logged(f, "no broker was heard"));
-    member_pass(f, LOST_MS, false);
-    assert_true(logged(f, "no broker was heard for 5 s: training goes on"));
-    f->out.count = 0;
-    member_pass(f, 2 * LOST_MS, false);
-    assert_false(logged(f, "no broker was heard")); /* once */
-    member_alive(f);
-    assert_true(logged(f, "the broker is heard again"));
-    member_pass(f, LOST_MS - 1000, true);
-    assert_false(logged(f, "no broker"));
-}
-
 static void a_known_notice_counts_again_when_its_deadline_is_earlier(void **state)
 {
     struct member_fixture *f = *state;
@@ -298,8 +255,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, running),
         T(a_notice_that_somebody_else_cancelled_is_forgotten, running),
-        T(with_a_dead_broker_it_is_said_once_what_is_waited_for, running),
-        T(a_silence_of_the_broker_and_its_end_are_said, running),
         T(of_a_time_that_has_passed_people_are_told_so, running),
         T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, running),
         T(a_known_notice_counts_again_when_its_deadline_is_earlier, running),

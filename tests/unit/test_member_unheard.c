@@ -1,0 +1,193 @@
+/* The node's core: what is said when no broker is heard. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int joining(void **state)
+{
+    static struct member_fixture f;
+    struct wire_snapshot snapshot;
+
+    member_fixture_open(&f, 1, LAYOUT_REPLICATED);
+    member_tick_at(&f, f.now);
+    member_welcome(&f, true);
+    snapshot = member_snapshot_made(&f);
+    snapshot.generation_state = GENERATION_JOINING;
+    member_snapshot(&f, snapshot);
+    assert_true(member_seen(&f)->joined && !member_seen(&f)->started);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static bool logged(const struct member_fixture *f, const char *part)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == MEMBER_LOG && strstr(f->out.items[i].text, part) != NULL)
+            return true;
+    return false;
+}
+
+static void with_a_dead_broker_it_is_said_once_what_is_waited_for(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 20000);
+    member_pass(f, LOST_MS - 1000, false);
+    assert_false(logged(f, "no broker was heard"));
+    member_pass(f, 1000, false);
+    assert_true(logged(f, "told to end in 15 s, and no broker was heard for 5 s"));
+    assert_true(logged(f, "leaves in 14 s"));
+    f->out.count = 0;
+    member_pass(f, 5000, false);
+    assert_false(logged(f, "no broker was heard"));
+    member_alive(f);
+    member_pass(f, LOST_MS, false);
+    assert_true(logged(f, "told to end in ")); /* again: another silence */
+}
+
+static void a_silence_of_the_broker_and_its_end_are_said(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_pass(f, LOST_MS - 1000, true);
+    assert_false(logged(f, "no broker was heard"));
+    member_pass(f, LOST_MS, false);
+    assert_true(logged(f, "no broker was heard for 5 s: training goes on"));
+    f->out.count = 0;
+    member_pass(f, 2 * LOST_MS, false);
+    assert_false(logged(f, "no broker was heard")); /* once */
+    member_alive(f);
+    assert_true(logged(f, "the broker is heard again"));
+    member_pass(f, LOST_MS - 1000, true);
+    assert_false(logged(f, "no broker"));
+}
+
+static void said(struct member_fixture *f, const char *part)
+{
+    f->out.count = 0;
+    member_pass(f, LOST_MS, false);
+    assert_true(logged(f, part));
+    assert_false(logged(f, "training goes on, and"));
+    assert_false(logged(f, "a save is agreed on as soon"));
+}
+
+/* Told to end in 29 s, its shard written, and the verdict is not heard. */
+static void who_is_held_for_the_commit_does_not_say_that_it_trains(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 30000);
+    member_capture(f, CAUSE_TERMINATION);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    said(f, "no broker was heard for 5 s: this rank is held at step 5, its shard is written, until "
+            "that is committed; without a broker it leaves in 24 s; start musterd");
+    assert_true(logged(f, "the save of step 5 is committed as soon as it is back"));
+}
+
+static void who_has_nothing_to_write_says_until_when_it_is_held(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_TERMINATION, false);
+    member_decision(f, 1, CAUSE_TERMINATION, 5, 1);
+    member_arrive(f);
+    member_ack_all(f);
+    said(f, "held at step 5 until that is committed; without a broker it trains on in 117 s");
+}
+
+static void who_is_on_its_way_to_the_step_or_saves_it_says_so(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 4);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    member_ack_all(f);
+    said(f, "training goes on to step 5, where a save is agreed on");
+    member_alive(f);
+    member_stand(f, 5);
+    member_arrive(f);
+    assert_int_equal(member_seen(f)->mode, VIEW_CAPTURE);
+    said(f, "step 5 is being saved, and the commit waits for it");
+}
+
+/* Its state is safe and the save was an operator's: nothing holds it. */
+static void who_is_captured_and_held_by_nobody_trains_on(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
+    member_pass(f, LOST_MS, false);
+    assert_true(logged(f, "training goes on, and nothing is saved"));
+}
+
+static void who_is_held_by_its_committed_end_says_that_it_leaves(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_notice(f, "n1", 30000);
+    member_capture(f, CAUSE_TERMINATION);
+    member_commit(f, 1, CAUSE_TERMINATION, 5, true);
+    said(f, "the job's checkpoint is committed, and this rank leaves in 5 s at most");
+    assert_false(logged(f, "told to end"));
+}
+
+static void who_closes_says_that_it_leaves_without_a_broker(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_notice(f, "n1", 30000);
+    member_ack_all(f);
+    member_close(
+        f, LEAVE_FINISHED); /* what came of its save is awaited as long as a broker is heard */
+    assert_false(member_seen(f)->left);
+    said(f, "this rank closes, and soon leaves without it");
+    assert_false(logged(f, "told to end"));
+}
+
+static void before_the_first_step_none_goes_on(void **state)
+{
+    said(*state, "no step begins until it is back");
+}
+
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(with_a_dead_broker_it_is_said_once_what_is_waited_for, running),
+        T(a_silence_of_the_broker_and_its_end_are_said, running),
+        T(who_is_held_for_the_commit_does_not_say_that_it_trains, running),
+        T(who_has_nothing_to_write_says_until_when_it_is_held, running),
+        T(who_is_on_its_way_to_the_step_or_saves_it_says_so, running),
+        T(who_is_captured_and_held_by_nobody_trains_on, running),
+        T(who_is_held_by_its_committed_end_says_that_it_leaves, running),
+        T(who_closes_says_that_it_leaves_without_a_broker, running),
+        T(before_the_first_step_none_goes_on, joining),
+    };
+
+    return cmocka_run_group_tests_name("member_unheard", tests, NULL, NULL);
+}
