@@ -51,6 +51,17 @@ void message_send(struct member *m, const struct wire_msg *message, uint64_t req
 
 /* --- answers -------------------------------------------------------------------------------- */
 
+/* A round may be over before all have come to its step, also because it is committed: its event says. */
+static void say_refused(struct member *m, enum wire_type type, const struct wire_ack *ack)
+{
+    if (ack->code == MUSTER_E_ABORTED && (type == WIRE_AT_STEP || type == WIRE_PAST))
+        member_log(m, 3, "%s came when its round was over", wire_type_name(type));
+    else
+        member_log(m, 2, "%s was answered %s%s%s", wire_type_name(type),
+                   muster_status_name((enum muster_status)ack->code), ack->text[0] ? ": " : "",
+                   ack->text);
+}
+
 static void on_ack(struct member *m, const struct wire_ack *ack)
 {
     if (ack->code == MUSTER_E_HELLO) {
@@ -73,11 +84,8 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
     if (!request_waits(m, ack->request))
         return;
     if (ack->code != MUSTER_OK)
-        member_log(m, 2, "%s was answered %s%s%s",
-                   wire_type_name(
-                       m->pending[ack->request - m->pending[0]->message.up.request]->message.type),
-                   muster_status_name((enum muster_status)ack->code), ack->text[0] ? ": " : "",
-                   ack->text);
+        say_refused(m, m->pending[ack->request - m->pending[0]->message.up.request]->message.type,
+                    ack);
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     bool restore = ack->code == MUSTER_E_RESTORE && !role_is_trainer(m->options.role);

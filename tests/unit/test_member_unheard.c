@@ -1,4 +1,4 @@
-/* The node's core: what is said when no broker is heard. */
+/* The node's core: what is said when no broker is heard, and what answers of it are worth a word. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -173,6 +173,38 @@ static void before_the_first_step_none_goes_on(void **state)
     said(*state, "no step begins until it is back");
 }
 
+/* Others were quicker, and the round is committed: nothing was refused. */
+static void who_comes_late_to_a_step_is_not_told_of_a_refusal(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_ack_all(f);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 1);
+    member_arrive(f);
+    const struct wire_msg *at_step = member_sent(f, WIRE_AT_STEP);
+    assert_non_null(at_step);
+    member_ack(f, at_step->up.request, MUSTER_E_ABORTED);
+    assert_false(logged(f, "MUSTER_E_ABORTED"));
+    assert_int_equal(member_did(f, MEMBER_LOG)->level, 3);
+    assert_true(logged(f, "AT_STEP came when its round was over"));
+}
+
+static void a_shard_that_came_too_late_is_told_as_refused(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    member_arrive(f);
+    member_ack_all(f);
+    member_saved(f, 1, 0);
+    member_ack(f, member_sent(f, WIRE_SAVED)->up.request, MUSTER_E_ABORTED);
+    assert_true(logged(f, "SAVED was answered MUSTER_E_ABORTED"));
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
 
 int main(void)
@@ -187,6 +219,8 @@ int main(void)
         T(who_is_held_by_its_committed_end_says_that_it_leaves, running),
         T(who_closes_says_that_it_leaves_without_a_broker, running),
         T(before_the_first_step_none_goes_on, joining),
+        T(who_comes_late_to_a_step_is_not_told_of_a_refusal, running),
+        T(a_shard_that_came_too_late_is_told_as_refused, running),
     };
 
     return cmocka_run_group_tests_name("member_unheard", tests, NULL, NULL);
