@@ -37,7 +37,8 @@ struct dir_made {
 };
 /* Creates root with its parents and .muster, proves that both can be written, claims the directory
  * for the job, and clears what a crash left under way (tmp-* older than an hour, trash-*).
- * E_IO: path and cause. E_JOB: it is another job's, both named. ret_made (may be NULL) is filled in in any case. */
+ * E_IO: path and cause. E_JOB: it is another job's, both named, and how to have it if nothing but that claim is in it.
+ * ret_made (may be NULL) is filled in in any case. */
 enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
                                struct muster_error *err);
 /* The random number that it got when it was first claimed by a library that gives one: two hosts that see different directories under one path see

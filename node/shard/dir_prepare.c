@@ -100,6 +100,41 @@ static void clear_leftovers(const char *muster, int64_t now_s)
     closedir(dir);
 }
 
+/* True also of what is not there: another rank of the launch took it back. Names that begin with `temp` (NULL = none)
+ * do not count. */
+static bool has_only(const char *path, const char *name, const char *other, const char *temp)
+{
+    DIR *dir = fs_opendir(path);
+    const struct dirent *entry;
+    bool only = dir != NULL || errno == ENOENT;
+
+    while (dir != NULL && only && (entry = fs_readdir(dir)) != NULL)
+        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0 ||
+               (temp != NULL && strncmp(entry->d_name, temp, strlen(temp)) == 0);
+    if (dir != NULL)
+        closedir(dir);
+    return only;
+}
+
+/* A claim alone, as a mistyped name leaves it behind, is in the way of nothing but the right name. (Other ranks look just
+ * now whether they can write here.) */
+static enum muster_status belongs_to_other(const char *root, const char *muster, const char *owner,
+                                           int length, const char *job, struct muster_error *err)
+{
+    char free_it[FS_PATH_MAX + 256] = "";
+
+    if (has_only(root, ".muster", ".muster", NULL) && has_only(muster, "JOB", "NUMBER", "tmp-"))
+        snprintf(free_it, sizeof free_it,
+                 "; no checkpoint is in it: if there is no such job (a mistyped name, say), remove "
+                 "%.600s",
+                 muster);
+    return error_set(err, MUSTER_E_JOB,
+                     "the checkpoint directory %.600s belongs to job \"%.*s\", this is job \"%s\"; "
+                     "give this job its own directory%s",
+                     root, length, owner, job, free_it);
+}
+
 static enum muster_status claim_for_job(const char *root, const char *muster, const char *job,
                                         struct muster_error *err)
 {
@@ -128,11 +163,7 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
                           "job's, write \"%s\" and a newline into it",
                           path, job);
         else
-            status =
-                error_set(err, MUSTER_E_JOB,
-                          "the checkpoint directory %.600s belongs to job \"%.*s\", this is job "
-                          "\"%s\"; give this job its own directory",
-                          root, (int)length, found, job);
+            status = belongs_to_other(root, muster, found, (int)length, job, err);
     }
     free(found);
     return status;
@@ -267,21 +298,6 @@ uint64_t dir_number(const char *root)
     return number;
 }
 
-/* True also of what is not there: another rank of the launch took it back. */
-static bool has_only(const char *path, const char *name, const char *other)
-{
-    DIR *dir = fs_opendir(path);
-    const struct dirent *entry;
-    bool only = dir != NULL || errno == ENOENT;
-
-    while (dir != NULL && only && (entry = fs_readdir(dir)) != NULL)
-        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-               strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0;
-    if (dir != NULL)
-        closedir(dir);
-    return only;
-}
-
 static bool is_gone(int removed)
 {
     return removed == 0 || errno == ENOENT;
@@ -318,7 +334,8 @@ void dir_take_back(const char *root, const struct dir_made *made)
         lock = lock_root(root, LOCK_EX); /* another rank prepares it just now, or takes it back */
         if (lock < 0)
             return;
-        ours = has_only(root, ".muster", ".muster") && has_only(muster, "JOB", "NUMBER");
+        ours =
+            has_only(root, ".muster", ".muster", NULL) && has_only(muster, "JOB", "NUMBER", NULL);
         if (ours)
             take_back(root, muster, made);
         close(lock);

@@ -227,6 +227,29 @@ static void directory_of_another_job_is_refused_naming_both(void **state)
     assert_int_equal(dir_prepare(f->root, JOB, NULL, &err), MUSTER_E_CORRUPT);
 }
 
+/* A mistyped job name owned its directory for ever, and nobody said how to have it back. */
+static void a_claim_alone_says_how_it_is_given_away(void **state)
+{
+    static const char *const used[] = {"7", ".muster/1-1"};
+    struct shard_job *f = *state;
+    struct muster_error err;
+    char root[FS_PATH_MAX], way[FS_PATH_MAX + 16];
+
+    assert_int_equal(fs_path(root, NULL, "%s/claimed", f->root), MUSTER_OK);
+    snprintf(way, sizeof way, "remove %s/.muster", root);
+    assert_int_equal(dir_prepare(root, "trian", NULL, NULL), MUSTER_OK);
+    scratch_write(scratch_path(root, ".muster/tmp-0123"), "", 0); /* another rank comes just now */
+    assert_int_equal(dir_prepare(root, "train", NULL, &err), MUSTER_E_JOB);
+    assert_non_null(strstr(err.text, "\"trian\""));
+    assert_non_null(strstr(err.text, way));
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
+        assert_int_equal(mkdir(scratch_path(root, "%s", used[i]), 0700), 0);
+        assert_int_equal(dir_prepare(root, "train", NULL, &err), MUSTER_E_JOB);
+        assert_null(strstr(err.text, "remove"));
+        assert_int_equal(rmdir(scratch_path(root, "%s", used[i])), 0);
+    }
+}
+
 /* Several processes at once, two jobs: at each directory one job wins for all its processes, and
  * the other is refused. Many directories, because the moment that matters is short. */
 static void one_job_wins_each_race_for_a_directory(void **state)
@@ -552,6 +575,7 @@ int main(void)
         T(who_comes_while_it_is_taken_back_keeps_it),
         T(the_step_of_a_name_is_read_back),
         T(directory_of_another_job_is_refused_naming_both),
+        T(a_claim_alone_says_how_it_is_given_away),
         T(one_job_wins_each_race_for_a_directory),
         T(directory_that_cannot_be_written_is_named),
         T(prepare_clears_what_a_crash_left_under_way),
