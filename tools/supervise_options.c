@@ -23,7 +23,7 @@ static const char usage_text[] =
     "                           the command's name)\n"
     "  -b, --broker ADDR        the broker (MUSTER_BROKER)\n"
     "      --output DIR         also write what rank R prints to DIR/R.log (appended), and\n"
-    "                           why it failed to DIR/R.error.json\n"
+    "                           why it failed to DIR/R.error.json (removed by its next start)\n"
     "      --fallback           if the newest checkpoint cannot be restored by all ranks, all "
     "take\n"
     "                           the next older one (MUSTER_FALLBACK=1), and newer ones count no "

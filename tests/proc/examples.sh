@@ -1,6 +1,7 @@
 #!/bin/bash
 # The examples of the manager and of the training state do what README.md says: a first launch trains from the start, a
 # notice in the middle loses nothing, the second launch goes on there and ends with the model of an uninterrupted run.
+# Of the smallest one README.md shows what the tools print: the sizes are what it saves.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_manager.sh"
 
@@ -13,6 +14,7 @@ example() { # NAME - two ranks of it under `muster run`
     started+=("$!")
 }
 is_deep() { [ "$(query "SELECT count(*) FROM checkpoint WHERE job = '$1' AND step > 100")" -gt 0 ]; }
+is_saved() { "$muster" save --wait --job "$1" --broker "$broker" >"$dir/save.log" 2>&1; }
 is_over() { not is_ours "${runs[$1]}"; }
 
 # ends JOB - as README.md shows it, after one preemption.
@@ -50,5 +52,15 @@ same "ranks that went on at the batch where the notice came" \
     "$(grep -c "begins with epoch $((saved / 50)), batch $((saved % 50)), sample $((saved * 32))\$" "$dir/epochs.log")" 2
 same "what is left of the back-up" "$(ls "$dir/epochs/backup/chief")" ''
 
+example minimal
+await "a save of job minimal" is_saved minimal
+bytes=$(query "SELECT bytes FROM checkpoint WHERE job = 'minimal' AND state = 'committed' LIMIT 1")
+same "size in README.md's story" "$(sed -n 's/^Checkpoint 2 at step [0-9]* (\(.*\)) was committed .*/\1/p' "$SOURCE_DIR/README.md")" "$bytes B"
+same "sizes in README.md's list of checkpoints" "$(grep -cE "^ +[12] +[0-9]+ .* committed .* $bytes B .* /tmp/mini/ck/" "$SOURCE_DIR/README.md")" 2
+kill "${runs[minimal]}"
+await "the end of job minimal" is_over minimal
+wait "${runs[minimal]}" || true
+
 finish "client/examples/manager.c: first launch, notice, second launch, the model of an uninterrupted run; two are kept" \
-    "client/examples/epochs.c: the same to the batch and the sample; its back-up is gone when it has finished"
+    "client/examples/epochs.c: the same to the batch and the sample; its back-up is gone when it has finished" \
+    "client/examples/minimal.c: a checkpoint of it has the size that README.md shows"
