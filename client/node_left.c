@@ -40,6 +40,7 @@ void node_clear_left(struct muster_node *node)
         count = dir_left_find(node->checkpoint_dir, muster_node_generation(node), left, LEFT_MAX);
     if (count == 0 || query_link_open(node->broker, ASK_MS, &link, NULL) != MUSTER_OK)
         return;
+    query_link_set_over(link, node_is_over, node);
     /* open waits for no more than one answer that does not come: what stays is looked at by the next launch */
     for (size_t i = 0; i < count && ask(link, node->job, &left[i], &aborted); i++)
         if (left[i].round > 0 && aborted)

@@ -28,6 +28,7 @@ struct asking {
     const struct muster_node *node;
     struct query_link *link;
     int64_t until_ms;
+    bool over; /* the launch has ended, or this process has to */
 };
 
 /* --- the broker ---------------------------------------------------------------------------------- */
@@ -36,6 +37,15 @@ static bool is_decided(const char *state)
 {
     return strcmp(state, "committed") == 0 || strcmp(state, "superseded") == 0 ||
            strcmp(state, "deleting") == 0 || strcmp(state, "deleted") == 0;
+}
+
+bool node_is_over(const void *arg)
+{
+    const struct muster_node *node = arg;
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    return view.mode == VIEW_END;
 }
 
 /* Its numbers begin anew with each database; the step is another's then. */
@@ -71,15 +81,23 @@ static enum muster_status ask_once(struct asking *asking, const struct newest *n
     else if (asking->link == NULL)
         status = query_link_open(node->broker, (int)node->options.connect_timeout_ms, &asking->link,
                                  err);
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK) {
+        query_link_set_over(asking->link, node_is_over, node);
         status = query_link_page(asking->link, &question, rows, &more, err);
+    }
     if (status == MUSTER_OK)
         *ret_known = is_known(newest, rows);
     muster_rows_destroy(&rows);
     return status;
 }
 
-/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits for it, too. */
+static bool is_away(enum muster_status status)
+{
+    return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
+}
+
+/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits for it, too, and as
+ * long as there is a launch. */
 static enum muster_status ask(struct asking *asking, const struct newest *newest, bool *ret_known,
                               struct muster_error *err)
 {
@@ -88,8 +106,12 @@ static enum muster_status ask(struct asking *asking, const struct newest *newest
 
     for (;;) {
         status = ask_once(asking, newest, ret_known, err);
-        if ((status != MUSTER_E_BROKER && status != MUSTER_E_STORAGE && status != MUSTER_E_BUSY) ||
-            clock_ms(CLOCK_MONOTONIC) >= asking->until_ms)
+        if (!is_away(status))
+            return status;
+        asking->over = node_is_over(asking->node);
+        if (asking->over)
+            return agent_take_end(asking->node->agent, err);
+        if (clock_ms(CLOCK_MONOTONIC) >= asking->until_ms)
             return status;
         nanosleep(&pause, NULL);
     }
@@ -119,7 +141,7 @@ static struct newest candidate(const struct muster_node *node, const struct dir_
 
 /* Of those after more steps than `above`, whole or damaged, that the broker does not know. */
 static enum muster_status find_newest(const struct muster_node *node, const struct dir_list *list,
-                                      int64_t above, struct newest *ret_newest,
+                                      int64_t above, struct newest *ret_newest, bool *ret_over,
                                       struct muster_error *err)
 {
     struct asking asking = {.node = node,
@@ -138,6 +160,7 @@ static enum muster_status find_newest(const struct muster_node *node, const stru
             *ret_newest = item;
     }
     query_link_close(&asking.link);
+    *ret_over = asking.over;
     return status;
 }
 
@@ -162,7 +185,7 @@ static enum muster_status refuse(const struct muster_node *node, const struct ne
         resume > 0 ? "go on from there without an import" : "begin anew");
 }
 
-enum muster_status node_check_lost(const struct muster_node *node, int64_t resume,
+enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
                                    struct muster_error *err)
 {
     const int64_t above = resume > 0 ? resume : -1;
@@ -177,7 +200,7 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
     status = dir_list_read_above(node->checkpoint_dir, node->job, &node->wish.names, above, &arena,
                                  &list, err);
     if (status == MUSTER_OK) {
-        status = find_newest(node, &list, above, &newest, err);
+        status = find_newest(node, &list, above, &newest, ret_over, err);
         if (status == MUSTER_OK && newest.path != NULL)
             status = refuse(node, &newest, resume, err);
         dir_list_free(&list);

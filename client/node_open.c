@@ -260,6 +260,7 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
     bool declined; /* it was not the wanted one */
     bool damage = true;
     bool settled = true; /* with fallback: nobody needs an older one any more */
+    bool over = false;
 
     for (;;) {
         enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
@@ -279,9 +280,11 @@ static enum muster_status restore_with_broker(struct muster_node *node, struct m
         }
         declined = status != MUSTER_OK;
         if (status == MUSTER_OK && (resume.checkpoint == 0 || node->wish.resume_done < 0)) {
-            status = node_check_lost(node, resume.step, &why);
+            status = node_check_lost(node, resume.step, &over, &why);
             damage = false;
         }
+        if (over)
+            return error_pass(err, status, &why);
         if (status == MUSTER_OK && resume.checkpoint != 0)
             status =
                 read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &damage, &why);

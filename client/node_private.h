@@ -75,9 +75,12 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
 enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
 
 /* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are there that the broker
- * never heard of. Blocks for the disk and, if there are any, for its answer. */
-enum muster_status node_check_lost(const struct muster_node *node, int64_t resume,
+ * never heard of. Blocks for the disk and, if there are any, for its answer; *ret_over: the launch, or this process,
+ * ended meanwhile, and what is returned is what every boundary returns. */
+enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
                                    struct muster_error *err);
+/* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
+bool node_is_over(const void *node);
 
 /* Removes in the background what dead launches left unfinished. Waits only if there is something. */
 void node_clear_left(struct muster_node *node);

@@ -11,11 +11,15 @@
 #include <sys/random.h>
 #include <zmq.h>
 
+#define OVER_LOOK_MS 100
+
 struct query_link {
     void *context;
     void *socket;
     char address[ENDPOINT_MAX + 1];
     int timeout_ms;
+    bool (*over)(const void *arg); /* NULL: never */
+    const void *over_arg;
     uint64_t incarnation;
     uint64_t request;   /* the last number used */
     struct arena arena; /* of the answer being read */
@@ -80,6 +84,12 @@ void query_link_set_timeout(struct query_link *link, int timeout_ms)
     link->timeout_ms = timeout_ms;
 }
 
+void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg)
+{
+    link->over = over;
+    link->over_arg = arg;
+}
+
 void query_link_close(struct query_link **link)
 {
     if (link == NULL || *link == NULL)
@@ -117,7 +127,7 @@ static enum muster_status refusal(const struct query_link *link, uint64_t code, 
     return error_set(err, status, "%s", text);
 }
 
-/* Reads one frame if it comes before until_ms. *ret_got: it answers the request. */
+/* Reads one frame if it comes before until_ms, or OVER_LOOK_MS are over. *ret_got: it answers the request. */
 static enum muster_status receive(struct query_link *link, int64_t until_ms,
                                   struct wire_msg *ret_answer, bool *ret_got,
                                   struct muster_error *err)
@@ -127,6 +137,8 @@ static enum muster_status receive(struct query_link *link, int64_t until_ms,
     enum muster_status status;
     int size;
 
+    if (link->over != NULL && left_ms > OVER_LOOK_MS)
+        left_ms = OVER_LOOK_MS;
     if (zmq_poll(&item, 1, left_ms > 0 ? (long)left_ms : 0) <= 0)
         return MUSTER_OK; /* nothing yet, or a signal */
     size = zmq_recv(link->socket, link->frame, sizeof link->frame, ZMQ_DONTWAIT);
@@ -161,6 +173,11 @@ static enum muster_status no_answer(const struct query_link *link, const char *p
         link->address, link->timeout_ms / 1000.0);
 }
 
+static bool is_over(const struct query_link *link)
+{
+    return link->over != NULL && link->over(link->over_arg);
+}
+
 static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
                               struct wire_msg *ret_answer, struct muster_error *err)
 {
@@ -176,13 +193,13 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
     size = wire_encode(msg, frame, sizeof frame);
     if (size == 0)
         return error_set(err, MUSTER_E_ARGUMENT, "a name or text is longer than a broker accepts");
-    while (clock_ms(CLOCK_MONOTONIC) < end_ms) {
+    while (clock_ms(CLOCK_MONOTONIC) < end_ms && !is_over(link)) {
         int64_t again_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
 
         if (again_ms > end_ms)
             again_ms = end_ms;
         zmq_send(link->socket, frame, size, ZMQ_DONTWAIT); /* not sent: the next one is */
-        while (clock_ms(CLOCK_MONOTONIC) < again_ms) {
+        while (clock_ms(CLOCK_MONOTONIC) < again_ms && !is_over(link)) {
             bool got = false;
             enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
 

@@ -15,6 +15,8 @@ enum muster_status query_link_open(const char *address, int timeout_ms,
                                    struct query_link **ret_link, struct muster_error *err);
 /* For the questions from here on. */
 void query_link_set_timeout(struct query_link *link, int timeout_ms);
+/* A wait for an answer is broken off, with MUSTER_E_BROKER, as soon as over(arg): who asks knows why. Borrows arg. */
+void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg);
 void query_link_close(struct query_link **link); /* NULL-safe; nulls; does not wait */
 
 /* One page of rows, as dbread_page. Blocks at most the timeout. */

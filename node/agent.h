@@ -74,6 +74,9 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
  * (*ret_started false), or the end. */
 enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
                                       struct muster_error *err);
+/* For a wait of the caller's own that VIEW_END breaks off. What every boundary returns, and the caller does; MUSTER_OK: the
+ * launch goes on. */
+enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
 /* begun = done = step from here on. */
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err);

@@ -370,6 +370,17 @@ enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, 
     return status;
 }
 
+enum muster_status agent_take_end(struct agent *agent, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    pthread_mutex_lock(&agent->mutex);
+    if (agent->view.mode == VIEW_END)
+        status = ended(agent, err);
+    pthread_mutex_unlock(&agent->mutex);
+    return status;
+}
+
 enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int64_t step,
                                   struct muster_error *err)
 {

@@ -1,4 +1,6 @@
 /* A node that waits to join: for a rank, for a broker, until its own timeout or a signal. */
+#include "schema/limits.h"
+#include "schema/manifest.h"
 #include "tests/support/lone_node.h"
 
 #include <setjmp.h>
@@ -11,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -125,6 +128,60 @@ static void a_broker_of_another_version_is_named_as_that(void **state)
     assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
 }
 
+/* --- the chief's question about what is newer ----------------------------------------------------- */
+
+/* Of a launch that begins from the start, beside a checkpoint that it asks for; the broker takes all but the question. */
+static void begin_with_a_question(int64_t grace_ms)
+{
+    static const char round[] = "muster_round 1\njob agent\ngeneration 2\nround 7\n"
+                                "nonce 00000000000000ff\n";
+
+    mkdir(scratch_path(lone.directory, "20"), 0777);
+    scratch_write(scratch_path(lone.directory, "20/ROUND"), round, sizeof round - 1);
+    scratch_write(scratch_path(lone.directory, "20/" MANIFEST_FILE_NAME), "{", 1);
+    lone.options.join_timeout_ms = 2 * LONE_DEADLINE_MS;
+    lone.options.connect_timeout_ms = 2 * LONE_DEADLINE_MS;
+    lone.options.termination.grace_period_ms = grace_ms;
+    lone_start();
+    lone_welcome();
+    lone_say((struct wire_event){.kind = EVENT_RESUME});
+    lone_await(WIRE_QUERY);
+    assert_string_equal(lone.heard.u.query.name, "round");
+    assert_int_equal(lone.heard.u.query.number_arg, 7);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    lone_await(WIRE_NOTICE);
+}
+
+static void is_left_as_preempted(void)
+{
+    lone_await(WIRE_LEAVE);
+    assert_int_equal(lone.heard.u.leave.why, LEAVE_PREEMPTED);
+    assert_int_equal(lone.heard.u.leave.code, 42);
+    lone_end();
+    assert_int_equal(lone.open_status, MUSTER_PREEMPTED);
+    assert_int_equal(lone.failures_told, 0);
+}
+
+static void a_question_without_an_answer_ends_with_the_launch(void **state)
+{
+    (void)state;
+    begin_with_a_question(10 * LONE_DEADLINE_MS);
+    lone_say((struct wire_event){.kind = EVENT_NOT_SAVED, .rank = -1, .text = "nobody began"});
+    is_left_as_preempted();
+    assert_non_null(strstr(lone.error.text, "nobody began"));
+}
+
+static void a_question_without_an_answer_ends_before_the_own_deadline(void **state)
+{
+    int64_t began_ms = lone_now_ms();
+
+    (void)state;
+    begin_with_a_question(MARGIN_MS + 300);
+    is_left_as_preempted();
+    assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
+    assert_non_null(strstr(lone.error.text, "own deadline"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, lone_setup, lone_teardown)
 
 int main(void)
@@ -135,6 +192,8 @@ int main(void)
         TEST(a_signal_ends_the_wait_for_a_taken_rank_at_once_and_says_so),
         TEST(a_taken_rank_is_tried_again_until_the_timeout),
         TEST(a_taken_rank_that_becomes_free_is_joined),
+        TEST(a_question_without_an_answer_ends_before_the_own_deadline),
+        TEST(a_question_without_an_answer_ends_with_the_launch),
         TEST(a_silent_broker_is_named_after_the_connect_timeout),
     };
 

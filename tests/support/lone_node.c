@@ -72,6 +72,8 @@ static void answer_routine(const struct wire_msg *m)
 {
     struct wire_msg reply = {.type = WIRE_ACK};
 
+    if (m->type == WIRE_QUERY)
+        return;
     if (m->up.request > 0) {
         reply.u.ack.request = m->up.request;
         lone_transmit(&reply, false);
@@ -109,6 +111,7 @@ const struct wire_msg *lone_await(enum wire_type type)
         if (lone.heard.type != WIRE_HELLO)
             answer_routine(&lone.heard);
         lone.saves_told += lone.heard.type == WIRE_SAVED;
+        lone.failures_told += lone.heard.type == WIRE_RESTORE_FAILED;
         if (lone.heard.type == type)
             return &lone.heard;
     } while (lone_now_ms() < until);

@@ -2,7 +2,7 @@
  * test, which says what its script says. The node's program runs on a thread of its own, as one
  * training process would.
  * Owns: the pretended broker's sockets, the node's options, its program, what both saw.
- * Never: an answer that was not asked for, but acknowledgements, PROBE and ALIVE. */
+ * Never: an answer that was not asked for, but acknowledgements, PROBE and ALIVE; rows. */
 #ifndef TESTS_SUPPORT_LONE_NODE_H
 #define TESTS_SUPPORT_LONE_NODE_H
 
@@ -28,8 +28,9 @@ struct lone {
     uint64_t incarnation, seq, epoch;
     struct arena arena;
     struct wire_msg heard;
-    int saves_told; /* SAVED messages among what was heard */
-    int nag;        /* a signal that this process gets as long as the broker waits; 0 = none */
+    int saves_told;    /* SAVED messages among what was heard */
+    int failures_told; /* ... and RESTORE_FAILED */
+    int nag;           /* a signal that this process gets as long as the broker waits; 0 = none */
     /* the node's program */
     struct muster_node_options options; /* may be changed before lone_start */
     muster_state_t *state;
