@@ -4,7 +4,8 @@
  *
  * What the broker's records decided (committed, superseded, deleted) is no reason. A round that they aborted is no decision
  * about a whole one: a manifest is written behind a commit alone, so that they forgot. Of a damaged one only its
- * round's number is asked for. What is not of more steps than the launch resumes after is not looked at. */
+ * round's number is asked for. What is not of more steps than the launch resumes after is looked at only if something is,
+ * for what its launch gave up. */
 #include "client/node_private.h"
 
 #include "client/query_link.h"

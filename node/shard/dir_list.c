@@ -112,6 +112,7 @@ struct look {
     const struct dir_names *names; /* NULL: at all */
     int64_t above;
     bool unnamed; /* in .muster: rounds alone */
+    bool older;   /* those of no more steps, if they can be read: for what their launches gave up */
 };
 
 /* Another user's directory (lost+found), as any other, is none of ours by its name. */
@@ -136,6 +137,8 @@ static enum muster_status look_at(struct look *look, const char *path, struct mu
         manifest_destroy(&manifest);
         return ok ? MUSTER_OK : no_memory(err);
     }
+    if (is_damaged(look, status, &why) && look->older)
+        return MUSTER_OK;
     if (is_damaged(look, status, &why))
         return add_damaged(&look->list, look->arena, path, look->job, err);
     if (status == MUSTER_E_IO || status == MUSTER_E_NOMEM)
@@ -147,11 +150,12 @@ static bool is_asked_for(const struct look *look, const char *name)
 {
     uint64_t generation, round;
     int64_t step;
+    bool older;
 
     if (look->unnamed) /* not what is being deleted */
         return dir_round_name(name, &generation, &round);
-    return name[0] != '.' &&
-           (look->names == NULL || !dir_name_step(name, look->names, &step) || step > look->above);
+    older = look->names != NULL && dir_name_step(name, look->names, &step) && step <= look->above;
+    return name[0] != '.' && older == look->older;
 }
 
 static enum muster_status look_into(struct look *look, const char *root, struct muster_error *err)
@@ -188,6 +192,21 @@ static enum muster_status look_at_unnamed(struct look *look, const char *root,
     return status == MUSTER_E_NOMEM ? error_pass(err, status, &why) : MUSTER_OK;
 }
 
+/* Which of them counts, the others may have to tell: a launch went back, and saved no more steps than `above`. */
+static bool found_above(const struct look *look)
+{
+    const struct dir_list *list = &look->list;
+    int64_t step;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (list->launches[i].step > look->above)
+            return true;
+    for (size_t i = 0; i < list->damaged_count; i++)
+        if (dir_name_step(list->damaged[i].name, look->names, &step) && step > look->above)
+            return true;
+    return false;
+}
+
 static enum muster_status end_look(struct look *look, enum muster_status status,
                                    struct dir_list *ret_list, struct muster_error *err)
 {
@@ -219,6 +238,11 @@ enum muster_status dir_list_read_above(const char *root, const char *job,
 
     if (status == MUSTER_OK)
         status = look_at_unnamed(&look, root, err);
+    if (status == MUSTER_OK && found_above(&look)) {
+        look.unnamed = false;
+        look.older = true;
+        status = look_into(&look, root, err);
+    }
     return end_look(&look, status, ret_list, err);
 }
 

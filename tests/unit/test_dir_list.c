@@ -9,12 +9,15 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#define BEGAN_S INT64_C(1700000000)
 #define SUM "xxh3-128:00112233445566778899aabbccddeeff"
 
 static char root[SCRATCH_PATH_MAX];
@@ -40,7 +43,7 @@ static int drop(void **state)
     return 0;
 }
 
-static void put(const char *name, uint64_t generation, int64_t step)
+static void put_saved(const char *name, uint64_t generation, int64_t step, int64_t created_unix_ms)
 {
     static const struct wire_file file = {"shard-00000-0000000000000032.safetensors", 30, SUM};
     const struct manifest_shard shard = {0, 50, &file, 1};
@@ -54,7 +57,7 @@ static void put(const char *name, uint64_t generation, int64_t step)
                                       .step_in_epoch = -1,
                                       .data_position = -1,
                                       .total_run_calls = step,
-                                      .created_unix_ms = 1700000000000 + step,
+                                      .created_unix_ms = created_unix_ms,
                                       .cause = "policy",
                                       .shards = &shard,
                                       .shard_count = 1};
@@ -69,6 +72,11 @@ static void put(const char *name, uint64_t generation, int64_t step)
     free(text);
 }
 
+static void put(const char *name, uint64_t generation, int64_t step)
+{
+    put_saved(name, generation, step, BEGAN_S * 1000 + step);
+}
+
 /* open(2) fails, as where a sector cannot be read. */
 static void make_unreadable(const char *name)
 {
@@ -81,6 +89,19 @@ static void make_unreadable(const char *name)
 static void write_round(const char *name, const char *text)
 {
     scratch_write(scratch_path(root, "%s/ROUND", name), text, strlen(text));
+}
+
+/* Of launch 1, whose files were written a minute after its first. */
+static void put_damaged(const char *name)
+{
+    const struct timespec times[] = {{.tv_sec = BEGAN_S + 60}, {.tv_sec = BEGAN_S + 60}};
+
+    put(name, 1, 1);
+    write_round(name, "muster_round 1\njob train\ngeneration 1\nround 7\n"
+                      "nonce 00000000000000ff\n");
+    make_unreadable(name);
+    utimensat(AT_FDCWD, scratch_path(root, "%s/" MANIFEST_FILE_NAME, name), times, 0);
+    utimensat(AT_FDCWD, scratch_path(root, "%s/ROUND", name), times, 0);
 }
 
 static void read_above(int64_t above)
@@ -100,22 +121,64 @@ static bool has(int64_t step)
     return false;
 }
 
-static void what_is_not_newer_by_its_name_is_not_looked_at(void **state)
+static void what_is_not_newer_by_its_name_is_not_looked_at_while_nothing_is(void **state)
 {
     (void)state;
     put("20", 1, 20);
     put("40", 1, 40);
     put("40.3-3", 3, 40);
+    put("a copy of 10", 1, 10);
+    make_unreadable("20");
+    read_above(40);
+    assert_int_equal(list.count, 1);
+    assert_true(has(10)); /* a name that tells nothing: the manifest does */
+    assert_int_equal(list.damaged_count, 0);
+    put("60", 1, 60);
+    read_above(60);
+    assert_int_equal(list.count, 1);
+}
+
+static void older_ones_that_cannot_be_read_are_passed_over_where_something_is_newer(void **state)
+{
+    (void)state;
+    put("20", 1, 20);
+    put("30", 1, 30);
+    put("40", 1, 40);
     put("60", 1, 60);
     put("a copy of 50", 1, 50);
     make_unreadable("20");
     make_unreadable("40");
     read_above(40);
-    assert_int_equal(list.count, 2);
-    assert_true(has(60) && has(50)); /* a name that tells nothing: the manifest does */
+    assert_int_equal(list.count, 3);
+    assert_true(has(30) && has(50) && has(60));
     assert_int_equal(list.damaged_count, 0);
-    read_above(60);
-    assert_int_equal(list.count, 1);
+}
+
+/* 40 was gone back to, and 50 saved since: who looks above 50 knows it, as who looks at all of them. */
+static void what_a_launch_gave_up_that_saved_no_more_steps_does_not_count(void **state)
+{
+    int64_t step = 0;
+
+    (void)state;
+    put("40", 1, 40);
+    put("70", 1, 70);
+    put_damaged("60");
+    read_above(40);
+    assert_true(has(70) && !list.launches[0].superseded);
+    assert_true(dir_list_counts(&list, &list.damaged[0], "train", &plain, &step));
+    put_saved("50", 2, 50, (BEGAN_S + 300) * 1000);
+    read_above(50);
+    assert_int_equal(list.damaged_count, 1);
+    assert_false(dir_list_counts(&list, &list.damaged[0], "train", &plain, &step));
+    for (size_t i = 0; i < list.count; i++)
+        assert_int_equal(list.launches[i].superseded, list.launches[i].step == 70);
+    assert_true(has(70));
+    assert_int_equal(rename(scratch_path(root, "70"), scratch_path(root, ".muster/1-70")), 0);
+    assert_int_equal(rename(scratch_path(root, "60"), scratch_path(root, ".muster/trash")), 0);
+    read_above(50); /* without its name alone */
+    assert_int_equal(list.count, 3);
+    for (size_t i = 0; i < list.count; i++)
+        assert_int_equal(list.launches[i].superseded, list.launches[i].step == 70);
 }
 
 static void one_without_its_name_is_found_and_what_is_being_deleted_is_not(void **state)
@@ -168,7 +231,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
     const struct CMUnitTest tests[] = {
-        T(what_is_not_newer_by_its_name_is_not_looked_at),
+        T(what_is_not_newer_by_its_name_is_not_looked_at_while_nothing_is),
+        T(older_ones_that_cannot_be_read_are_passed_over_where_something_is_newer),
+        T(what_a_launch_gave_up_that_saved_no_more_steps_does_not_count),
         T(one_without_its_name_is_found_and_what_is_being_deleted_is_not),
         T(what_cannot_be_read_is_damaged_and_no_error),
         T(a_directory_that_is_not_there_is_told_apart),
