@@ -6,14 +6,15 @@
 #include "schema/error.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TELL_ENDS_MS 5000
+#define STOP_RETURNS_MS 1000 /* close: the rest of a muster_worker_stop is some instructions */
 
 bool worker_is_forked(const struct muster_worker *worker)
 {
@@ -386,6 +387,17 @@ static void free_all(struct muster_worker *worker)
     }
 }
 
+/* Who asked for this end, in a handler on another thread, is about to return; but one that a handler interrupted, which
+ * ends the program from there, never does. */
+static bool stops_return(struct muster_worker *worker)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int i = 0; i < STOP_RETURNS_MS && atomic_load(&worker->stopping_now) > 0; i++)
+        nanosleep(&pause, NULL);
+    return atomic_load(&worker->stopping_now) == 0;
+}
+
 void muster_worker_close(muster_worker_t **worker)
 {
     struct muster_worker *w = worker != NULL ? *worker : NULL;
@@ -396,10 +408,10 @@ void muster_worker_close(muster_worker_t **worker)
     if (worker_is_forked(w))
         return; /* a child closes nothing of its parent's */
     end(w, NULL);
-    while (atomic_load(&w->stopping_now) > 0)
-        sched_yield(); /* who asked for this end, in a handler on another thread, is about to return */
     free_all(w);
     free(w->threads);
+    if (!stops_return(w))
+        return; /* what they use stays */
     close(w->wake_fd);
     pthread_mutex_destroy(&w->mutex);
     pthread_cond_destroy(&w->changed);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define PATIENCE_S 60
@@ -200,6 +201,22 @@ static void a_signals_handler_waits_for_nobody(void **state)
     muster_worker_close(&served);
 }
 
+/* One that a handler interrupted in the middle of its own stop, and that ends the program from there: nobody returns. */
+static void close_does_not_wait_for_a_stop_that_never_returns(void **state)
+{
+    muster_worker_t *worker = open_worker(100);
+    muster_worker_t *stopped = worker;
+
+    (void)state;
+    atomic_fetch_add(&worker->stopping_now, 1);
+    muster_worker_close(&worker);
+    assert_null(worker);
+    muster_worker_stop(stopped); /* should it return after all, it finds what it uses */
+    assert_int_equal(atomic_load(&stopped->stopping_now), 1);
+    assert_int_equal(close(stopped->wake_fd), 0);
+    free(stopped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +225,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_signals_handler_ends_serve_at_any_moment, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_signals_handler_waits_for_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(close_does_not_wait_for_a_stop_that_never_returns, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests_name("worker_start", tests, NULL, NULL);
