@@ -124,22 +124,39 @@ static int read_directory(const char *name, struct list *list, char *ret_root)
     return TOOL_DONE;
 }
 
-/* Given up by a later launch, and on record as that: the core, which holds only what counts, would not know it. */
-static bool is_on_record(struct tool *tool, const struct manifest *manifest)
+/* Given up by a later launch, or deleted, and on record as that: the core, which holds only what counts, would not know
+ * it. NULL: it is not. */
+static const char *gone_on_record(struct tool *tool, const struct manifest *manifest)
 {
+    static const char *const states[] = {"superseded", "deleting", "deleted"};
+    const char *found = NULL;
     muster_rows_t *rows = NULL;
-    bool is = false;
 
     if (muster_client_checkpoint(tool->client, manifest->job, (int64_t)manifest->round, &rows,
                                  NULL) == MUSTER_OK &&
         muster_rows_count(rows) == 1) {
         const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
+        bool is = row->generation == (int64_t)manifest->generation && row->step == manifest->step;
 
-        is = row->generation == (int64_t)manifest->generation && row->step == manifest->step &&
-             strcmp(row->state, "superseded") == 0;
+        for (size_t i = 0; is && i < sizeof states / sizeof *states; i++)
+            if (strcmp(row->state, states[i]) == 0)
+                found = states[i];
     }
     muster_rows_destroy(&rows);
-    return is;
+    return found;
+}
+
+/* It counts as there already. Who put its files back hears why no launch will take it. */
+static bool is_on_record(struct tool *tool, const struct found *found)
+{
+    const char *state = gone_on_record(tool, found->manifest);
+
+    if (state != NULL && strcmp(state, "superseded") != 0)
+        tool_fail(TOOL_DONE, "%s is on record as %s: no launch resumes from it, and its files %s",
+                  found->path, state,
+                  strcmp(state, "deleting") == 0 ? "go with a launch of its job"
+                                                 : "can be removed");
+    return state != NULL;
 }
 
 static enum muster_status send(struct tool *tool, const struct found *found, bool *ret_new,
@@ -199,7 +216,7 @@ static enum muster_status send_all(struct tool *tool, struct list *list, int64_t
                       found->path, found->manifest->job, list->job);
             continue;
         }
-        if (is_on_record(tool, found->manifest))
+        if (is_on_record(tool, found))
             continue;
         status = send(tool, found, &is_new, err);
         *ret_added += is_new;

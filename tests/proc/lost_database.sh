@@ -39,9 +39,14 @@ checkpoints="$dir/another"
 ranks_start 1 --steps 30
 saved=0
 all_finished 30
-broker_stop
-"$sql" --write "$db" "UPDATE checkpoint SET state = 'deleted' WHERE job = '$job'"
-broker_start
+for state in deleting deleted; do
+    broker_stop
+    "$sql" --write "$db" "UPDATE checkpoint SET state = '$state' WHERE job = '$job'"
+    broker_start
+    same "its row" "$(query "SELECT state FROM checkpoint WHERE job = '$job'")" $state
+    "$muster" import "$checkpoints" --broker "$broker" >"$dir/import.txt" 2>&1 || fail "import: $(cat "$dir/import.txt")"
+    says "$(cat "$dir/import.txt")" "$checkpoints/20 is on record as $state" '^0 checkpoints of job given_up .*, 1 was there already'
+done
 ranks_start 1 --steps 30
 saved=0
 all_finished 30
