@@ -552,7 +552,7 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
 
 /* --- time ------------------------------------------------------------------------------------------- */
 
-/* Who is to blame when the margin is reached. */
+/* The lowest rank whose report or save is lacking; -1: none is. */
 static int64_t laggard(const struct job *job, const struct round *round)
 {
     for (size_t i = 0; i < round->count; i++)
@@ -562,13 +562,18 @@ static int64_t laggard(const struct job *job, const struct round *round)
     return -1;
 }
 
-/* All have reported, and what they wait for is another round's save of the same step. */
+/* All have reported, and what they wait for is another round's save of the same step: no later one is being written.
+ * It lacks somebody's save, else it were committed. */
 static int64_t writing_laggard(const struct job *job)
 {
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING)
-            return laggard(job, &job->rounds[i]);
-    return -1;
+    const struct round *newest = NULL;
+
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        const struct round *at = &job->rounds[i];
+        if (at->used && at->state == ROUND_WRITING && (newest == NULL || at->step > newest->step))
+            newest = at;
+    }
+    return newest != NULL ? laggard(job, newest) : -1;
 }
 
 /* Everybody leaves with what was committed before. */
@@ -579,18 +584,18 @@ void round_margin_reached(struct core *core, struct job *job)
 
     if (!notice_any_active(job) || job->gen.state != GENERATION_RUNNING)
         return;
-    int64_t rank = round ? laggard(job, round) : -1;
-    bool reports = round != NULL && round->state == ROUND_FREEZING && rank >= 0;
-    if (round != NULL && rank < 0)
+    if (round == NULL) {
+        round_not_saved(core, job, 0, -1, MUSTER_E_NOT_SAVED,
+                        "the deadline's margin was reached before the commit");
+        return;
+    }
+    int64_t rank = laggard(job, round);
+    bool reports = round->state == ROUND_FREEZING && rank >= 0;
+    if (rank < 0)
         rank = writing_laggard(job);
-    snprintf(text, sizeof text, "the deadline's margin was reached before the commit");
-    if (round != NULL && rank >= 0)
-        snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
-                 (long long)rank, reports ? "reported" : "saved");
-    if (round != NULL)
-        round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
-    else
-        round_not_saved(core, job, 0, -1, MUSTER_E_NOT_SAVED, text);
+    snprintf(text, sizeof text, "the deadline's margin was reached while rank %lld had not %s",
+             (long long)rank, reports ? "reported" : "saved");
+    round_abort(core, job, round, rank, MUSTER_E_NOT_SAVED, text, ABORT_FINAL);
 }
 
 /* deadline - margin without a commit. */

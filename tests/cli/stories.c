@@ -661,8 +661,6 @@ const struct cli_abort cli_aborts[] = {
      "the broker was restarted before a step was decided", NULL},
     {"margin", 2, 1, MUSTER_E_NOT_SAVED,
      "the deadline's margin was reached while rank 1 had not saved", NULL},
-    {"margin_commit", 2, -1, MUSTER_E_NOT_SAVED,
-     "the deadline's margin was reached before the commit", NULL},
     {"margin_report", 0, 1, MUSTER_E_NOT_SAVED,
      "the deadline's margin was reached while rank 1 had not reported", NULL},
     {"forgotten", 1, 1, MUSTER_E_ABORTED,

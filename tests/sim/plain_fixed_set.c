@@ -44,12 +44,11 @@ static void expect_moves(const struct sim_stats *s)
         }
 }
 
-/* Two are written down for what nobody has thought of. At the margin a round always lacks somebody's report or save,
- * its own or that of the save that it waits for, and names that rank (a termination without a round is no abort).
- * And who leaves or is lost ends each round that needs it, so none is open when the last one has gone. */
+/* One is written down for what nobody has thought of. Who leaves or is lost ends each round that needs it, so none is
+ * open when the last one has gone. */
 static bool cannot_occur(unsigned reason)
 {
-    return reason == REASON_MARGIN || reason == REASON_ALL_LEFT;
+    return reason == REASON_ALL_LEFT;
 }
 
 static void expect_reasons(const struct sim_stats *s)

@@ -106,7 +106,6 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_SAVE_SLOW] = "did not finish its save",
     [REASON_MARGIN_REPORT] = "had not reported",
     [REASON_MARGIN_SAVE] = "had not saved",
-    [REASON_MARGIN] = "margin was reached before the commit",
     [REASON_LOST] = "was lost",
     [REASON_FAILED] = "failed its step",
     [REASON_FINISHED] = "finished before the save",

@@ -333,6 +333,35 @@ static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **st
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
 }
 
+/* Two are being written, each without another rank's shard; the termination waits for the later one. */
+static void at_the_margin_who_writes_the_awaited_step_is_named(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct {
+        uint64_t round;
+        int64_t step;
+        int lacks;
+    } saves[] = {{1, 4, 0}, {2, 6, 1}};
+
+    for (size_t i = 0; i < sizeof saves / sizeof saves[0]; i++) {
+        core_save_now(f, i == 0 ? "a" : "b");
+        report_all(f, saves[i].round, saves[i].step);
+        for (int n = 0; n < 3; n++)
+            core_at_step(f, n, saves[i].round, saves[i].step, true);
+        for (int n = 0; n < 3; n++)
+            if (n != saves[i].lacks)
+                core_save(f, n, saves[i].round, saves[i].step);
+    }
+    core_notice(f, 2, "n1", 2500);
+    report_all(f, 3, 6);
+    core_events(f);                       /* r3 is frozen, and waits for r2 */
+    core_leave(f, 2, LEAVE_PREEMPTED, 0); /* its clock is the first to reach the margin */
+    assert_events(f, "abort r3 termination rank 1 MUSTER_E_NOT_SAVED; "
+                     "not saved r3 termination rank 1 MUSTER_E_NOT_SAVED");
+    assert_string_equal(core_event(f, EVENT_ABORT)->text,
+                        "the deadline's margin was reached while rank 1 had not saved");
+}
+
 static void a_step_whose_writing_fails_is_saved_anew(void **state)
 {
     struct core_fixture *f = *state;
@@ -592,6 +621,7 @@ int main(void)
         T(a_save_is_bounded_from_the_arrival_of_its_rank, three_running),
         T(a_round_whose_members_are_captured_lets_the_next_open, three_running),
         T(a_step_that_is_being_written_counts_if_it_is_there_in_time, three_running),
+        T(at_the_margin_who_writes_the_awaited_step_is_named, three_sharded),
         T(a_step_whose_writing_fails_is_saved_anew, three_running),
         T(a_step_that_is_written_too_long_is_saved_anew, three_running),
         T(a_policy_save_of_a_step_that_is_being_written_is_skipped, three_running),
