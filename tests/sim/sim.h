@@ -197,6 +197,7 @@ struct sim_options {
     enum wire_layout layout; /* LAYOUT_NONE = the seed decides */
     int async;               /* -1 = the seed decides */
     enum sim_with keeps;     /* policies, pins, deletions, imports */
+    const char *world; /* one that is made for a control, by its name (sim_focus.c); NULL = none */
     enum sim_mutation mutation;
     struct sim_grace *grace; /* NULL = none */
     FILE *story;             /* one line an event; NULL = none */

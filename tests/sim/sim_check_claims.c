@@ -22,7 +22,7 @@ static bool is_on_disk(const struct sim *sim, const struct record_round *row)
     const struct record_generation *gen = disk_generation(sim, row->job, row->generation);
     const struct record_checkpoint *resume =
         gen != NULL ? disk_checkpoint(sim, row->job, gen->resume_checkpoint) : NULL;
-    bool there = resume != NULL && resume->state < CHECKPOINT_DELETING;
+    bool there = resume != NULL && resume->state == CHECKPOINT_COMMITTED;
 
     if (gen != NULL && gen->resume_step == row->step &&
         (row->step == 0 || there || (resume != NULL && gen->state == GENERATION_JOINING)))
@@ -322,25 +322,6 @@ void claims_lost(struct sim *sim, const struct record_event *row)
     }
 }
 
-/* What `muster save` was answered with was to be tried again, and neither was, nor saved by a later round. */
-static const struct record_round *owed_save(const struct sim *sim, const struct record_job *job)
-{
-    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
-    const struct record_round *owed = disk_round(sim, job->job, job->save_now_round);
-
-    if (owed == NULL || owed->generation != job->generation || owed->state != ROUND_ABORTED ||
-        owed->final)
-        return NULL;
-    for (size_t i = 0; i < rounds->count; i++) {
-        const struct record_round *round = &rounds->rows[i].record.u.round;
-        bool saves = round->cause == CAUSE_OPERATOR || round->cause == CAUSE_TERMINATION ||
-                     round->state != ROUND_ABORTED;
-        if (same(round->job, job->job) && round->round > owed->round && saves)
-            return NULL;
-    }
-    return owed;
-}
-
 static bool has_notice(const struct sim *sim, const struct record_job *job)
 {
     const struct sim_table *notices = &sim->disk.tables[RECORD_NOTICE];
@@ -354,36 +335,71 @@ static bool has_notice(const struct sim *sim, const struct record_job *job)
     return false;
 }
 
+/* A policy's saves come and go beside the one that was promised. */
+static bool is_policys(const struct record_round *row)
+{
+    return row->cause == CAUSE_POLICY || row->cause == CAUSE_PERIOD;
+}
+
+/* What `muster save` was answered with came to nothing, and so did all behind it, but none for good: the last of them.
+ * (While there is a notice, that comes first.) */
+static const struct record_round *owed_save(const struct sim *sim, const struct record_job *job)
+{
+    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
+    const struct record_round *owed = disk_round(sim, job->job, job->save_now_round);
+
+    if (owed == NULL || owed->generation != job->generation)
+        return NULL;
+    bool joined = is_policys(owed); /* it was open when the operator asked */
+    for (size_t i = 0; i < rounds->count; i++) {
+        const struct record_round *at = &rounds->rows[i].record.u.round;
+        if (!same(at->job, job->job) || at->round < job->save_now_round ||
+            (is_policys(at) && !joined))
+            continue;
+        if (at->state != ROUND_ABORTED || at->final)
+            return NULL;
+        owed = at->round > owed->round ? at : owed;
+    }
+    return has_notice(sim, job) ? NULL : owed;
+}
+
+/* The last attempt came to nothing for now: an operator's comes again, a termination's as long as a notice is there that it
+ * was frozen for. */
+static const struct record_round *owed_last(const struct sim *sim,
+                                            const struct record_generation *gen)
+{
+    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
+    const struct record_round *last = NULL;
+
+    for (size_t i = 0; i < rounds->count; i++) {
+        const struct record_round *at = &rounds->rows[i].record.u.round;
+        if (same(at->job, gen->job) && !is_policys(at) && (last == NULL || at->round > last->round))
+            last = at;
+    }
+    if (last == NULL || last->state != ROUND_ABORTED || last->final ||
+        last->generation != gen->generation)
+        return NULL;
+    bool termination = last->cause == CAUSE_TERMINATION && is_noticed(sim, gen, last);
+    return termination || last->cause == CAUSE_OPERATOR ? last : NULL;
+}
+
 /* A save that was told to be tried again is. Where three are being written it waits for one of them. */
 void claims_promised(struct sim *sim, struct sim_job *job)
 {
-    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
     const struct record_job *row = disk_job(sim, job->name);
     const struct record_generation *gen =
         row != NULL ? disk_generation(sim, job->name, row->generation) : NULL;
-    const struct record_round *newest = NULL;
+    const struct record_round *owed = NULL;
 
-    for (size_t i = 0; i < rounds->count; i++) {
-        const struct record_round *round = &rounds->rows[i].record.u.round;
-        if (same(round->job, job->name) && (newest == NULL || round->round > newest->round))
-            newest = round;
+    if (gen != NULL && gen->state == GENERATION_RUNNING) {
+        owed = owed_last(sim, gen);
+        if (owed == NULL)
+            owed = owed_save(sim, row);
     }
-    const struct record_round *owed =
-        row != NULL && !has_notice(sim, row) ? owed_save(sim, row) : NULL;
-    bool is_owed = owed != NULL && gen != NULL && gen->state == GENERATION_RUNNING;
-    bool promised = gen != NULL && gen->state == GENERATION_RUNNING && newest != NULL &&
-                    newest->generation == gen->generation && newest->state == ROUND_ABORTED &&
-                    !newest->final &&
-                    (newest->cause == CAUSE_OPERATOR ||
-                     (newest->cause == CAUSE_TERMINATION && is_noticed(sim, gen, newest)));
-    if (!promised && is_owed)
-        newest = owed;
-    job->promised_us =
-        (promised || is_owed) && job->open_round == 0 ? job->promised_us + 1000000 : 0;
+    job->promised_us = owed != NULL && job->open_round == 0 ? job->promised_us + 1000000 : 0;
     if (job->promised_us > PROMISED_MAX_US)
-        sim_broken(sim, "I5", "round %llu of %s was to be tried again, and is not (%s)%s",
-                   U(newest->round), job->name, newest->reason,
-                   promised ? "" : ", as `muster save` was told");
+        sim_broken(sim, "I5", "round %llu of %s was to be tried again, and is not (%s, %s)",
+                   U(owed->round), job->name, wire_cause_name(owed->cause), owed->reason);
 }
 
 /* --- a process ------------------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
  * meet in them. */
 #include "tests/sim/sim_world.h"
 
+#include <string.h>
+
 /* clang-format off */
 #define CHANCE 0 /* nodes, times: as in every other world */
 #define ANY LAYOUT_NONE
@@ -92,6 +94,16 @@ static const struct sim_focus rare[] = {
 static const struct sim_focus again =
     {"a rank that is begun again when it has finished", 1, WHOLE, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
      .faults = {{FAULT_TWIN, 0, 2000, 8000, 0, 0}, {FAULT_TWIN, 0, 2000, 8000, 0, 1}, {FAULT_TWIN, 3000, 2000, 8000, 0, 0}}, .rare = true};
+/* No seed's, but asked for by a control: a freeze lacks a report when the broker dies, and before it a notice joins it, or
+ * behind it come the saves of a policy. */
+static const struct sim_focus asked[] = {
+    {"a notice that joined a save is withdrawn after a start", 1, WHOLE, -1, 3, 8, 200000, CHANCE, 30, false, 0, false,
+     .faults = {{FAULT_STALL_UP, 0, 0, 8000, 0, 1}, {FAULT_OPERATOR_SAVE, 10, 100, 1, 0, SIM_ANY},
+      {FAULT_NOTICE_WITHDRAWN, 200, 300, 4000, 0, 0}, {FAULT_BROKER_IDLE, 700, 300, 500, 0, SIM_ANY}}, .rare = true},
+    {"a save that was begun before a start, and a policy's behind it", 1, WHOLE, -1, 3, 8, 200000, CHANCE, 30, false, 12, false,
+     .faults = {{FAULT_STALL_UP, 0, 0, 8000, 0, 1}, {FAULT_OPERATOR_SAVE, 10, 100, 1, 0, SIM_ANY},
+      {FAULT_BROKER_IDLE, 700, 300, 500, 0, SIM_ANY}}, .rare = true},
+};
 /* clang-format on */
 
 /* By their weights; in `share` times as many numbers none is. */
@@ -135,6 +147,14 @@ static const struct sim_focus *rare_of(const struct sim *sim)
     return pick(rare, sizeof rare / sizeof rare[0], number / one_in, 1);
 }
 
+static const struct sim_focus *asked_by(const char *name)
+{
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        if (strcmp(asked[i].name, name) == 0)
+            return &asked[i];
+    return NULL;
+}
+
 void plan_focus(struct sim *sim)
 {
     const size_t count = sizeof focuses / sizeof focuses[0];
@@ -142,7 +162,9 @@ void plan_focus(struct sim *sim)
     if (sim->options.healthy || sim->options.nodes > 0 || sim->options.layout != LAYOUT_NONE)
         return;
     sim->focus = rare_of(sim);
-    if (sim->focus == NULL)
+    if (sim->options.world != NULL)
+        sim->focus = asked_by(sim->options.world);
+    else if (sim->focus == NULL)
         sim->focus = pick(focuses, count, sim_random(sim), sim->options.focused ? 1 : 2);
     if (sim->focus != NULL)
         SIM_TELL(sim, "WORLD of %s", sim->focus->name);
