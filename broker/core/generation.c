@@ -250,12 +250,10 @@ static bool others_are_to_come(const struct job *job)
     return finished > 0 && finished < job->gen.world_size;
 }
 
+/* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends each that needs it.
+ * (One that were open all the same would end by its bounds, or when the next launch is opened.) */
 void generation_end(struct core *core, struct job *job)
 {
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used)
-            round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
-                        "all its processes left before it was committed", ABORT_OVER);
     round_want_nothing(job);
     grace_forget(job);
     job->gen.state = GENERATION_ENDED;

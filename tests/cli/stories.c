@@ -687,7 +687,6 @@ const struct cli_abort cli_aborts[] = {
      "rank 1 left, and a sharded checkpoint needs every rank", NULL},
     {"sharded_absent", 0, 1, MUSTER_E_ABORTED,
      "rank 1 is not there, and a sharded checkpoint needs every rank", NULL},
-    {"all_left", 0, -1, MUSTER_E_ABORTED, "all its processes left before it was committed", NULL},
     {"no_reason", 0, -1, MUSTER_E_STORAGE, "", NULL},
     {NULL, 0, 0, 0, NULL, NULL},
 };

@@ -217,6 +217,22 @@ void claims_round(struct sim *sim, const struct record_round *row, const struct 
 
 /* --- a launch --------------------------------------------------------------------------------------------- */
 
+/* I5: who leaves or is lost ends each round that needs it, so none is open when the last one has gone. */
+static void check_rounds_over(struct sim *sim, const struct record_generation *row)
+{
+    const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];
+
+    for (size_t i = 0; i < rounds->count; i++) {
+        const struct record_round *at = &rounds->rows[i].record.u.round;
+        bool open =
+            at->state == ROUND_FREEZING || at->state == ROUND_DECIDED || at->state == ROUND_WRITING;
+        if (open && at->generation == row->generation && same(at->job, row->job))
+            sim_broken(sim, "I5", "generation %llu of %s has ended, and its round %llu is %s",
+                       U(row->generation), row->job, U(at->round),
+                       wire_round_state_name(at->state));
+    }
+}
+
 /* I10: the first error of a launch stays the first. */
 void claims_generation(struct sim *sim, const struct record_generation *row,
                        const struct record_generation *old)
@@ -226,6 +242,8 @@ void claims_generation(struct sim *sim, const struct record_generation *row,
     if (row->state == GENERATION_ENDING && old->state != GENERATION_ENDING)
         sim_job_named(sim, row->job)->ending_us =
             b->blocked || b->starting ? 0 : sim->now_us; /* decided some time ago: not known when */
+    if (row->state == GENERATION_ENDED && old->state != GENERATION_ENDED)
+        check_rounds_over(sim, row);
     if (old->error_rank >= 0 &&
         (row->error_rank != old->error_rank || !same(row->error_text, old->error_text)))
         sim_broken(sim, "I10", "the first error of generation %llu was rank %lld's, now %lld's",

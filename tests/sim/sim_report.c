@@ -116,7 +116,6 @@ static const char *const reason_words[REASON_COUNT] = {
     [REASON_SAVE_FAILED] = "could not save",
     [REASON_RESTART] = "the broker was restarted before a step was decided",
     [REASON_NEXT_GENERATION] = "the next generation was opened",
-    [REASON_ALL_LEFT] = "all its processes left",
     [REASON_UNREACHABLE] = "stand at different steps",
     [REASON_FORGOTTEN] = "serves a later round",
     [REASON_OLDER] = "was put back to an older copy",
