@@ -293,15 +293,30 @@ static void on_event(struct member *m, const struct wire_event *event)
     watch_gap(m);
 }
 
+/* It answers a HELLO, or a heartbeat, of before this node heard of its round, and so tells nothing of that, whose end may be
+ * among the events that it stands for. They are asked for; by then the broker knows by a heartbeat which round it is. */
+static bool hides_a_round(const struct member *m, const struct wire_snapshot *snapshot)
+{
+    return m->round != 0 && snapshot->seq > m->applied_seq &&
+           snapshot->generation == m->generation && snapshot->named_round < m->round &&
+           snapshot->round != m->round;
+}
+
 static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
 {
+    bool again = m->link == LINK_JOINED;
+
     if (m->link == LINK_SNAPSHOT)
         joined(m);
     if (m->link != LINK_JOINED || snapshot->seq < m->applied_seq)
         return;
-    m->applied_seq = snapshot->seq;
     if (m->known_seq < snapshot->seq)
         m->known_seq = snapshot->seq;
+    if (again && hides_a_round(m, snapshot)) {
+        watch_gap(m);
+        return;
+    }
+    m->applied_seq = snapshot->seq;
     m->ack_wanted = true;
     events_snapshot(m, snapshot);
     watch_gap(m);

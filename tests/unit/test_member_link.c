@@ -635,6 +635,25 @@ static void a_snapshot_tells_the_outcome_of_the_round_that_was_missed(void **sta
     }
 }
 
+/* HELLO was repeated; the first answer told of round 1, and the second is of before. */
+static void a_snapshot_that_does_not_name_the_round_hides_no_end_of_it(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot s;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_ack_all(f);
+    s = member_snapshot_made(f);
+    s.seq = f->seq + 1; /* the abort */
+    member_snapshot(f, s);
+    member_pass(f, 3000, true);
+    assert_non_null(member_sent(f, WIRE_EVENTS_GET));
+    assert_int_equal(member_sent(f, WIRE_EVENTS_GET)->u.events_get.from_seq, s.seq);
+    member_abort(f, 1, false);
+    member_close(f, LEAVE_FINISHED);
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+}
+
 static void an_old_snapshot_or_one_of_another_generation_changes_nothing(void **state)
 {
     struct member_fixture *f = *state;
@@ -702,6 +721,7 @@ int main(void)
         T(what_comes_before_the_first_step_is_no_step, fresh),
         T(a_snapshot_puts_the_node_where_the_open_round_stands, running),
         T(a_snapshot_tells_the_outcome_of_the_round_that_was_missed, running),
+        T(a_snapshot_that_does_not_name_the_round_hides_no_end_of_it, running),
         T(an_old_snapshot_or_one_of_another_generation_changes_nothing, running),
         T(a_snapshot_asks_to_repair_the_choice, fresh),
     };
