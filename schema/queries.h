@@ -31,7 +31,7 @@
 #define COLUMNS_NODE(T, I, B) \
     I(generation) T(role) I(rank) T(host) I(pid) T(incarnation) T(state) I(begun) I(done) I(lag) \
     T(phase) I(step_p95_ms) I(applied_seq) I(heard_unix_ms) T(acknowledgement) T(leave_why) \
-    I(exit_code) I(joined_unix_ms) I(ended_unix_ms) T(sources)
+    I(exit_code) I(joined_unix_ms) I(ended_unix_ms) T(sources) I(stuck_unix_ms)
 #define COLUMNS_ROUND(T, I, B) \
     I(round) I(generation) I(attempt) T(cause) T(state) I(step) B(aborted_steps) I(culprit_rank) \
     I(reason_code) T(reason) B(final) I(opened_unix_ms) I(decided_unix_ms) I(captured_unix_ms) \

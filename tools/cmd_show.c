@@ -82,6 +82,8 @@ static struct shown phase_of(const struct muster_node_row *node)
 {
     struct shown shown = {""};
 
+    if (node->stuck_unix_ms != 0)
+        return render_stuck(node);
     if (tool_node_is_live(node) && strcmp(node->phase, "ended") == 0 && node->begun > node->done)
         snprintf(shown.text, sizeof shown.text, "in step %" PRId64, node->begun);
     else if (strcmp(node->phase, "none") != 0)

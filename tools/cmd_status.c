@@ -234,6 +234,25 @@ static void print_staying(FILE *out, const muster_rows_t *nodes)
         fputc('\n', out);
 }
 
+/* Whoever hangs, as long as it does. */
+static void print_stuck(FILE *out, const muster_rows_t *nodes)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    int shown = 0;
+
+    for (size_t i = 0; i < muster_rows_count(nodes) && shown <= 8; i++) {
+        if (node[i].stuck_unix_ms == 0)
+            continue;
+        if (shown++ == 8)
+            fprintf(out, ", ...");
+        else
+            fprintf(out, "%s %" PRId64 " (%s) %s", shown == 1 ? "  stuck         rank" : ", rank",
+                    node[i].rank, node[i].host, render_stuck(&node[i]).text);
+    }
+    if (shown > 0)
+        fputc('\n', out);
+}
+
 static void print_newest(struct tool *tool, const struct muster_job_row *job)
 {
     fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n", job->newest_step,
@@ -269,6 +288,7 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)
         print_staying(out, nodes);
+    print_stuck(out, nodes);
     if (failed != NULL && failed->generation < job->generation)
         fprintf(out,
                 "  resumed       nowhere: generation %" PRId64 " could not restore, and no step "
@@ -320,13 +340,14 @@ static void print_task_queues(FILE *out, const muster_rows_t *rows)
 }
 
 static int print_job_json(struct tool *tool, const muster_rows_t *job, const muster_rows_t *members,
-                          const muster_rows_t *notices)
+                          const muster_rows_t *notices, const muster_rows_t *nodes)
 {
     json_t *document = render_document();
 
     json_object_set_new(document, "jobs", render_rows(job));
     json_object_set_new(document, "participants", render_rows(members));
     json_object_set_new(document, "notices", render_rows(notices));
+    json_object_set_new(document, "stuck", render_stuck_rows(nodes));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
@@ -359,7 +380,7 @@ static int one_job(struct tool *tool, const char *name)
     if (status != MUSTER_OK)
         code = tool_fail_status(status, &err);
     else if (tool_json(tool))
-        code = print_job_json(tool, rows, members, notices);
+        code = print_job_json(tool, rows, members, notices, nodes);
     else {
         tool_print_as_of(tool);
         print_job(tool, job, members, notices, nodes, generations);

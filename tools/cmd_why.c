@@ -94,6 +94,44 @@ static bool covers(const struct muster_round_row *round, const struct muster_eve
            event->unix_ms <= round->ended_unix_ms;
 }
 
+/* A rank that was stuck and came out of it is none; nor is one in a launch that came to a good end. The nodes are those
+ * of a launch that runs. */
+static bool is_failure(const struct muster_event_row *event, const muster_rows_t *nodes,
+                       const struct muster_generation_row *generation)
+{
+    bool stuck = false;
+
+    if (strcmp(event->kind, "stuck") != 0 || event->rank < 0)
+        return story_is_failure(event);
+    if (strcmp(generation->state, "ended") == 0)
+        return generation->end_status != MUSTER_OK;
+    for (size_t i = 0; i < muster_rows_count(nodes); i++)
+        stuck |= muster_rows_nodes(nodes)[i].rank == event->rank &&
+                 muster_rows_nodes(nodes)[i].stuck_unix_ms != 0;
+    return stuck;
+}
+
+/* Is there a failure in it that the round's story does not tell? */
+static enum muster_status has_failure(struct tool *tool, const struct muster_round_row *round,
+                                      const struct muster_generation_row *generation, bool *ret_has,
+                                      struct muster_error *err)
+{
+    int64_t number = generation->generation;
+    muster_rows_t *rows = NULL, *nodes = NULL;
+    enum muster_status status =
+        muster_client_incidents(tool->client, tool->job, number, &rows, err);
+
+    if (status == MUSTER_OK && strcmp(generation->state, "ended") != 0)
+        status = muster_client_nodes(tool->client, tool->job, number, &nodes, err);
+    *ret_has = false;
+    for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++)
+        *ret_has |= is_failure(&muster_rows_events(rows)[i], nodes, generation) &&
+                    !covers(round, &muster_rows_events(rows)[i]);
+    muster_rows_destroy(&rows);
+    muster_rows_destroy(&nodes);
+    return status;
+}
+
 /* The newest generation, not older than the round's, that failed without the round's story telling it. */
 static enum muster_status find_failure(struct tool *tool, const struct muster_round_row *round,
                                        int64_t *ret_generation, struct muster_error *err)
@@ -107,15 +145,12 @@ static enum muster_status find_failure(struct tool *tool, const struct muster_ro
 
     for (size_t i = muster_rows_count(generations); status == MUSTER_OK && i > 0 && found == 0;
          i--) {
-        int64_t number = muster_rows_generations(generations)[i - 1].generation;
-        muster_rows_t *rows = NULL;
+        const struct muster_generation_row *row = &muster_rows_generations(generations)[i - 1];
+        bool has = false;
 
-        status = muster_client_incidents(tool->client, tool->job, number, &rows, err);
-        for (size_t k = 0; k < muster_rows_count(rows); k++)
-            if (story_is_failure(&muster_rows_events(rows)[k]) &&
-                !covers(round, &muster_rows_events(rows)[k]))
-                found = number;
-        muster_rows_destroy(&rows);
+        status = has_failure(tool, round, row, &has, err);
+        if (has)
+            found = row->generation;
     }
     muster_rows_destroy(&generations);
     if (status == MUSTER_OK)
@@ -247,6 +282,8 @@ static enum muster_status gather(struct tool *tool, const struct subject *subjec
     if (status == MUSTER_OK)
         status = gather_before(tool, story, err);
     if (status == MUSTER_OK)
+        status = muster_client_nodes(client, tool->job, generation, &story->nodes, err);
+    if (status == MUSTER_OK)
         status = muster_client_latest(client, tool->job, &story->latest, err);
     if (status == MUSTER_OK)
         status = muster_client_jobs(client, tool->job, &story->job_row, err);
@@ -324,6 +361,7 @@ static int print_story(struct tool *tool, const struct story *story)
     json_object_set_new(document, "notices", json_notices(story));
     json_object_set_new(document, "rounds", json_rounds(story));
     json_object_set_new(document, "incidents", render_rows(story->incidents));
+    json_object_set_new(document, "stuck", render_stuck_rows(story->nodes));
     json_object_set_new(document, "generation", row_or_null(story->generations, 0));
     json_object_set_new(document, "next_generation", row_or_null(story->generations, 1));
     json_object_set_new(document, "checkpoint", row_or_null(story->checkpoint, 0));

@@ -96,6 +96,22 @@ struct shown render_count(int64_t number)
     return render_number(number == 0 ? -1 : number);
 }
 
+struct shown render_stuck(const struct muster_node_row *node)
+{
+    struct shown shown = {""}, time;
+
+    if (node->stuck_unix_ms == 0)
+        return shown;
+    time =
+        render_duration(node->heard_unix_ms - node->stuck_unix_ms); /* nobody knows of it since */
+    if (node->begun > node->done)
+        snprintf(shown.text, sizeof shown.text, "in step %" PRId64 " for %.20s", node->begun,
+                 time.text);
+    else
+        snprintf(shown.text, sizeof shown.text, "saving for %.20s", time.text);
+    return shown;
+}
+
 /* --- tables -------------------------------------------------------------------------------------- */
 
 void table_init(struct table *table, const char *const *titles, int columns)
@@ -212,6 +228,16 @@ json_t *render_rows(const muster_rows_t *rows)
 
     for (size_t i = 0; array != NULL && i < muster_rows_count(rows); i++)
         json_array_append_new(array, render_row(rows, i));
+    return array;
+}
+
+json_t *render_stuck_rows(const muster_rows_t *nodes)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array != NULL && i < muster_rows_count(nodes); i++)
+        if (muster_rows_nodes(nodes)[i].stuck_unix_ms != 0)
+            json_array_append_new(array, render_row(nodes, i));
     return array;
 }
 

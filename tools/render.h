@@ -22,6 +22,8 @@ struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms);
 struct shown render_bytes(int64_t bytes);   /* "1.2 MB" */
 struct shown render_number(int64_t number); /* "-" below 0 */
 struct shown render_count(int64_t number);  /* "-" for 0 too */
+/* "in step 44 for 2 min", "saving for 2 min": where it is stuck; "" if it is not. */
+struct shown render_stuck(const struct muster_node_row *node);
 
 /* Rows of texts in aligned columns; the last column is not padded. */
 struct table {
@@ -39,6 +41,8 @@ void table_print(struct table *table, FILE *out);      /* and frees */
 /* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */
 json_t *render_row(const muster_rows_t *rows, size_t row);
 json_t *render_rows(const muster_rows_t *rows);
+/* Those of the nodes that are stuck. */
+json_t *render_stuck_rows(const muster_rows_t *nodes);
 /* {"schema_version": 1}, to be filled. */
 json_t *render_document(void);
 /* Writes and drops it. false: no memory, nothing was written. */

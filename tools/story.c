@@ -331,6 +331,8 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
                            shown_kind(&event[i]), event[i].rank);
         else
             story_say_text(story, text, "At %s, %s: ", time.text, event[i].kind);
+        if (story_came_out(story, &event[i]))
+            story_say(story, "It has come out of that since.");
         story_fell_back(story, &event[i]);
     }
 }
@@ -523,6 +525,7 @@ void story_free(struct story *story)
     muster_rows_destroy(&story->notices);
     muster_rows_destroy(&story->incidents);
     muster_rows_destroy(&story->generations);
+    muster_rows_destroy(&story->nodes);
     muster_rows_destroy(&story->before);
     muster_rows_destroy(&story->checkpoint);
     muster_rows_destroy(&story->latest);

@@ -19,6 +19,7 @@ struct story {
     int64_t served_by;          /* the round that was over when this notice came; 0: none */
     muster_rows_t *incidents;   /* of the generation */
     muster_rows_t *generations; /* the story's, and those after it */
+    muster_rows_t *nodes;       /* of the generation */
     muster_rows_t *before;      /* those before, and it, if it began no step */
     muster_rows_t *checkpoint;  /* the one that the last round made, if any */
     muster_rows_t *latest;      /* what the job resumes from, as things stand */

@@ -295,6 +295,42 @@ static void tell_finished(struct story *story, const struct muster_generation_ro
         story_say(story, "%s.", from);
 }
 
+struct from {
+    char text[1400];
+};
+
+static struct from resumes_from(const struct muster_checkpoint_row *latest)
+{
+    struct from from = {"There is no committed checkpoint: the job will start from the beginning."};
+
+    if (latest != NULL)
+        snprintf(from.text, sizeof from.text,
+                 "The job will resume from the newest committed checkpoint, step %" PRId64
+                 " (checkpoint %" PRId64 ", %s).",
+                 latest->step, latest->checkpoint, latest->path);
+    return from;
+}
+
+static void tell_goes_on(struct story *story, const struct muster_checkpoint_row *latest)
+{
+    const char *on = story_trains_on(story).text;
+
+    if (story_is_stuck(story) && latest == NULL)
+        story_say(story, "There is no committed checkpoint yet.");
+    else if (story_is_stuck(story))
+        story_say(story,
+                  "The job's newest committed checkpoint is step %" PRId64 " (checkpoint %" PRId64
+                  ", %s).",
+                  latest->step, latest->checkpoint, latest->path);
+    else if (latest == NULL)
+        story_say(story, "There is no committed checkpoint yet; %c%s.", on[0] | 0x20, on + 1);
+    else
+        story_say(
+            story,
+            "%s; %s newest committed checkpoint is step %" PRId64 " (checkpoint %" PRId64 ", %s).",
+            on, on[0] == 'T' ? "its" : "the job's", latest->step, latest->checkpoint, latest->path);
+}
+
 void story_cost(struct story *story)
 {
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
@@ -302,7 +338,6 @@ void story_cost(struct story *story)
     const struct muster_generation_row *failed;
     const struct muster_checkpoint_row *latest = muster_rows_checkpoints(story->latest);
     bool ends;
-    char from[1400];
 
     if (generation == NULL)
         return;
@@ -318,6 +353,7 @@ void story_cost(struct story *story)
         tell_resumed(story, generation, next);
         return;
     }
+    story_stuck(story);
     if (!ends && is_being_ended(story)) {
         tell_being_ended(story);
         return;
@@ -326,20 +362,10 @@ void story_cost(struct story *story)
         tell_finished(story, generation, latest);
         return;
     }
-    if (latest == NULL)
-        snprintf(from, sizeof from, "There is no committed checkpoint%s",
-                 ends ? ": the job will start from the beginning." : " yet; the job trains on.");
-    else
-        snprintf(from, sizeof from,
-                 ends ? "The job will resume from the newest committed checkpoint, step %" PRId64
-                        " (checkpoint %" PRId64 ", %s)."
-                      : "The job trains on; its newest committed checkpoint is step %" PRId64
-                        " (checkpoint %" PRId64 ", %s).",
-                 latest->step, latest->checkpoint, latest->path);
-    if (ends)
-        tell_lost(story, generation, latest == NULL ? 0 : latest->step, from);
-    else {
-        story_say(story, "%s", from);
+    if (ends) {
+        tell_lost(story, generation, latest == NULL ? 0 : latest->step, resumes_from(latest).text);
+    } else {
+        tell_goes_on(story, latest);
         tell_others_stand(story);
     }
 }

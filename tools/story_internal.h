@@ -1,4 +1,5 @@
-/* story_internal - what the parts of a story share: story.c (notices), story_round.c, story_cost.c (outcome). */
+/* story_internal - what the parts of a story share: story.c (notices), story_round.c,
+ * story_ranks.c, story_cost.c (outcome). */
 #ifndef TOOLS_STORY_INTERNAL_H
 #define TOOLS_STORY_INTERNAL_H
 
@@ -32,6 +33,12 @@ bool story_has_incident(const struct story *story, const char *kind);
 void story_broker(struct story *story, const struct muster_round_row *round);
 bool story_is_over(
     const struct story *story); /* its launch is ending, or has ended: no round follows */
+
+/* How the ranks stand now. */
+bool story_is_stuck(const struct story *story); /* somebody is */
+void story_stuck(struct story *story);          /* names whoever is */
+bool story_came_out(const struct story *story, const struct muster_event_row *stuck);
+struct who story_trains_on(const struct story *story);
 
 /* What happened in round number index of the story. */
 void story_round(struct story *story, size_t index);

@@ -380,7 +380,7 @@ static void make_grace_period(struct db_fixture *db)
     db_sql(db, "UPDATE notice SET flags = 8");
 }
 
-static void make_operator(struct db_fixture *db)
+void make_operator(struct db_fixture *db)
 {
     make_periodic(db);
     db_round(db, 4,
@@ -607,6 +607,13 @@ const struct cli_story cli_stories[] = {
     {"broker_blocked", make_broker_blocked},
     {"broker_blocked_end", make_broker_blocked_at_the_end},
     {"stuck", make_stuck},
+    {"stuck_later", make_stuck_later},
+    {"stuck_no_more", make_stuck_no_more},
+    {"stuck_once", make_stuck_once},
+    {"stuck_in_save", make_stuck_in_save},
+    {"stuck_in_save_no_more", make_stuck_in_save_no_more},
+    {"stuck_in_save_once", make_stuck_in_save_once},
+    {"one_finished", make_one_finished},
     {"step_failed", make_step_failed},
     {"standing", make_standing},
     {"joining", make_joining},

@@ -14,6 +14,16 @@ extern const struct cli_story cli_stories[]; /* ends with name NULL */
 void make_running(struct db_fixture *db);
 void make_periodic(struct db_fixture *db);
 void make_committed(struct db_fixture *db);
+void make_operator(struct db_fixture *db);
+
+/* stories_stuck.c */
+void make_stuck_later(struct db_fixture *db);
+void make_stuck_no_more(struct db_fixture *db);
+void make_stuck_once(struct db_fixture *db);
+void make_stuck_in_save(struct db_fixture *db);
+void make_stuck_in_save_no_more(struct db_fixture *db);
+void make_stuck_in_save_once(struct db_fixture *db);
+void make_one_finished(struct db_fixture *db);
 
 /* stories_restore.c */
 void make_fell_back(struct db_fixture *db);

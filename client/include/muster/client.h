@@ -106,6 +106,8 @@ struct muster_node_row {
     int64_t ended_unix_ms;
     /* Its notice sources, as JSON: [{"name","state","ok_unix_ms","retry_ms","text"}]; "" = not told. */
     const char *sources;
+    /* Since when it has been in the step or save that it is in, if the broker said that it is stuck there; else 0. */
+    int64_t stuck_unix_ms;
 };
 struct muster_round_row {
     int64_t round;
