@@ -22,6 +22,15 @@ static uint64_t awaited_by(struct peer *peer, uint64_t number)
     return decided && round_part(round, peer) != NULL ? number : 0;
 }
 
+/* A save that begins, ends or writes is no hang. What is written behind the training thread says nothing of that. */
+static bool saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
+{
+    bool saves = beat->phase == PHASE_SAVING;
+
+    return saves != (peer->phase == PHASE_SAVING) ||
+           (saves && beat->saving_bytes != peer->saving_bytes);
+}
+
 void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)
 {
     struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
@@ -29,7 +38,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     alive->u.alive.awaited_round = awaited_by(peer, beat->round);
     if (!step_ok(beat->begun) || !step_ok(beat->done))
         return;
-    if (beat->begun != peer->begun || beat->done != peer->done) {
+    if (beat->begun != peer->begun || beat->done != peer->done || saves_on(peer, beat)) {
         peer->advanced_boot_ms = core->now;
         peer->stuck_said = false;
     }
@@ -45,6 +54,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
             round->way_until_boot_ms = until;
     }
     save_goes_on(core, peer, beat->saving_round, beat->saving_bytes);
+    peer->saving_bytes = beat->saving_bytes;
     peer->named_round = beat->round;
     peer->phase = roster_phase_known(beat->phase);
     peer->phase_ms = beat->phase_ms;
@@ -354,15 +364,17 @@ static void judge_stuck(struct core *core, struct peer *peer)
 
     if (limit < STUCK_MIN_MS)
         limit = STUCK_MIN_MS;
-    if (peer->stuck_said || !stepping || still < limit ||
+    if (peer->stuck_said || (!stepping && peer->phase != PHASE_SAVING) || still < limit ||
         peer->job->gen.state != GENERATION_RUNNING)
         return;
     struct wire_event event = event_make(peer->job, EVENT_STUCK);
-    snprintf(text, sizeof text, "%s %llu has been in step %lld for %lld s",
+    event.step = stepping ? peer->begun : peer->done;
+    /* the query "nodes" reads these words */
+    snprintf(text, sizeof text, "%s %llu has been in %s %lld for %lld s",
              role_is_trainer(peer->role) ? "rank" : wire_role_name(peer->role),
-             (unsigned long long)peer->rank, (long long)peer->begun, (long long)(still / 1000));
+             (unsigned long long)peer->rank, stepping ? "step" : "its save at step",
+             (long long)event.step, (long long)(still / 1000));
     event.rank = (int64_t)peer->rank;
-    event.step = peer->begun;
     event.left_ms = still;
     event.text = text;
     peer->stuck_said = true;

@@ -66,6 +66,7 @@ struct peer { /* one incarnation of the newest generation */
     int64_t done;
     unsigned phase;
     uint64_t phase_ms;
+    uint64_t saving_bytes; /* as its last heartbeat has them */
     uint64_t step_p95_ms;
     uint64_t applied_seq;
     uint64_t named_round; /* the round that its last HELLO spoke of */
@@ -74,7 +75,7 @@ struct peer { /* one incarnation of the newest generation */
     bool reads_any;       /* a bystander of before this start: what it was told is in no row */
     int64_t heard_boot_ms;
     int64_t heard_unix_ms;
-    int64_t advanced_boot_ms; /* when begun last changed */
+    int64_t advanced_boot_ms; /* when begun last changed, or its save came on */
     int64_t told_boot_ms;     /* when it told begun by a heartbeat, 0 = not yet */
     bool stuck_said;
     int64_t pinged_boot_ms; /* 0 = no ping without an answer since */

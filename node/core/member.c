@@ -213,6 +213,8 @@ static enum wire_phase phase_now(const struct member *m)
         return PHASE_ENDED;
     if (!m->view.started)
         return m->view.resume_known ? PHASE_RESTORING : PHASE_JOINING;
+    if (error_in_save(m))
+        return PHASE_SAVING; /* whatever the round asks */
     if (m->in_hold)
         return PHASE_HOLD_SCOPE;
     switch (m->part) {

@@ -14,7 +14,7 @@ void error_ask(struct member *m, enum muster_status status, int rank, int code, 
 }
 
 /* The training thread is in a save: what is written behind it keeps it from nothing. */
-static bool in_save(const struct member *m)
+bool error_in_save(const struct member *m)
 {
     return m->saving_round != 0 && m->saving_round != m->written_behind;
 }
@@ -33,17 +33,17 @@ static void arm_exit(struct member *m, bool restart)
         m->exit_at = at;
     m->exit_restart = restart;
     m->exit_begun = m->begun;
-    m->exit_bytes = in_save(m) ? m->saving_bytes : 0;
+    m->exit_bytes = error_in_save(m) ? m->saving_bytes : 0;
 }
 
 /* Whose bytes grow writes on, until its own deadline. And whoever is found in a save once its end is settled: it may have
  * begun when nobody had told of it yet. */
 void error_exit_look(struct member *m)
 {
-    bool came_back = m->begun == m->done && !error_in_setup(m) && !in_save(m);
+    bool came_back = m->begun == m->done && !error_in_setup(m) && !error_in_save(m);
 
     if (m->exit_at == NEVER) {
-        if (m->view.mode == VIEW_END && in_save(m) && !m->exit_asked)
+        if (m->view.mode == VIEW_END && error_in_save(m) && !m->exit_asked)
             error_break_off(m, &m->view.end, m->view.leave_restart);
         return;
     }
@@ -51,7 +51,7 @@ void error_exit_look(struct member *m)
         m->exit_at = NEVER; /* the end arms it anew for a later one */
         return;
     }
-    if (in_save(m) && m->saving_bytes > m->exit_bytes && m->now < member_give_up_boot_ms(m)) {
+    if (error_in_save(m) && m->saving_bytes > m->exit_bytes && m->now < member_give_up_boot_ms(m)) {
         m->exit_at = NEVER;
         arm_exit(m, m->exit_restart);
     }
@@ -75,7 +75,7 @@ void error_break_off(struct member *m, const struct muster_error *why, bool rest
 {
     bool in_step = m->begun > m->done;
 
-    if (!in_step && !error_in_setup(m) && !in_save(m))
+    if (!in_step && !error_in_setup(m) && !error_in_save(m))
         return;
     if (!m->broken_off && (in_step || m->restored))
         error_ask(m, why->status, why->rank, why->code, why->step, why->text);

@@ -316,6 +316,7 @@ void error_ask(struct member *m, enum muster_status status, int rank, int code, 
                const char *text);
 void error_break_off(struct member *m, const struct muster_error *why, bool restart);
 bool error_in_setup(const struct member *m);
+bool error_in_save(const struct member *m);
 void error_exit(struct member *m);
 void error_exit_look(struct member *m);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,

@@ -365,13 +365,14 @@ static void beat(struct core_fixture *f, int n)
     struct input input = input_of(f, INPUT_MESSAGE);
 
     node->applied_seq = message.up.applied_seq = core_last_seq(f->core, f->job);
-    message.u.heartbeat = (struct wire_heartbeat){.begun = node->begun,
-                                                  .done = node->done,
-                                                  .phase = PHASE_STEPPING,
-                                                  .round = node->round,
-                                                  .step_p95_ms = node->p95_ms,
-                                                  .saving_round = node->saving_round,
-                                                  .saving_bytes = node->saving_bytes};
+    message.u.heartbeat =
+        (struct wire_heartbeat){.begun = node->begun,
+                                .done = node->done,
+                                .phase = node->phase != PHASE_NONE ? node->phase : PHASE_STEPPING,
+                                .round = node->round,
+                                .step_p95_ms = node->p95_ms,
+                                .saving_round = node->saving_round,
+                                .saving_bytes = node->saving_bytes};
     input.message = &message;
     input.route = node->route;
     step(f, &input);

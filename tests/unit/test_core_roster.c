@@ -183,6 +183,44 @@ static void a_long_step_is_stuck_only_after_ten_times_its_usual_time(void **stat
     assert_events(f, "stuck S8 rank 1");
 }
 
+static void a_save_that_stands_still_for_a_minute_is_told_of_once(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[1].begun = f->nodes[1].done = 7;
+    f->nodes[1].phase = PHASE_SAVING;
+    core_pass(f, 500);
+    core_pass(f, STUCK_MIN_MS - 1);
+    assert_events(f, "");
+    f->nodes[1].saving_bytes = 10; /* it writes on */
+    core_pass(f, 500);
+    core_pass(f, STUCK_MIN_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 1);
+    const struct wire_event *stuck = core_event(f, EVENT_STUCK);
+    assert_string_equal(stuck->text, "rank 1 has been in its save at step 7 for 60 s");
+    assert_int_equal(stuck->step, 7);
+    core_pass(f, STUCK_MIN_MS);
+    assert_events(f, "");
+    f->nodes[1].phase = PHASE_HOLDING; /* it waits for the others */
+    core_pass(f, 2 * STUCK_MIN_MS);
+    assert_events(f, "");
+}
+
+static void bytes_written_behind_a_step_do_not_hide_that_it_hangs(void **state)
+{
+    struct core_fixture *f = *state;
+
+    f->nodes[1].begun = 8;
+    f->nodes[1].done = 7;
+    core_pass(f, 500);
+    core_pass(f, STUCK_MIN_MS - 1);
+    assert_events(f, "");
+    f->nodes[1].saving_bytes = 10;
+    core_pass(f, 500);
+    assert_events(f, "stuck S8 rank 1");
+}
+
 static void what_a_newer_node_does_has_no_word_here_and_does_no_harm(void **state)
 {
     struct core_fixture *f = *state;
@@ -581,6 +619,8 @@ int main(void)
         T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, two_running),
         T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),
         T(a_long_step_is_stuck_only_after_ten_times_its_usual_time, two_running),
+        T(a_save_that_stands_still_for_a_minute_is_told_of_once, two_running),
+        T(bytes_written_behind_a_step_do_not_hide_that_it_hangs, two_running),
         T(what_a_newer_node_does_has_no_word_here_and_does_no_harm, two_running),
         T(what_is_not_acknowledged_is_repeated_to_that_node_alone, two_running),
         T(nothing_is_repeated_to_who_left_or_was_lost, three_running),

@@ -49,6 +49,26 @@ static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **st
     assert_int_equal(member_phase(f->m), PHASE_FROZEN);
 }
 
+/* Its round was given up, and the next one asks it: it stands in its save all the same. */
+static void who_does_not_come_out_of_a_save_says_so_whatever_is_asked(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, W1);
+    member_arrive(f);
+    member_set_saving(f->m, 1, 0);
+    member_abort(f, 1, true);
+    assert_int_equal(member_phase(f->m), PHASE_SAVING);
+    member_freeze(f, 2, CAUSE_OPERATOR, false);
+    assert_int_equal(member_phase(f->m), PHASE_SAVING);
+    member_decision(f, 2, CAUSE_OPERATOR, 9, W1);
+    assert_int_equal(member_phase(f->m), PHASE_SAVING);
+    member_set_saving(f->m, 0, 0);
+    member_pass(f, HEARTBEAT_MS, true);
+    assert_int_equal(member_phase(f->m), PHASE_TO_STEP);
+}
+
 static void a_freeze_of_the_same_or_a_past_round_or_of_others_is_ignored(void **state)
 {
     struct member_fixture *f = *state;
@@ -503,6 +523,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_freeze_closes_the_gate_and_reports_what_the_closing_gave),
+        T(who_does_not_come_out_of_a_save_says_so_whatever_is_asked),
         T(a_freeze_of_the_same_or_a_past_round_or_of_others_is_ignored),
         T(a_freeze_of_a_higher_round_closes_anew_and_withdraws_the_last_report),
         T(four_seconds_after_a_closing_without_a_decision_the_node_trains_on),
