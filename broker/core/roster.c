@@ -267,6 +267,8 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 
     gone(core, peer, NODE_LOST);
     persist_peer(core, peer);
+    if (state != GENERATION_JOINING) /* what it did after it was last heard is not known */
+        persist_progress(core, peer);
     if (!role_is_trainer(peer->role))
         bystander_lost(core, peer, why);
     snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost %safter step %lld: %s",

@@ -484,18 +484,34 @@ void round_want_owed(struct job *job)
     job->want_before = last->cause == CAUSE_OPERATOR ? 0 : last->attempt - 1;
 }
 
+/* The plan of a round that a notice finds open. */
+static const char *opened_for(enum wire_cause cause)
+{
+    switch (cause) {
+    case CAUSE_OPERATOR:
+        return "at once: an operator asked for a checkpoint; the notice came later";
+    case CAUSE_PERIOD:
+        return "at once: a save of the job's policy was due; the notice came later";
+    case CAUSE_NOTICE:
+        return "at once: a notice asked for a save then; the end of its time came later";
+    default:
+        return ""; /* the ranks', at a step of their own: nobody was frozen */
+    }
+}
+
 /* A notice while a round is open joins it: S stands, the earliest deadline counts. */
 void round_join_termination(struct core *core, struct job *job, struct round *round)
 {
     int64_t deadline = notice_deadline(job);
 
-    if (round->cause != CAUSE_TERMINATION)
+    if (round->cause != CAUSE_TERMINATION) {
         round->attempts_before = round->attempt - 1;
+        snprintf(round->plan, sizeof round->plan, "%s", opened_for(round->cause));
+    }
     round->cause = CAUSE_TERMINATION;
     if (deadline > 0 && (round->deadline_boot_ms == 0 || deadline < round->deadline_boot_ms))
         round->deadline_boot_ms = deadline;
     round->checkpoint.cause = CAUSE_TERMINATION;
-    memcpy(round->plan, job->plan.text, sizeof round->plan);
     persist_round(core, job, round);
     if (round->state == ROUND_DECIDED || round->state == ROUND_WRITING)
         persist_checkpoint(core, &round->checkpoint);

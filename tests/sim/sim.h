@@ -122,6 +122,7 @@ enum sim_plan_why {
     PLANNED_PASSED, /* before PLANNED_LATE, whose words it contains */
     PLANNED_LATE,
     PLANNED_NO_MORE, /* a rank is gone that the save needs, or whose step cannot be finished */
+    PLANNED_BEFORE,  /* the round was open for another cause */
     PLANNED_COUNT
 };
 const char *sim_plan_words(unsigned why);

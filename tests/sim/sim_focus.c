@@ -52,10 +52,10 @@ static const struct sim_focus focuses[] = {
     {"a database that is put back", 40, ANY, -1, 6, 24, 100000, CHANCE, 30, false, 5, false,
      .faults = {{FAULT_DATABASE_OLD, 0, 0, 6000, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 1900, 1000, 40000, 0},
       {FAULT_OPERATOR_SAVE, 1000, 2000, 1, 0, SIM_ANY}}},
-    {"a save whose end is forgotten", 25, ANY, -1, 6, 16, 100000, 1500000, 30, false, 0, false,
+    {"a save whose end is forgotten", 22, ANY, -1, 6, 16, 100000, 1500000, 30, false, 0, false,
      .faults = {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_DATABASE_OLD, 300, 500, 9000, 0, SIM_ANY},
       {FAULT_NODE_CRASH, 850, 600, 1, 0, SIM_RANK_0}}},
-    {"a notice that leaves less than three saves", 30, ANY, -1, 4, 12, 100000, 3000000, 40, false, 8, false,
+    {"a notice that leaves less than three saves", 33, ANY, -1, 4, 12, 100000, 3000000, 40, false, 8, false,
      .faults = {{FAULT_NOTICE, 15000, 5000, 1000, 7000, 0}}},
 };
 /* What takes three faults in their order. No seed of these was a world of another kind before, but the fourth

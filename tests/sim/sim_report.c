@@ -82,6 +82,7 @@ static const char *const plan_words[PLANNED_COUNT] = {
     [PLANNED_PASSED] = "that was now already",
     [PLANNED_LATE] = "before the deadline of notice",
     [PLANNED_NO_MORE] = "failed or was lost while the job trained on",
+    [PLANNED_BEFORE] = "came later",
 };
 
 const char *sim_plan_words(unsigned why)

@@ -123,6 +123,29 @@ static void who_is_told_gone_behind_a_gap_is_looked_for_at_once(void **state)
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
 }
 
+static void when_who_is_lost_was_last_heard_is_written_with_its_loss(void **state)
+{
+    struct core_fixture *f = *state;
+    int64_t last = 0, age;
+
+    core_pass(f, 500);
+    f->nodes[1].silent = true;
+    core_pass(f, LOST_MS - 1);
+    f->now += 1;
+    core_tick(f);
+    const struct wire_event *lost = core_event(f, EVENT_NODE_LOST);
+    assert_int_equal(lost->rank, 1);
+    age = lost->left_ms;
+    for (size_t i = 0; i < f->out.count; i++) {
+        const struct record *row = &f->out.items[i].record;
+
+        if (f->out.items[i].kind == ACTION_PERSIST && row->kind == RECORD_PROGRESS &&
+            row->u.progress.incarnation == f->nodes[1].incarnation)
+            last = row->u.progress.heard_unix_ms;
+    }
+    assert_int_equal(last, 1700000000000 + f->now - age);
+}
+
 static void after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds(void **state)
 {
     struct core_fixture *f = *state;
@@ -615,6 +638,7 @@ int main(void)
         T(gaps_up_to_a_second_are_counted, two_running),
         T(a_loop_whose_every_pass_is_slow_finds_a_silent_rank, two_running),
         T(who_is_told_gone_behind_a_gap_is_looked_for_at_once, two_running),
+        T(when_who_is_lost_was_last_heard_is_written_with_its_loss, two_running),
         T(after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds, two_running),
         T(of_who_does_not_come_back_it_is_said_that_the_broker_was_away, two_running),
         T(a_node_that_steps_for_a_minute_without_a_step_is_told_of_once, two_running),

@@ -442,11 +442,17 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
                    "+notice n1 active; +round 1 decided; +checkpoint 1 writing; "
                    "+node 2 restored #3; 2:ack #3 MUSTER_OK=1");
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.step, 4); /* S stands */
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: an operator asked for a checkpoint; the notice came later");
+    core_notice(f, 1, "n2", 20000);
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
+    assert_string_equal(core_row(f, RECORD_ROUND)->u.round.plan,
+                        "at once: an operator asked for a checkpoint; the notice came later");
     assert_int_equal(core_row(f, RECORD_CHECKPOINT)->u.checkpoint.cause, CAUSE_TERMINATION);
     core_save(f, 0, 1, 4);
     assert_events(f, "commit r1 termination S4 c1 rank 0");
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
-    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 30000);
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 20000);
 }
 
 static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void **state)
