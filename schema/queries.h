@@ -44,7 +44,7 @@
     I(checkpoint) I(generation) I(step) T(state) T(cause) T(layout) I(world_size) \
     I(shards_required) I(shards) I(bytes) T(path) B(in_place) I(epoch) I(step_in_epoch) \
     I(data_position) B(pinned) T(metrics) I(save_ms) I(committed_unix_ms) I(blocked_ms) \
-    I(waited_ms) I(total_ms) I(bytes_per_s) T(custom)
+    I(waited_ms) I(total_ms) I(bytes_per_s) T(custom) T(pins)
 #define COLUMNS_SHARD(T, I, B) \
     I(checkpoint) I(rank) T(host) T(incarnation) I(files) I(bytes) I(save_ms) I(blocked_ms) \
     I(saved_unix_ms) I(waited_ms)

@@ -3,6 +3,8 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define PIN_ID "operator"
 
@@ -78,52 +80,110 @@ int cmd_pin(struct tool *tool)
     return print(tool, "pinned", checkpoint, sentence);
 }
 
-/* Is it there, and does anybody hold it? A failure is said. */
-static int look(struct tool *tool, int64_t checkpoint, bool *ret_there, bool *ret_held)
+/* One who holds it; *pins goes on to the next. false: there is none. */
+static bool next_pin(const char **pins, const char **ret_id, int *ret_length, int64_t *ret_until)
 {
-    muster_rows_t *rows = NULL;
+    char *end;
+
+    if (**pins == '\0')
+        return false;
+    *ret_until = strtoll(*pins, &end, 10);
+    *ret_id = *end == ' ' ? end + 1 : end;
+    *ret_length = (int)strcspn(*ret_id, "\n");
+    *pins = *ret_id + *ret_length;
+    *pins += **pins == '\n';
+    return true;
+}
+
+static bool holds(const char *pins, const char *id)
+{
+    const char *at;
+    int64_t until;
+    int length;
+
+    while (next_pin(&pins, &at, &length, &until))
+        if (strlen(id) == (size_t)length && strncmp(at, id, (size_t)length) == 0)
+            return true;
+    return false;
+}
+
+/* "anna (until 12:00:03), ci (until it lets go) and others", or "somebody". */
+static void name_holders(const struct tool *tool, const char *pins, char *ret_text, size_t size)
+{
+    const char *at;
+    int64_t until;
+    size_t used = 0;
+    int length, named = 0;
+
+    snprintf(ret_text, size, "somebody"); /* a broker of before does not tell whom */
+    for (; next_pin(&pins, &at, &length, &until) && named < 4; named++)
+        used += (size_t)snprintf(ret_text + used, size - used, "%s%.*s (until %s)",
+                                 named > 0 ? ", " : "", length < 128 ? length : 128, at,
+                                 until == 0 ? "it is let go"
+                                            : render_clock(until, tool->now_unix_ms).text);
+    if (named == 4 && *pins != '\0')
+        snprintf(ret_text + used, size - used, " and others");
+}
+
+/* Is it there, and who holds it? A failure is said. *ret_rows, freed by the caller, keeps its row. */
+static int look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_rows)
+{
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status =
-        muster_client_checkpoint(tool->client, tool->job, checkpoint, &rows, &err);
+        muster_client_checkpoint(tool->client, tool->job, checkpoint, ret_rows, &err);
 
-    if (status != MUSTER_OK)
-        return tool_fail_status(status, &err);
-    *ret_there = muster_rows_count(rows) > 0;
-    *ret_held = *ret_there && muster_rows_checkpoints(rows)[0].pinned;
-    muster_rows_destroy(&rows);
-    return TOOL_DONE;
+    return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
+}
+
+static void say_unpinned(const struct tool *tool, const struct muster_checkpoint_row *before,
+                         const struct muster_checkpoint_row *after, char *ret_text, size_t size)
+{
+    const char *id = id_of(tool);
+    bool held = after != NULL && after->pinned; /* it may be deleted by now */
+    char holders[1024], what[1536];
+
+    name_holders(tool, held ? after->pins : "", holders, sizeof holders);
+    if (held && holds(before->pins, id))
+        snprintf(what, sizeof what, "is held no more by %s, and still by %s", id, holders);
+    else if (held)
+        snprintf(what, sizeof what, "is held by %s, and not by %s", holders, id);
+    else if (before->pinned)
+        snprintf(what, sizeof what, "is held no more by %s", id);
+    else
+        snprintf(what, sizeof what, "was held by nobody, nor by %s", id);
+    snprintf(ret_text, size, "Checkpoint %" PRId64 " of job %s %s.", before->checkpoint, tool->job,
+             what);
 }
 
 int cmd_unpin(struct tool *tool)
 {
     struct muster_error err = {.status = MUSTER_OK};
-    enum muster_status status;
+    enum muster_status status = MUSTER_OK;
+    muster_rows_t *before = NULL, *after = NULL;
     int64_t checkpoint = 0;
-    char sentence[1024];
-    const char *is = "is held no more by";
-    bool there = false, before = false, after = false;
+    char sentence[2048];
     int code = prepare(tool, &checkpoint);
 
     if (code == TOOL_DONE)
-        code = look(tool, checkpoint, &there, &before);
-    if (code == TOOL_DONE && !there)
+        code = look(tool, checkpoint, &before);
+    if (code == TOOL_DONE && muster_rows_count(before) == 0)
         code = tool_fail(TOOL_REFUSED,
                          "job %s has no checkpoint %" PRId64
                          ": `muster checkpoints --job %s` lists them",
                          tool->job, checkpoint, tool->job);
-    if (code != TOOL_DONE)
-        return code;
-    status = muster_client_unpin(tool->client, tool->job, checkpoint, id_of(tool), &err);
+    if (code == TOOL_DONE)
+        status = muster_client_unpin(tool->client, tool->job, checkpoint, id_of(tool), &err);
     if (status != MUSTER_OK)
-        return fail_pin(status, &err);
-    code = look(tool, checkpoint, &there, &after); /* it may be deleted by now */
-    if (code != TOOL_DONE)
-        return code;
-    if (after)
-        is = "is held by somebody, and not by";
-    else if (!before)
-        is = "was held by nobody, nor by";
-    snprintf(sentence, sizeof sentence, "Checkpoint %" PRId64 " of job %s %s %s.", checkpoint,
-             tool->job, is, id_of(tool));
-    return print(tool, "unpinned", checkpoint, sentence);
+        code = fail_pin(status, &err);
+    if (code == TOOL_DONE)
+        code = look(tool, checkpoint, &after);
+    if (code == TOOL_DONE) {
+        say_unpinned(tool, muster_rows_checkpoints(before),
+                     muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL, sentence,
+                     sizeof sentence);
+        code = print(tool, "unpinned", checkpoint, sentence);
+    }
+    muster_rows_destroy(&before);
+    muster_rows_destroy(&after);
+    return code;
 }

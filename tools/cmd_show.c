@@ -5,6 +5,7 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* {"schema_version": 1, "job": ..., KEY: json}; json is dropped. */
@@ -364,6 +365,25 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
+/* [{"id", "until_unix_ms"}] of the lines of the column. */
+static json_t *json_pins(const char *pins)
+{
+    json_t *array = json_array();
+
+    while (pins != NULL && *pins != '\0') {
+        char *id;
+        json_int_t until = strtoll(pins, &id, 10);
+        size_t length;
+
+        id += *id == ' ';
+        length = strcspn(id, "\n");
+        json_array_append_new(array,
+                              json_pack("{s:s%, s:I}", "id", id, length, "until_unix_ms", until));
+        pins = id + length + (id[length] == '\n');
+    }
+    return array;
+}
+
 /* The user's JSON inside ours is shown as such, not as a text. */
 static int print_json_checkpoints(struct tool *tool, muster_rows_t *rows)
 {
@@ -374,6 +394,8 @@ static int print_json_checkpoints(struct tool *tool, muster_rows_t *rows)
     muster_rows_destroy(&rows);
     json_array_foreach(checkpoints, index, checkpoint)
     {
+        json_object_set_new(checkpoint, "pins",
+                            json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
         for (size_t i = 0; i < 2; i++) {
             const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
             json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;

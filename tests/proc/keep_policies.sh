@@ -74,8 +74,12 @@ ask unpin 9 --broker "$broker" 2>"$dir/pin.txt" || code=$?
 same "the exit code of unpin of what is not there" "$code" 4
 says "$(cat "$dir/pin.txt")" 'job pinned has no checkpoint 9'
 says "$(ask unpin 4 --broker "$broker")" 'Checkpoint 4 of job pinned was held by nobody, nor by operator'
-says "$(ask unpin 1 --id me --broker "$broker")" 'Checkpoint 1 of job pinned is held by somebody, and not by me'
-says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held no more by operator'
+says "$(ask unpin 1 --id me --broker "$broker")" 'Checkpoint 1 of job pinned is held by operator \(until it is let go\), and not by me'
+ask pin 1 --id ci --lease 600 --broker "$broker" >/dev/null
+says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held no more by operator, and still by ci \(until .*[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\)\.'
+says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held by ci \(until .*\), and not by operator'
+says "$(ask checkpoints --json --broker "$broker" | tr -d ' \n')" '"pins":\[\{"id":"ci","until_unix_ms":[0-9]{13}\}\]'
+says "$(ask unpin 1 --id ci --broker "$broker")" 'Checkpoint 1 of job pinned is held no more by ci\.'
 saves 'latest 1' 1 0
 kept '5'
 

@@ -180,6 +180,8 @@ struct muster_checkpoint_row {
     int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
     int64_t bytes_per_s; /* all shards, by the slowest one's time; -1 = not known */
     const char *custom;  /* the user's metadata, JSON; "" = none */
+    const char *
+        pins; /* who holds it, one a line: until when (Unix time in ms; 0 = until it is let go), " ", who */
 };
 struct muster_shard_row {
     int64_t checkpoint;
