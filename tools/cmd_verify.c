@@ -271,6 +271,39 @@ static enum muster_status verify_checkpoint(struct verify *v,
     return status;
 }
 
+static bool is_damaged(const struct verify *v, int64_t checkpoint)
+{
+    const json_t *damage;
+    size_t index;
+
+    json_array_foreach(v->damages, index,
+                       damage) if (json_integer_value(json_object_get(damage, "checkpoint")) ==
+                                   checkpoint) return true;
+    return false;
+}
+
+/* Is there a committed one, not known to be damaged, behind which a damaged one came? */
+static bool has_older(const struct verify *v)
+{
+    muster_rows_t *rows = NULL;
+    const struct muster_checkpoint_row *at;
+    int64_t damaged = -1, least = INT64_MAX;
+
+    if (muster_client_checkpoints(v->tool->client, v->tool->job, 0, &rows, NULL) != MUSTER_OK)
+        return true; /* the next launch says what there is */
+    at = muster_rows_checkpoints(rows);
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        if (strcmp(at[i].state, "committed") != 0)
+            continue;
+        if (!is_damaged(v, at[i].checkpoint))
+            least = at[i].step < least ? at[i].step : least;
+        else
+            damaged = at[i].step > damaged ? at[i].step : damaged;
+    }
+    muster_rows_destroy(&rows);
+    return least < damaged;
+}
+
 static int print_result(struct verify *v)
 {
     struct tool *tool = v->tool;
@@ -282,7 +315,10 @@ static int print_result(struct verify *v)
                 " damaged\n",
                 v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
                 v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
-        if (v->damaged > 0)
+        if (v->damaged > 0 && !has_older(v))
+            fprintf(tool->out, "Put what is damaged or not there back from a copy: there is no "
+                               "older checkpoint that the job could take instead.\n");
+        else if (v->damaged > 0)
             fprintf(tool->out,
                     "Put what is damaged or not there back from a copy; if there is none, `muster "
                     "run --fallback` (option restore_fallback) lets all ranks take the next older "

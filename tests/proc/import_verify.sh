@@ -87,7 +87,8 @@ code=0
 ask verify 1 --broker "$broker" >"$dir/verify.txt" || code=$?
 same "exit code of verify with a directory that is not there" "$code" 1
 says "$(cat "$dir/verify.txt")" "^damaged: $root/1 \\(checkpoint 1, step 1\\): its directory is not there" \
-    '^1 checkpoint of job job, 0 files, 0 B read: 1 damaged' '^Put .* back from a copy' '.muster run --fallback. \(option restore_fallback\)'
+    '^1 checkpoint of job job, 0 files, 0 B read: 1 damaged' '^Put .* back from a copy: there is no older checkpoint'
+not grep -q -e --fallback "$dir/verify.txt" || fail "an older checkpoint is advised, and there is none: $(cat "$dir/verify.txt")"
 mv "$dir/away" "$root/1"
 mv "$root"/1/shard-*.safetensors "$dir/away"
 code=0
