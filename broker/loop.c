@@ -414,18 +414,21 @@ static void block(struct loop *loop, const struct muster_error *why)
 /* The stories of the jobs tell it, by the row that goes with the batch that waits. */
 static void note_blocked(struct loop *loop)
 {
-    char text[MUSTER_ERROR_TEXT_MAX + 64];
+    int64_t ms = loop->now_boot_ms - loop->blocked_since_ms;
+    char text[MUSTER_ERROR_TEXT_MAX + 96];
 
-    snprintf(text, sizeof text, "for %" PRId64 " ms it could write nothing and decide nothing: %s",
-             loop->now_boot_ms - loop->blocked_since_ms, loop->blocked_by.text);
+    snprintf(text, sizeof text,
+             "for %" PRId64 ".%" PRId64 " s it could write nothing and decide nothing: %s",
+             ms / 1000, ms % 1000 / 100, loop->blocked_by.text);
     store_note(loop->store, STORE_PAST_BLOCKED, loop->blocked_since_unix_ms, text);
 }
 
 static void unblock(struct loop *loop)
 {
     if (loop->blocked)
-        broker_log(LOG_LEVEL_INFO, "the state is written again, after %" PRId64 " ms",
-                   loop->now_boot_ms - loop->blocked_since_ms);
+        broker_log(LOG_LEVEL_INFO, "the state is written again, after %" PRId64 ".%" PRId64 " s",
+                   (loop->now_boot_ms - loop->blocked_since_ms) / 1000,
+                   (loop->now_boot_ms - loop->blocked_since_ms) % 1000 / 100);
     loop->blocked = false;
 }
 

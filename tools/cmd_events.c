@@ -1,20 +1,36 @@
 /* cmd_events - the journal, once or as it grows. */
 #include "tools/render.h"
+#include "tools/story.h"
 #include "tools/tool.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 #define EVENTS_SHOWN 200 /* the newest, unless --since says */
 #define FOLLOW_EVERY_MS 500
 
 /* One line an event, of fixed widths, so that following lines up with what was printed before. */
-static void print_event(struct tool *tool, const struct muster_event_row *event)
+static void print_event(struct tool *tool, const struct muster_event_row *event, bool fell)
 {
-    fprintf(tool->out, "%6" PRId64 "  %-19s  %3" PRId64 "  %-18s %5s %5s %7s%s%s\n", event->seq,
+    fprintf(tool->out, "%6" PRId64 "  %-19s  %3" PRId64 "  %-18s %5s %5s %7s%s%s%s\n", event->seq,
             render_clock(event->unix_ms, tool->now_unix_ms).text, event->generation, event->kind,
             render_count(event->round).text, render_number(event->rank).text,
-            render_number(event->step).text, event->text[0] == '\0' ? "" : "  ", event->text);
+            render_number(event->step).text, event->text[0] == '\0' ? "" : "  ", event->text,
+            fell ? ": its rank had finished" : "");
+}
+
+/* The journal has the notice's id; why it is over, its rank's row has. */
+static bool fell(struct tool *tool, const struct muster_event_row *event)
+{
+    muster_rows_t *nodes = NULL;
+    bool fell = false;
+
+    if (strcmp(event->kind, "notice cancelled") == 0 &&
+        muster_client_nodes(tool->client, tool->job, event->generation, &nodes, NULL) == MUSTER_OK)
+        fell = story_fell(nodes, event);
+    muster_rows_destroy(&nodes);
+    return fell;
 }
 
 static int print_events(struct tool *tool, const muster_rows_t *rows)
@@ -24,7 +40,8 @@ static int print_events(struct tool *tool, const muster_rows_t *rows)
 
     if (!tool_json(tool)) {
         for (size_t i = 0; i < muster_rows_count(rows); i++)
-            print_event(tool, &muster_rows_events(rows)[i]);
+            print_event(tool, &muster_rows_events(rows)[i],
+                        fell(tool, &muster_rows_events(rows)[i]));
     } else if (one_by_one) {
         for (size_t i = 0; ok && i < muster_rows_count(rows); i++) {
             json_t *document = render_document();

@@ -234,6 +234,23 @@ static void print_staying(FILE *out, const muster_rows_t *nodes)
         fputc('\n', out);
 }
 
+/* Parameter servers and evaluators are no ranks of the world. */
+static void print_beside(FILE *out, const muster_rows_t *nodes)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    size_t servers = 0, evaluators = 0;
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++) {
+        servers += tool_node_is_live(&node[i]) && strcmp(node[i].role, "ps") == 0;
+        evaluators += tool_node_is_live(&node[i]) && strcmp(node[i].role, "evaluator") == 0;
+    }
+    if (servers > 0)
+        fprintf(out, ", %zu ps", servers);
+    if (evaluators > 0)
+        fprintf(out, ", %zu evaluator%s", evaluators, evaluators == 1 ? "" : "s");
+    fputc('\n', out);
+}
+
 /* Whoever hangs, as long as it does. */
 static void print_stuck(FILE *out, const muster_rows_t *nodes)
 {
@@ -281,9 +298,10 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         return;
     }
     fprintf(out,
-            "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live\n",
+            "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live",
             job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
             job->nodes_live, job->world_size);
+    print_beside(out, nodes);
     if (strcmp(job->state, "joining") == 0)
         print_missing(out, job, nodes);
     if (strcmp(job->state, "ending") == 0)

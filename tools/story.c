@@ -186,7 +186,9 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
         story_say_text(story, notice->text, "The notice says: ");
     if (withdrawn && event != NULL)
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
-    if (withdrawn && is_refused(story, notice, event))
+    if (withdrawn && event != NULL && story_fell(story->nodes, event))
+        story_say(story, "It fell%s, for rank %" PRId64 " had finished.", when, notice->rank);
+    else if (withdrawn && is_refused(story, notice, event))
         story_say(story,
                   "It was to be withdrawn%s, which was too late: round %" PRId64
                   " had been opened for it, and a round that has begun is not stopped by that.",
@@ -280,6 +282,17 @@ static void tell_broker(struct story *story, const struct muster_event_row *even
                   time.text, round->round, round->step);
     else
         story_say(story, "At %s the broker was restarted.", time.text);
+}
+
+bool story_broker_was_away(const struct story *story, int64_t from_unix_ms, int64_t until_unix_ms)
+{
+    const struct muster_event_row *event = muster_rows_events(story->incidents);
+
+    for (size_t i = 0; i < muster_rows_count(story->incidents); i++)
+        if (is_of_broker(&event[i]) && event[i].unix_ms >= from_unix_ms &&
+            event[i].unix_ms <= until_unix_ms)
+            return true;
+    return false;
 }
 
 void story_broker(struct story *story, const struct muster_round_row *round)

@@ -9,6 +9,11 @@ static bool is_trainer(const struct muster_node_row *node)
     return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
 }
 
+static bool has_finished(const struct muster_node_row *node)
+{
+    return strcmp(node->state, "left") == 0 && strcmp(node->leave_why, "finished") == 0;
+}
+
 /* Of rank -1: whoever is; NULL: nobody. */
 static const struct muster_node_row *stuck_of(const struct story *story, int64_t rank)
 {
@@ -57,6 +62,17 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
     return false;
 }
 
+bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++)
+        if (node[i].rank == cancelled->rank && is_trainer(&node[i]) && has_finished(&node[i]) &&
+            node[i].ended_unix_ms == cancelled->unix_ms)
+            return true;
+    return false;
+}
+
 /* "The job trains on", or how many of its ranks do. */
 struct who story_trains_on(const struct story *story)
 {
@@ -68,8 +84,7 @@ struct who story_trains_on(const struct story *story)
         if (!is_trainer(&node[i]))
             continue;
         live += tool_node_is_live(&node[i]);
-        finished +=
-            strcmp(node[i].state, "left") == 0 && strcmp(node[i].leave_why, "finished") == 0;
+        finished += has_finished(&node[i]);
     }
     if (finished > 0)
         snprintf(who.text, sizeof who.text, "%zu rank%s finished, and %zu train%s on", finished,

@@ -138,6 +138,18 @@ static const char *plural(int64_t count)
 
 /* --- asking and answering ------------------------------------------------------------------------ */
 
+/* What the round was opened for was not kept by brokers before: its plan was that of a notice that came later. */
+static bool is_of_later_notice(const struct story *story, const struct muster_round_row *round)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(story->notices);
+
+    for (size_t i = 0; i < muster_rows_count(story->notices); i++)
+        if (notice[i].round == round->round && notice[i].received_unix_ms > round->opened_unix_ms &&
+            strstr(round->plan, notice[i].id) != NULL)
+            return true;
+    return false;
+}
+
 static void tell_opening(struct story *story, const struct part *part)
 {
     const struct muster_round_row *round = part->round;
@@ -157,7 +169,11 @@ static void tell_opening(struct story *story, const struct part *part)
                   part->again ? ", the next attempt," : "", part->count,
                   plural((int64_t)part->count),
                   round->aborted_steps ? " and asked them to break off the step they were in" : "");
-    if (round->plan[0] != '\0' && !part->again)
+    if (round->plan[0] == '\0' || part->again || part->count == 0)
+        return;
+    if (is_of_later_notice(story, round))
+        story_say(story, "That was before the notice came, which then joined it.");
+    else
         story_say_text(story, round->plan, "The freeze was to come ");
 }
 
@@ -218,11 +234,18 @@ static void tell_captures(struct story *story, const struct part *part)
 {
     const struct muster_participant_row *last = GREATEST(part, captured_ms);
     size_t missing = count_of(part, lacks_capture);
+    int64_t opened = part->round->opened_unix_ms;
 
     if (part->round->step < 0 || part->round->decided_unix_ms == 0)
         return;
     if (last == NULL)
         story_say(story, "None of them captured its state at step %" PRId64 ".", part->round->step);
+    else if (missing == 0 && story_broker_was_away(story, opened, opened + last->captured_ms))
+        story_say(story,
+                  "%s captured %s state at step %" PRId64
+                  ", which was heard of within %s, of rank %" PRId64 " last.",
+                  part->count == 1 ? "It" : "All", part->count == 1 ? "its" : "their",
+                  part->round->step, render_duration(last->captured_ms).text, last->rank);
     else if (missing == 0)
         story_say(story,
                   "%s captured %s state at step %" PRId64 " within %s; the last was rank %" PRId64

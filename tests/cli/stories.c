@@ -115,7 +115,7 @@ static void make_resumed(struct db_fixture *db)
            DB_T0 + 4000);
 }
 
-static void make_unchanged(struct db_fixture *db)
+void make_unchanged(struct db_fixture *db)
 {
     make_periodic(db);
     db_sql(db, "UPDATE progress SET begun = 40, done = 40");
@@ -492,7 +492,7 @@ static void make_broker_blocked(struct db_fixture *db)
     make_committed(db);
     db_sql(db,
            "INSERT INTO broker_past (unix_ms, kind, text) VALUES (%lld, 'broker blocked',"
-           " 'for 300 ms it could write nothing and decide nothing: cannot commit: no room for"
+           " 'for 0.3 s it could write nothing and decide nothing: cannot commit: no room for"
            " database /var/lib/muster/state.db (database or disk is full); free disk space')",
            DB_T0 + 350);
 }
@@ -503,7 +503,7 @@ static void make_broker_blocked_at_the_end(struct db_fixture *db)
     make_operator(db);
     db_sql(db,
            "INSERT INTO broker_past (unix_ms, kind, text) SELECT ended_unix_ms, 'broker blocked',"
-           " 'for 20000 ms it could write nothing and decide nothing: cannot commit: no room for"
+           " 'for 20.0 s it could write nothing and decide nothing: cannot commit: no room for"
            " database /var/lib/muster/state.db (database or disk is full); free disk space'"
            " FROM round WHERE round = 4");
 }
@@ -614,6 +614,11 @@ const struct cli_story cli_stories[] = {
     {"stuck_in_save_no_more", make_stuck_in_save_no_more},
     {"stuck_in_save_once", make_stuck_in_save_once},
     {"one_finished", make_one_finished},
+    {"beside", make_beside},
+    {"fallen", make_fallen},
+    {"joined", make_joined},
+    {"joined_before", make_joined_before},
+    {"nobody_left", make_nobody_left},
     {"step_failed", make_step_failed},
     {"standing", make_standing},
     {"joining", make_joining},

@@ -15,6 +15,7 @@ void make_running(struct db_fixture *db);
 void make_periodic(struct db_fixture *db);
 void make_committed(struct db_fixture *db);
 void make_operator(struct db_fixture *db);
+void make_unchanged(struct db_fixture *db);
 
 /* stories_stuck.c */
 void make_stuck_later(struct db_fixture *db);
@@ -24,6 +25,11 @@ void make_stuck_in_save(struct db_fixture *db);
 void make_stuck_in_save_no_more(struct db_fixture *db);
 void make_stuck_in_save_once(struct db_fixture *db);
 void make_one_finished(struct db_fixture *db);
+void make_beside(struct db_fixture *db);
+void make_fallen(struct db_fixture *db);
+void make_joined(struct db_fixture *db);
+void make_joined_before(struct db_fixture *db);
+void make_nobody_left(struct db_fixture *db);
 
 /* stories_restore.c */
 void make_fell_back(struct db_fixture *db);

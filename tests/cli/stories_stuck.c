@@ -1,4 +1,4 @@
-/* Ranks that hang, that came back, and that have finished while others work. */
+/* Ranks that hang, that came back, and that have finished while others work; and who is beside them. */
 #include "tests/cli/stories.h"
 
 #include <stddef.h>
@@ -74,4 +74,62 @@ void make_one_finished(struct db_fixture *db)
            "UPDATE node SET state = 'left', leave_why = 'finished', ended_unix_ms = %lld WHERE "
            "rank = 0",
            DB_T0 + 7000);
+}
+
+/* A parameter server and two evaluators, who are no ranks of the world. */
+void make_beside(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_node(db, 1, 10, "role = 'ps', rank = 0");
+    db_node(db, 1, 11, "role = 'evaluator', rank = 0");
+    db_node(db, 1, 12, "role = 'evaluator', rank = 1");
+    db_node(db, 1, 13, "role = 'evaluator', rank = 2, state = 'left'");
+}
+
+/* Two notices fell because their ranks finished; a third came to one that had finished, and was withdrawn. */
+void make_fallen(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_sql(db,
+           "UPDATE node SET state = 'left', leave_why = 'finished', ended_unix_ms = %lld WHERE"
+           " rank < 2",
+           DB_T0 + 7000);
+    db_notice(db, "operator-7",
+              "state = 'cancelled', rank = 1, incarnation = 0, kind = 'user',"
+              " source = 'operator', cancellable = 1");
+    db_event(db, 10, "kind = 'termination', rank = 1, text = 'operator-7'");
+    db_event(db, 11, "kind = 'notice cancelled', rank = 1, text = 'operator-7', unix_ms = %lld",
+             DB_T0 + 7000);
+    db_notice(db, "operator-8",
+              "state = 'cancelled', rank = 0, incarnation = 0, kind = 'user',"
+              " source = 'operator', received_unix_ms = %lld",
+              DB_T0 + 8000);
+    db_event(db, 12, "kind = 'notice cancelled', rank = 0, text = 'operator-8', unix_ms = %lld",
+             DB_T0 + 9000);
+}
+
+/* A notice joined the round that an operator had asked for. */
+void make_joined(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE notice SET received_unix_ms = %lld", DB_T0 + 200);
+    db_sql(db, "UPDATE round SET plan = 'at once: an operator asked for a checkpoint; the notice"
+               " came later' WHERE round = 4");
+}
+
+/* As brokers before had it: the plan is the notice's. */
+void make_joined_before(struct db_fixture *db)
+{
+    make_joined(db);
+    db_sql(db, "UPDATE round SET plan = 'at once: notice signal-1 tells no time left to plan with'"
+               " WHERE round = 4");
+}
+
+/* Nobody was left to be frozen. */
+void make_nobody_left(struct db_fixture *db)
+{
+    make_unchanged(db);
+    db_sql(db, "DELETE FROM participant WHERE round = 4");
+    db_sql(db, "UPDATE round SET plan = 'at once: notice signal-1 tells no time left to plan with'"
+               " WHERE round = 4");
 }

@@ -22,7 +22,7 @@ all_preempted
 committed_whole "$saved"
 same "times without room on record" "$(query "SELECT count(*) FROM broker_past WHERE kind = 'broker blocked'")" 1
 same_why
-says "$story" "the broker was held up: for [0-9]+ ms it could write nothing" 'no room for database' committed
+says "$story" "the broker was held up: for [0-9]+\.[0-9] s it could write nothing" 'no room for database' committed
 ranks_start 2 --steps $((saved + 20)) --barrier 1
 all_finished $((saved + 20))
 finish "a disk that fills before the decision is written: nobody hears of it, it is made when there is room, and the story tells \

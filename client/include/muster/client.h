@@ -51,7 +51,7 @@ struct muster_job_row {
     int64_t world_size;
     const char *layout;
     const char *checkpoint_dir;
-    int64_t nodes_live;
+    int64_t nodes_live;     /* of its ranks */
     int64_t step;           /* the furthest done of the newest generation */
     int64_t steps_executed; /* of all generations together; step / steps_executed is the goodput */
     int64_t seq;            /* newest event */
