@@ -454,6 +454,13 @@ void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms)
         *boot_ms = at;
 }
 
+/* Up to the loop's last tick: messages are taken before the tick of their pass, which finds out that the loop was away,
+ * and who was not heard meanwhile may be the next in the queue. */
+int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms)
+{
+    return core->last_tick_boot_ms - since_boot_ms;
+}
+
 /* We were away, not they. */
 static void job_gap(struct core *core, struct job *job, int64_t away_ms)
 {

@@ -231,7 +231,8 @@ static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
 /* True when the holder is gone and the rank is free. */
 static bool takeover(struct core *core, const struct input *in, struct peer *holder)
 {
-    if (holder->pinged_boot_ms > 0 && core->now - holder->pinged_boot_ms >= TAKEOVER_PING_MS) {
+    if (holder->pinged_boot_ms > 0 &&
+        core_passed_ms(core, holder->pinged_boot_ms) >= TAKEOVER_PING_MS) {
         roster_lost(core, holder,
                     "another process came for its rank and it did not answer for 2 s");
         return true;
@@ -362,13 +363,12 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     return join(core, in, job);
 }
 
-/* By the loop's last tick: behind a gap a HELLO is taken before that is known. */
 static bool ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
             (generation_live_count(job) == 0 ||
-             (core->last_tick_boot_ms - job->gen.ending_boot_ms >= ENDING_MS &&
+             (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS &&
               !saves_are_open(job))));
 }
 

@@ -8,7 +8,7 @@
 static bool is_gone(const struct core *core, const struct peer *peer)
 {
     if (peer->state == NODE_FENCED)
-        return core->now - peer->heard_boot_ms >= LOST_MS;
+        return core_passed_ms(core, peer->heard_boot_ms) >= LOST_MS;
     return peer->state == NODE_LOST ||
            (peer->state == NODE_LEFT && peer->leave_why != LEAVE_FINISHED);
 }

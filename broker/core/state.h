@@ -375,6 +375,7 @@ bool peer_is_live(const struct peer *peer);            /* joined and neither lef
 bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms);
+int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to the last tick */
 void job_tick(struct core *core, struct job *job);
 
 /* What a request's handler answers. */

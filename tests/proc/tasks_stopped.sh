@@ -1,6 +1,7 @@
 #!/bin/bash
 # A worker that stands still for longer than its lease, with two tasks begun: another does them. When it goes on, its ends
-# are told stale and its results, a short and a long one, are dropped: each task is done once.
+# are told stale and its results, a short and a long one, are dropped: each task is done once. A broker that stands still
+# gives a worker's index to no other process.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_tasks.sh"
 
@@ -50,6 +51,20 @@ kill -TERM "${workers[1]}"
 await "the other's end" worker_is 1 left
 unset "workers[1]"
 coordinate run 5
+
+holder=${workers[0]}
+worker_start 0 2
+second=${workers[0]} workers[0]=$holder since_ms=$(now_ms)
+await "it to ask for the index" passed_ms "$since_ms" 2000 # again and again, from then on
+for stop in 1 2; do
+    kill -STOP "$broker_pid"
+    since_ms=$(now_ms)
+    await "the time that it stands still" passed_ms "$since_ms" 3000
+    kill -CONT "$broker_pid"
+    coordinate run 5
+    worker_is 0 live || fail "the worker lost its index while the broker stood still ($stop)"
+done
+kill_child "$second" "the second process of worker 0"
 workers_stop
 finish "a worker that stood still: its tasks done by another, both attempts begun under numbers of their own, its own ends told" \
-    "stale and their results dropped, at the fetch and in the table; and it works on"
+    "stale and their results dropped, at the fetch and in the table; and it works on; a broker that stood still gave its index to no other"

@@ -226,11 +226,11 @@ static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_o
                                          .directory = 18};
     core_hello(f, 0);
     assert_answers(f, "0:PING; @200:refused MUSTER_E_RANK_TAKEN retry");
-    f->now += TAKEOVER_PING_MS;
+    core_pass(f, TAKEOVER_PING_MS);
     core_hello(f, 0);
     assert_answers(f, "@200:refused MUSTER_E_LAYOUT retry"); /* the other one may live */
     core_hello(f, 1);
-    f->now += TAKEOVER_PING_MS;
+    core_pass(f, TAKEOVER_PING_MS);
     core_hello(f, 1);
     assert_int_equal(core_job(f)->gen.directory, 18);
     core_hello(f, 0);
@@ -358,19 +358,20 @@ static void a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping(void **st
     f->nodes[2].incarnation = 72;
     f->nodes[2].route = 102;
     f->nodes[2].generation = f->nodes[2].request = 0;
+    f->nodes[0].silent = true;
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
     assert_non_null(
         strstr(core_sent(f, 102, WIRE_REFUSED)->u.refused.text, "process 4000 on host"));
-    f->now += TAKEOVER_PING_MS - 1;
+    core_pass(f, TAKEOVER_PING_MS - 1);
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
     core_heartbeat(f, 0); /* it lives: the count begins anew */
     core_hello(f, 2);
-    f->now += TAKEOVER_PING_MS - 1;
+    core_pass(f, TAKEOVER_PING_MS - 1);
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
-    f->now += 1;
+    core_pass(f, 1);
     core_hello(f, 2); /* nobody was left in the generation: the next one opens */
     assert_events(f, "generation ended; generation opened S0; resume S0");
     assert_answers(f, "2:welcome g2; 2:SNAPSHOT");
@@ -391,7 +392,7 @@ static void a_held_rank_is_free_after_two_seconds_also_just_after_a_broker_start
     f->nodes[2].generation = 0;
     core_hello(f, 2);
     assert_answers(f, "2:refused MUSTER_E_RANK_TAKEN retry"); /* no route to ping it yet */
-    f->now += TAKEOVER_PING_MS;
+    core_pass(f, TAKEOVER_PING_MS);
     core_hello(f, 2); /* steps were begun: this launch is over */
     assert_events(f, "node lost S0 rank 0 MUSTER_E_PEER");
     assert_answers(f, "2:refused MUSTER_E_ENDING retry");
@@ -409,14 +410,67 @@ static void a_rank_that_is_taken_over_while_joining_restores_like_the_others(voi
     f->nodes[2].incarnation = 72;
     f->nodes[2].route = 102;
     f->nodes[2].generation = 0;
+    f->nodes[0].silent = true;
     core_hello(f, 2);
-    f->now += TAKEOVER_PING_MS;
+    core_pass(f, TAKEOVER_PING_MS);
     core_hello(f, 2);
     assert_core(f, "+node 0 lost #0; +node 0 joined #0; 2:welcome g1; 2:SNAPSHOT");
     core_heartbeat(f, 0);
     assert_answers(f, "0:ack #0 MUSTER_E_STALE");
     core_restored(f, 2, 0, 0);
     assert_events(f, "started");
+}
+
+static void another_life_of_rank_1(struct core_fixture *f)
+{
+    f->nodes[2] =
+        (struct core_node){.role = f->nodes[1].role, .rank = 1, .incarnation = 999, .route = 177};
+}
+
+/* PING went out behind it, and the HELLO that is repeated stands before the holder's answer. */
+static void the_brokers_own_absence_frees_no_held_rank(void **state)
+{
+    struct core_fixture *f = *state;
+
+    another_life_of_rank_1(f);
+    core_hello(f, 2);
+    assert_answers(f, "1:PING; @177:refused MUSTER_E_RANK_TAKEN retry");
+    core_tick(f);
+    for (int i = 0; i < 3; i++) {
+        f->now += 60000;
+        core_hello(f, 2);
+        assert_answers(f, "1:PING; @177:refused MUSTER_E_RANK_TAKEN retry");
+        assert_events(f, "");
+        core_heartbeat(f, 1);
+        core_heartbeat(f, 0);
+        core_tick(f);
+    }
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    f->nodes[1].silent = true;
+    core_hello(f, 2);
+    core_pass(f, TAKEOVER_PING_MS - 1);
+    core_hello(f, 2);
+    assert_events(f, "");
+    core_pass(f, 1);
+    core_hello(f, 2);
+    assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
+}
+
+static void a_loop_whose_every_pass_is_slow_frees_a_held_rank(void **state)
+{
+    struct core_fixture *f = *state;
+    int passes = 0;
+
+    another_life_of_rank_1(f);
+    core_hello(f, 2);
+    for (core_tick(f); passes < 3600 && core_event(f, EVENT_NODE_LOST) == NULL; passes++) {
+        core_heartbeat(f, 0);
+        core_tick(f);
+        f->now += LOOP_GAP_MS + 100;
+        core_hello(f, 2); /* judged by what was known at the tick before */
+    }
+    assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
+    assert_int_equal(passes, GAPS_FORGIVEN + TAKEOVER_PING_MS / LOOP_GAP_MS + 1);
 }
 
 static void only_trainers_hold_the_generation_to_its_ranks(void **state)
@@ -607,6 +661,8 @@ int main(void)
         T(a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping, two_open),
         T(a_held_rank_is_free_after_two_seconds_also_just_after_a_broker_start, two_running),
         T(a_rank_that_is_taken_over_while_joining_restores_like_the_others, two_open),
+        T(the_brokers_own_absence_frees_no_held_rank, two_running),
+        T(a_loop_whose_every_pass_is_slow_frees_a_held_rank, two_running),
         T(only_trainers_hold_the_generation_to_its_ranks, two_running),
         T(a_process_that_was_lost_is_stale_and_one_that_left_is_answered, two_running),
         T(numbers_that_a_node_saw_are_jumped_over_before_it_is_answered, two_running),

@@ -200,6 +200,21 @@ static void who_does_not_follow_into_the_next_launch_is_missed(void **state)
     assert_missing(f, -1);
 }
 
+static void the_brokers_own_absence_is_no_time_to_follow(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    joins(f, CHIEF);
+    joins(f, PS);
+    leaves(f, CHIEF, LEAVE_FAILED);
+    joins(f, CHIEF_AGAIN);
+    f->now += 60000;
+    assert_missing(f, -1); /* its word may be in the same pass */
+    assert_missing(f, -1);
+    time_passes(f, CHIEF_AGAIN);
+    assert_missing(f, PS);
+}
+
 static void who_follows_is_not(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -245,6 +260,7 @@ int main(void)
         TEST(who_left_otherwise_is),
         TEST(who_does_not_follow_into_the_next_launch_is_missed),
         TEST(who_follows_is_not),
+        TEST(the_brokers_own_absence_is_no_time_to_follow),
         TEST(a_job_that_finished_misses_nobody_when_it_begins_again),
     };
 

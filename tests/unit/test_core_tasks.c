@@ -202,6 +202,7 @@ static void a_new_process_takes_a_dead_ones_index_after_two_seconds(void **state
     tasks_worker_begin(f, 0, 1, 1);
     assert_sent(f, "w0:welcome/MUSTER_E_RANK_TAKEN");
     f->now += 1000;
+    tasks_tick_at(f);
     tasks_hello(f, 0, "");
     assert_sent(f, "w0:welcome; w0:work 1.2");
 }

@@ -115,6 +115,19 @@ static void a_queue_that_is_over_makes_room(void **state)
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM task"), 2);
 }
 
+static void the_brokers_own_absence_ends_none(void **state)
+{
+    struct tasks_fixture *f = *state;
+
+    tasks_pass(f, 1000);
+    f->now += 2 * TASK_BROKER_TIMEOUT_MS;
+    assert_int_equal(open_nth(f, 4), MUSTER_E_BUSY);
+    tasks_pass(f, TASK_BROKER_TIMEOUT_MS - 2000);
+    assert_int_equal(open_nth(f, 4), MUSTER_E_BUSY);
+    tasks_pass(f, 1000);
+    assert_int_equal(open_nth(f, 4), MUSTER_OK);
+}
+
 static void one_whose_results_nobody_wants_goes_first(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -147,6 +160,7 @@ int main(void)
         TEST(a_page_ends_where_it_was_asked_to),
         TEST(the_number_of_a_dropped_queue_is_not_the_next_ones),
         ROOM(a_queue_that_is_over_makes_room),
+        ROOM(the_brokers_own_absence_ends_none),
         ROOM(one_whose_results_nobody_wants_goes_first),
         ROOM(after_a_start_they_have_time_to_come_back),
     };

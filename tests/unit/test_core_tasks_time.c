@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 /* --- by itself ------------------------------------------------------------------------------------ */
 
 static void a_task_without_a_word_for_too_long_goes_to_another(void **state)
@@ -62,6 +64,41 @@ static void a_pause_of_the_broker_takes_no_lease_away(void **state)
     tasks_tick_at(f);
     assert_sent(f, "");
     assert_int_equal(tasks_queue(f)->leases, 1);
+}
+
+/* Another process asks for its index, and its HELLO stands before the beats that came meanwhile. */
+static void a_pause_of_the_broker_takes_no_index_away(void **state)
+{
+    struct tasks_fixture *f = *state;
+    struct tasks_worker holder;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_add(f, 1);
+    tasks_pass(f, 1000);
+    holder = f->workers[0];
+    f->now += 60000;
+    tasks_worker_begin(f, 0, 1, 1);
+    assert_sent(f, "w0:welcome/MUSTER_E_RANK_TAKEN");
+    f->workers[0] = holder;
+    tasks_done(f, 0, 1, 1);
+    assert_sent(f, "w0:taken 1.1; c:ended @0 1.1=done");
+}
+
+static void one_that_is_silent_loses_its_index_where_every_pass_is_slow(void **state)
+{
+    struct tasks_fixture *f = *state;
+    int passes = 0;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_worker_begin(f, 0, 1, 1);
+    assert_sent(f, "w0:welcome/MUSTER_E_RANK_TAKEN");
+    do {
+        f->now += LOOP_GAP_MS + 100;
+        tasks_hello(f, 0, ""); /* judged by what was known at the tick before */
+        passes++;
+    } while (passes < 3600 && strcmp(f->text, "w0:welcome/MUSTER_E_RANK_TAKEN") == 0);
+    assert_sent(f, "w0:welcome");
+    assert_int_equal(passes, GAPS_FORGIVEN + TASK_TAKEOVER_MS / LOOP_GAP_MS + 1);
 }
 
 /* --- behind others --------------------------------------------------------------------------------- */
@@ -222,6 +259,8 @@ int main(void)
         TEST(a_task_without_a_word_for_too_long_goes_to_another),
         TEST(a_renewed_lease_stands),
         TEST(a_pause_of_the_broker_takes_no_lease_away),
+        TEST(a_pause_of_the_broker_takes_no_index_away),
+        TEST(one_that_is_silent_loses_its_index_where_every_pass_is_slow),
         TEST(what_waits_behind_others_does_not_time_out),
         TEST(what_waits_behind_one_that_hangs_goes_back),
         TEST(with_a_slot_that_goes_on_nothing_goes_back),

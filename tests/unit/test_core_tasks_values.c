@@ -46,7 +46,7 @@ static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
     assert_sent(f, "w0:taken r1; w0:work 1.1");
     tasks_done(f, 0, 1, 1);
     f->workers[0].silent = true;
-    f->now += 3000;
+    tasks_pass(f, 3000);
     tasks_worker_begin(f, 0, 1, 1); /* a new process makes it again */
     assert_sent(f, "w0:welcome; w0:work r1");
     tasks_add(f, 1);
