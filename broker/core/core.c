@@ -464,8 +464,13 @@ int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms)
 /* We were away, not they. */
 static void job_gap(struct core *core, struct job *job, int64_t away_ms)
 {
+    struct generation *gen = &job->gen;
+
     round_gap(core, job, away_ms);
-    core_put_off(&job->gen.ending_boot_ms, away_ms, core->now);
+    core_put_off(&gen->ending_boot_ms, away_ms, core->now);
+    core_put_off(&gen->join_until_boot_ms, away_ms, core->now + gen->join_ms);
+    if (gen->back_until_boot_ms > 0)
+        core_put_off(&gen->back_until_boot_ms, away_ms, core->now + START_GRACE_MS);
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];
         core_put_off(&peer->heard_boot_ms, away_ms, core->now);

@@ -35,9 +35,9 @@ static void set_facts(struct core *core, struct job *job, uint64_t number,
     gen->fallback = hello->restore_fallback;
     strncpy(gen->checkpoint_dir, hello->checkpoint_dir, sizeof gen->checkpoint_dir - 1);
     gen->opened_unix_ms = core->now_unix;
-    gen->join_until_boot_ms =
-        core->now + (hello->join_timeout_ms > 0 ? (int64_t)hello->join_timeout_ms
-                                                : core->options.join_timeout_ms);
+    gen->join_ms = hello->join_timeout_ms > 0 ? (int64_t)hello->join_timeout_ms
+                                              : core->options.join_timeout_ms;
+    gen->join_until_boot_ms = core->now + gen->join_ms;
     job->trainers = calloc(gen->world_size, sizeof(struct peer *));
     MUST(job->trainers != NULL);
     job->state_unix_ms = core->now_unix;

@@ -368,8 +368,7 @@ static bool ending_is_over(struct core *core, const struct job *job)
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
             (generation_live_count(job) == 0 ||
-             (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS &&
-              !saves_are_open(job))));
+             (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS && !saves_are_open(job))));
 }
 
 static void hello_new(struct core *core, const struct input *in, struct job *job)
@@ -424,13 +423,14 @@ static bool somebody_speaks(const struct job *job)
 }
 
 /* What the launch asked for is in no row: after a start of the broker its processes say it again. */
-static void join_timeout_again(struct core *core, struct job *job, const struct wire_hello *hello)
+static void join_timeout_again(struct job *job, const struct wire_hello *hello)
 {
-    int64_t until = core->start_boot_ms + (int64_t)hello->join_timeout_ms;
+    int64_t more_ms = (int64_t)hello->join_timeout_ms - job->gen.join_ms;
 
-    if (hello->join_timeout_ms <= LEFT_MAX_MS && until > job->gen.join_until_boot_ms &&
-        job->gen.state == GENERATION_JOINING)
-        job->gen.join_until_boot_ms = until;
+    if (job->gen.state != GENERATION_JOINING || more_ms <= 0)
+        return;
+    job->gen.join_ms += more_ms;
+    job->gen.join_until_boot_ms += more_ms;
 }
 
 static bool takes_steps(const struct wire_hello *hello)
@@ -529,7 +529,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     bool jumped = m->up.applied_seq == 0 || m->up.applied_seq > job->seq || lost || unknown ||
                   asked || asked_to_repair(peer);
     if (!peer->mapped)
-        join_timeout_again(core, job, &m->u.hello);
+        join_timeout_again(job, &m->u.hello);
     jump_above(core, job, m);
     take_facts(core, in, peer);
     take_start(core, peer, &m->u.hello);

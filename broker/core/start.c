@@ -71,7 +71,8 @@ void start_take(struct core *core)
             persist_job(core, job); /* else nobody is told of it but with more of the job's rows */
         job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
         job->gen.ending_boot_ms = core->now;
-        job->gen.join_until_boot_ms = core->now + core->options.join_timeout_ms;
+        job->gen.join_ms = core->options.join_timeout_ms;
+        job->gen.join_until_boot_ms = core->now + job->gen.join_ms;
         for (size_t i = 0; i < job->peers_count; i++) {
             job->peers[i]->heard_boot_ms = core->now;
             job->peers[i]->advanced_boot_ms = core->now;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The broker is killed for good: nodes train on, finish, and a noticed one leaves by its own deadline.
+# The broker is killed for good: nodes train on, finish, and a noticed one leaves by its own deadline. And one that stands
+# still while a launch joins: what is over when it goes on is not the time to join.
 . "$(dirname "$0")/lib.sh"
 
 broker_start
@@ -42,5 +43,16 @@ echo "$pid pid:[1]" >"$dir/state/muster.db.lock" # of a container: nobody here k
 not grep -q '^as of' <<<"$("$muster" status --db "$dir/state/muster.db")" || fail "a broker of another pid space was taken for dead"
 broker_start # what was recorded is there, and the next broker finds the nodes gone
 same "jobs in the database" "$(query 'SELECT count(*) FROM job')" 3
+
+job=late world=2 launch=1 pids=() saved=0 options=(--steps 20 --join-ms 5000 --connect-ms 20000)
+rank_start 0
+await "rank 0 to join" rank_said 0 '^opened'
+stopped_ms=$(now_ms)
+kill -STOP "$broker_pid"
+rank_start 1 # in time
+await "the rest of the join timeout" passed_ms "$stopped_ms" 5000
+kill -CONT "$broker_pid"
+all_finished 20
+same "launches" "$(query "SELECT count(*) FROM generation WHERE job = '$job'")" 1
 finish "broker killed for good: all train on and finish; a noticed rank leaves with the restart code at its own deadline" \
-    "a rank that finishes before that has finished"
+    "a rank that finishes before that has finished; ranks that join while the broker stands still are in time"

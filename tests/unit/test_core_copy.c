@@ -78,6 +78,64 @@ static void a_rank_that_does_not_come_back_is_missed(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_PEER);
 }
 
+static void rank_0_of_an_unknown_launch(struct core_fixture *f)
+{
+    f->nodes[0].generation = 3;
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+}
+
+/* The disk is full, maybe, and rank 1 was told so. */
+static void a_rank_may_come_back_behind_the_brokers_own_absence(void **state)
+{
+    struct core_fixture *f = *state;
+
+    rank_0_of_an_unknown_launch(f);
+    core_pass(f, 1000);
+    f->now += 60000;
+    core_heartbeat(f, 0);
+    core_tick(f);
+    assert_events(f, "");
+    f->nodes[1].generation = 3;
+    f->nodes[1].begun = f->nodes[1].done = 40;
+    f->nodes[1].applied_seq = 12;
+    core_hello(f, 1);
+    assert_answers(f, "1:welcome g3; 1:SNAPSHOT");
+    core_pass(f, 2 * START_GRACE_MS);
+    assert_events(f, "");
+}
+
+static void one_that_does_not_is_missed_as_ever(void **state)
+{
+    struct core_fixture *f = *state;
+
+    rank_0_of_an_unknown_launch(f);
+    f->now += 60000;
+    core_heartbeat(f, 0);
+    core_tick(f);
+    core_pass(f, START_GRACE_MS - 1);
+    assert_events(f, "");
+    core_pass(f, 500);
+    assert_events(f, "node lost rank 1 MUSTER_E_PEER");
+}
+
+static void a_loop_whose_every_pass_is_slow_misses_it_too(void **state)
+{
+    struct core_fixture *f = *state;
+    int passes = 0;
+
+    rank_0_of_an_unknown_launch(f);
+    for (core_tick(f); passes < 3600 && core_event(f, EVENT_NODE_LOST) == NULL; passes++) {
+        f->now += LOOP_GAP_MS + 100;
+        core_heartbeat(f, 0);
+        core_tick(f);
+    }
+    assert_events(f, "node lost rank 1 MUSTER_E_PEER");
+    assert_int_equal(passes, GAPS_FORGIVEN + START_GRACE_MS / LOOP_GAP_MS);
+}
+
 /* What it resumed from was committed in what is lost: its manifests are not to tell another step. */
 static void where_an_adopted_launch_began_is_not_known(void **state)
 {
@@ -323,6 +381,9 @@ int main(void)
         T(a_rank_that_does_not_come_back_is_missed_also_after_one_more_start),
         T(where_an_adopted_launch_began_is_not_known),
         T(a_rank_that_does_not_come_back_is_missed),
+        T(a_rank_may_come_back_behind_the_brokers_own_absence),
+        T(one_that_does_not_is_missed_as_ever),
+        T(a_loop_whose_every_pass_is_slow_misses_it_too),
         T(who_still_waits_for_its_checkpoint_is_no_proof_of_a_start),
         T(numbers_that_were_used_otherwise_are_not_taken_for_known),
         T(nor_are_they_after_one_more_start),

@@ -99,17 +99,26 @@ static void ranks_that_do_not_come_end_the_generation_by_name(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_JOIN);
 }
 
+/* Rank 0 of two comes and asks for a join timeout. */
+static void hello_with_timeout(struct core_fixture *f, int64_t join_timeout_ms)
+{
+    struct wire_msg hello = core_msg(f, 0, WIRE_HELLO);
+
+    hello.u.hello = (struct wire_hello){.nonce = 1,
+                                        .world_size = 2,
+                                        .host = "h",
+                                        .layout = LAYOUT_REPLICATED,
+                                        .checkpoint_dir = "/ckpt",
+                                        .join_timeout_ms = (uint64_t)join_timeout_ms};
+    core_feed(f, 100, &hello);
+    f->nodes[0].generation = core_job(f)->gen.generation;
+}
+
 static void a_hello_may_ask_for_another_join_timeout(void **state)
 {
     struct core_fixture *f = *state;
-    struct wire_msg hello = core_msg(f, 0, WIRE_HELLO);
 
-    hello.u.hello = (struct wire_hello){.world_size = 2,
-                                        .host = "h",
-                                        .layout = LAYOUT_SHARDED,
-                                        .checkpoint_dir = "/ckpt",
-                                        .join_timeout_ms = 3000};
-    core_feed(f, 100, &hello);
+    hello_with_timeout(f, 3000);
     core_pass(f, 2999);
     assert_events(f, "");
     core_pass(f, 1);
@@ -119,24 +128,82 @@ static void a_hello_may_ask_for_another_join_timeout(void **state)
 static void a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker(void **state)
 {
     struct core_fixture *f = *state;
-    struct wire_msg hello = core_msg(f, 0, WIRE_HELLO);
 
-    hello.u.hello = (struct wire_hello){.nonce = 1,
-                                        .world_size = 2,
-                                        .host = "h",
-                                        .layout = LAYOUT_REPLICATED,
-                                        .checkpoint_dir = "/ckpt",
-                                        .join_timeout_ms = 2 * JOIN_TIMEOUT_MS};
-    core_feed(f, 100, &hello);
+    hello_with_timeout(f, 2 * JOIN_TIMEOUT_MS);
     core_restart(f, false);
-    hello.up.generation = 1;
-    core_feed(f, 100, &hello);
-    f->nodes[0].generation = 1;
+    hello_with_timeout(f, 2 * JOIN_TIMEOUT_MS);
     f->nodes[1].silent = true;
     core_pass(f, 2 * JOIN_TIMEOUT_MS - 1000);
     assert_events(f, "");
     core_pass(f, 1000);
     assert_non_null(core_event(f, EVENT_JOIN_FAILED));
+}
+
+/* A rank came in time, and its HELLO lay unread; or RESTORED was answered that nothing can be written. */
+static void the_brokers_own_absence_is_no_time_to_join(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hello_with_timeout(f, 8000);
+    core_pass(f, 1000);
+    f->now += 60000;
+    core_tick(f);
+    assert_events(f, "");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_JOINING);
+    core_hello(f, 1);
+    core_restored(f, 0, 0, 0);
+    core_restored(f, 1, 0, 0);
+    assert_events(f, "started");
+}
+
+/* It lasts longer by it, and no longer than all of it from then on. */
+static void behind_the_brokers_absence_the_join_timeout_is_as_ever(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hello_with_timeout(f, 8000);
+    core_pass(f, 2000);
+    for (int i = 0; i < 2; i++) { /* 6 s were left */
+        f->now += 60000;
+        core_tick(f);
+        core_pass(f, 2000);
+    }
+    core_pass(f, 1999);
+    assert_events(f, "");
+    core_pass(f, 1);
+    assert_events(f, "join failed MUSTER_E_JOIN");
+}
+
+static void nor_is_it_after_a_start_of_the_broker(void **state)
+{
+    struct core_fixture *f = *state;
+
+    hello_with_timeout(f, 2 * JOIN_TIMEOUT_MS);
+    core_restart(f, false);
+    f->now += JOIN_TIMEOUT_MS / 2;
+    core_tick(f); /* this start knows of the option's timeout alone */
+    hello_with_timeout(f, 2 * JOIN_TIMEOUT_MS);
+    f->now += JOIN_TIMEOUT_MS / 2;
+    core_tick(f);
+    core_pass(f, 2 * JOIN_TIMEOUT_MS - 1000);
+    assert_events(f, "");
+    core_pass(f, 1000);
+    assert_non_null(core_event(f, EVENT_JOIN_FAILED));
+}
+
+static void a_loop_whose_every_pass_is_slow_ends_the_joining(void **state)
+{
+    struct core_fixture *f = *state;
+    int passes = 0;
+
+    hello_with_timeout(f, 8000);
+    for (core_tick(f); passes < 3600 && core_event(f, EVENT_JOIN_FAILED) == NULL; passes++) {
+        f->now += LOOP_GAP_MS + 100;
+        core_heartbeat(f, 0);
+        core_tick(f);
+    }
+    assert_events(f, "join failed MUSTER_E_JOIN");
+    assert_int_equal(passes, GAPS_FORGIVEN + 8000 / LOOP_GAP_MS);
 }
 
 static void nobody_waits_for_a_rank_that_finished_while_the_others_joined(void **state)
@@ -674,6 +741,10 @@ int main(void)
         T(ranks_that_do_not_come_end_the_generation_by_name, two_open),
         T(a_hello_may_ask_for_another_join_timeout, two_open),
         T(a_join_timeout_that_was_asked_for_outlives_a_start_of_the_broker, two_open),
+        T(the_brokers_own_absence_is_no_time_to_join, two_open),
+        T(behind_the_brokers_absence_the_join_timeout_is_as_ever, two_open),
+        T(nor_is_it_after_a_start_of_the_broker, two_open),
+        T(a_loop_whose_every_pass_is_slow_ends_the_joining, two_open),
         T(nobody_waits_for_a_rank_that_finished_while_the_others_joined, two_open),
         T(a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_broker, two_open),
         T(a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end, two_open),
