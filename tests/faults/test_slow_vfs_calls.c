@@ -6,7 +6,7 @@
 #define CUT(percent) .calls = CHANGES, .fault = FAULT_CUT, .keep = (percent), .points_min = 589
 #define BUSY .calls = LOCKS, .fault = FAULT_BUSY, .points_min = 138
 #define AND_ALL_AFTER_IT .sticky = true
-#define CONTROL .stride = 20, .must_fail = true
+#define CONTROL .stride = 5, .must_fail = true
 
 static const struct store_sweep sweeps[] = {
     {"EIO, any call, and the power goes later", STORE_SWEEP(ANY, IO), .then_cut = true,
