@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define U(x) ((unsigned long long)(x))
-#define ITEMS_MAX 512
+#define ITEMS_MAX 8192
 #define LATE_US ((DELETE_AGAIN_MS + 30000) * 1000LL)
 
 /* --- what the policies want ------------------------------------------------------------------------------ */
