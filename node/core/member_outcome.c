@@ -1,6 +1,6 @@
 /* member_outcome - what became of the rounds in which this node captured its state, or was to: who saved
- * wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view; an older one
- * that is still open makes room. */
+ * wants to know it after training went on. The newest MEMBER_OUTCOMES_MAX are in the view, and those that are
+ * awaited; only when all are the oldest makes room. */
 #include "node/core/member_state.h"
 
 #include <stdio.h>
@@ -13,11 +13,27 @@ static struct member_outcome *outcome_of(struct member *m, uint64_t round)
     return NULL;
 }
 
+/* Its manifest may be this node's to write, however many rounds come to nothing meanwhile. */
+static bool is_awaited(const struct member *m, const struct member_outcome *outcome)
+{
+    return outcome->state == OUTCOME_OPEN && (outcome->saved || outcome->round == m->behind_round);
+}
+
+static struct member_outcome *make_room(struct member *m)
+{
+    struct member_outcome *room = &m->view.outcomes[m->outcomes_count % MEMBER_OUTCOMES_MAX];
+
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX && is_awaited(m, room); i++)
+        room = &m->view.outcomes[++m->outcomes_count % MEMBER_OUTCOMES_MAX];
+    m->outcomes_count++;
+    return room;
+}
+
 void outcome_captured(struct member *m, uint64_t round, int64_t step)
 {
     if (outcome_of(m, round) != NULL)
         return;
-    m->view.outcomes[m->outcomes_count++ % MEMBER_OUTCOMES_MAX] =
+    *make_room(m) =
         (struct member_outcome){.round = round, .step = step, .state = OUTCOME_OPEN, .rank = -1};
     m->view_changed = true;
 }

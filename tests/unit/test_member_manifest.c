@@ -214,6 +214,21 @@ static void a_leave_that_was_taken_stays_said(void **state)
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
 }
 
+/* Four rounds of steps that it does not come to came and went, and its save was the oldest of five. */
+static void rounds_that_come_to_nothing_hide_no_save(void **state)
+{
+    struct member_fixture *f = *state;
+    bool sure;
+
+    member_capture(f, CAUSE_OPERATOR);
+    for (uint64_t round = 2; round < 2 + MEMBER_OUTCOMES_MAX; round++)
+        outcome_captured(f->m, round, 10 + (int64_t)round);
+    assert_true(outcome_awaited(f->m, &sure));
+    assert_true(sure);
+    member_commit(f, 1, CAUSE_OPERATOR, 5, true);
+    assert_int_equal(member_sent(f, WIRE_MANIFEST_GET)->u.manifest_get.checkpoint, 1);
+}
+
 /* The broker dies of this very LEAVE, or is begun again each second by something else. */
 static void a_leave_is_not_taken_back_for_ever(void **state)
 {
@@ -349,6 +364,7 @@ int main(void)
         T(a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again),
         T(a_leave_that_was_taken_stays_said),
         T(a_leave_that_comes_behind_the_welcome_is_a_leave),
+        T(rounds_that_come_to_nothing_hide_no_save),
         T(a_leave_is_not_taken_back_for_ever),
         T(a_leave_waits_for_a_broker_whose_disk_is_full),
         T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
