@@ -63,6 +63,8 @@ void check_begin(struct sim *sim, struct sim_proc *proc)
     if (round == NULL || round->state != ROUND_DECIDED || proc->begun <= round->step ||
         has_captured(sim, proc, round))
         return;
+    if (proc->lost_history && proc->view.step != round->step)
+        return; /* its round of this number was another, which is lost */
     if (proc->closed && proc->view.round == round->round)
         sim_broken(
             sim, "I2",
