@@ -224,13 +224,25 @@ static int64_t enough_ms(const struct sim_job *job)
     return 30000 + (way + 2 * longest + 3 * 14 * job->save_us / 10) / 1000;
 }
 
+/* It died, and the broker has not found out: the next one for its rank may have begun already. */
+static bool is_missed(const struct sim *sim, const struct sim_proc *proc)
+{
+    const struct record_node *row = proc->alive ? NULL : disk_node_of(sim, proc);
+
+    return row != NULL && (row->state == NODE_JOINED || row->state == NODE_RESTORED);
+}
+
 /* A process that died just now is a fault that is not over: nobody knows of it yet. So is one that was stopped just
  * now, in a deletion, until it goes on: no agent hears a notice there. */
-static bool all_live(const struct sim_job *job)
+static bool all_live(const struct sim *sim, const struct sim_job *job)
 {
-    for (unsigned rank = 0; rank < job->nodes; rank++)
+    for (unsigned rank = 0; rank < job->nodes; rank++) {
         if (!job_slot_lives(job, rank) || job->procs[rank]->frozen)
             return false;
+        for (const struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older)
+            if (is_missed(sim, proc))
+                return false;
+    }
     return true;
 }
 
@@ -238,7 +250,7 @@ void notice_in_calm(struct sim *sim, struct sim_job *job)
 {
     struct sim_proc *proc = job->procs[sim_random(sim) % job->nodes];
 
-    if (job->finished || !all_live(job) || !proc->alive)
+    if (job->finished || !all_live(sim, job) || !proc->alive)
         return;
     int64_t left = enough_ms(job);
     bool ample = job->grace_period_ms <= 0 || job->grace_period_ms >= left;
