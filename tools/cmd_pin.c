@@ -3,7 +3,6 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PIN_ID "operator"
@@ -80,47 +79,30 @@ int cmd_pin(struct tool *tool)
     return print(tool, "pinned", checkpoint, sentence);
 }
 
-/* One who holds it; *pins goes on to the next. false: there is none. */
-static bool next_pin(const char **pins, const char **ret_id, int *ret_length, int64_t *ret_until)
-{
-    char *end;
-
-    if (**pins == '\0')
-        return false;
-    *ret_until = strtoll(*pins, &end, 10);
-    *ret_id = *end == ' ' ? end + 1 : end;
-    *ret_length = (int)strcspn(*ret_id, "\n");
-    *pins = *ret_id + *ret_length;
-    *pins += **pins == '\n';
-    return true;
-}
-
 static bool holds(const char *pins, const char *id)
 {
-    const char *at;
-    int64_t until;
-    int length;
+    struct pin pin;
 
-    while (next_pin(&pins, &at, &length, &until))
-        if (strlen(id) == (size_t)length && strncmp(at, id, (size_t)length) == 0)
+    while (render_next_pin(&pins, &pin))
+        if (strlen(id) == (size_t)pin.length && strncmp(pin.id, id, (size_t)pin.length) == 0)
             return true;
     return false;
 }
 
-/* "anna (until 12:00:03), ci (until it lets go) and others", or "somebody". */
+/* "anna (until 12:00:03), ci (until it is let go) and others", or "somebody". */
 static void name_holders(const struct tool *tool, const char *pins, char *ret_text, size_t size)
 {
-    const char *at;
-    int64_t until;
+    struct pin pin;
     size_t used = 0;
-    int length, named = 0;
+    int named = 0;
 
     snprintf(ret_text, size, "somebody"); /* a broker of before does not tell whom */
-    for (; next_pin(&pins, &at, &length, &until) && named < 4; named++)
+    for (; named < 4 && render_next_pin(&pins, &pin); named++)
         used += (size_t)snprintf(ret_text + used, size - used, "%s%.*s (until %s)",
-                                 named > 0 ? ", " : "", length < 128 ? length : 128, at,
-                                 until == 0 ? "it is let go"
-                                            : render_clock(until, tool->now_unix_ms).text);
+                                 named > 0 ? ", " : "", pin.length < 128 ? pin.length : 128, pin.id,
+                                 pin.until_unix_ms == 0
+                                     ? "it is let go"
+                                     : render_clock(pin.until_unix_ms, tool->now_unix_ms).text);
     if (named == 4 && *pins != '\0')
         snprintf(ret_text + used, size - used, " and others");
 }

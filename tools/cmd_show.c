@@ -5,7 +5,6 @@
 #include "tools/tool.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* {"schema_version": 1, "job": ..., KEY: json}; json is dropped. */
@@ -369,18 +368,11 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
 static json_t *json_pins(const char *pins)
 {
     json_t *array = json_array();
+    struct pin pin;
 
-    while (pins != NULL && *pins != '\0') {
-        char *id;
-        json_int_t until = strtoll(pins, &id, 10);
-        size_t length;
-
-        id += *id == ' ';
-        length = strcspn(id, "\n");
-        json_array_append_new(array,
-                              json_pack("{s:s%, s:I}", "id", id, length, "until_unix_ms", until));
-        pins = id + length + (id[length] == '\n');
-    }
+    while (render_next_pin(&pins, &pin))
+        json_array_append_new(array, json_pack("{s:s%, s:I}", "id", pin.id, (size_t)pin.length,
+                                               "until_unix_ms", (json_int_t)pin.until_unix_ms));
     return array;
 }
 

@@ -231,6 +231,20 @@ json_t *render_rows(const muster_rows_t *rows)
     return array;
 }
 
+bool render_next_pin(const char **pins, struct pin *ret_pin)
+{
+    char *end;
+
+    if (*pins == NULL || **pins == '\0')
+        return false;
+    ret_pin->until_unix_ms = strtoll(*pins, &end, 10);
+    ret_pin->id = *end == ' ' ? end + 1 : end;
+    ret_pin->length = (int)strcspn(ret_pin->id, "\n");
+    *pins = ret_pin->id + ret_pin->length;
+    *pins += **pins == '\n';
+    return true;
+}
+
 json_t *render_stuck_rows(const muster_rows_t *nodes)
 {
     json_t *array = json_array();

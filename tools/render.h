@@ -25,6 +25,14 @@ struct shown render_count(int64_t number);  /* "-" for 0 too */
 /* "in step 44 for 2 min", "saving for 2 min": where it is stuck; "" if it is not. */
 struct shown render_stuck(const struct muster_node_row *node);
 
+/* One who holds a checkpoint, of its column "pins"; *pins goes on to the next. false: there is none. */
+struct pin {
+    const char *id; /* not ended by a NUL */
+    int length;
+    int64_t until_unix_ms; /* 0 = until it is let go */
+};
+bool render_next_pin(const char **pins, struct pin *ret_pin);
+
 /* Rows of texts in aligned columns; the last column is not padded. */
 struct table {
     const char *const *titles; /* a leading '>' aligns to the right */

@@ -99,9 +99,9 @@ int tool_fail_status(enum muster_status status, const struct muster_error *err);
 int tool_flush(struct tool *tool);
 bool tool_json(const struct tool *tool);
 
-/* Is the job running, and how? False also if no broker answers within a second. */
 /* Has it joined, and not left or been lost? */
 bool tool_node_is_live(const struct muster_node_row *node);
+/* Is the job running, and how? False also if no broker answers within a second. */
 bool tool_running_job(const char *broker, const char *job, char *ret_text, size_t size);
 /* The newest committed step of a job, -1 if it has none or is not known. 0 = done; anything else:
  * the broker (NULL: MUSTER_BROKER, else the default one) was not reachable. Prints nothing. */
