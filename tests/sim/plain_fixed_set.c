@@ -9,12 +9,12 @@
 #include <cmocka.h>
 #include <string.h>
 
-#define FIXED_SEEDS 6900
+#define FIXED_SEEDS 8000
 #define SQLITE_SEEDS 160
 /* Of the jobs, so many come to rest after the faults: what the liveness phase asks for is asked of most worlds. */
 #define RESTED_PERCENT 60
 /* Of the fixed seeds, so that what is asked of rare worlds is asked of the real store, too. */
-#define ON_SQLITE 69
+#define ON_SQLITE 80
 
 static bool move_is_made(unsigned from, unsigned to)
 {
@@ -100,6 +100,7 @@ static void the_fixed_seeds_break_nothing_and_meet_everything(void **state)
                                       .focused = true,
                                       .put_back = seed % (2 * ON_SQLITE) == 0,
                                       .sqlite = seed % ON_SQLITE == 0,
+                                      .slow_disk = seed % 16 == 3,
                                       .lasting = seed % 6 != 1,
                                       .async = -1};
         uint64_t nodes_before = stats.nodes, faults_before = stats.faults_met;

@@ -33,12 +33,12 @@ static double now_s(void)
 
 static int usage(FILE *to)
 {
-    fputs(
-        "usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
-        "[--hasty] [--lasting] [--healthy] [--nodes N]\n"
-        "                  [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] [--mutant N] "
-        "[--sqlite] [--keep-going]\n",
-        to);
+    fputs("usage: muster-sim --seed N | --seeds A..B [--minutes M] [--focused] [--put-back] "
+          "[--hasty] [--slow-disk] [--lasting] [--healthy]\n"
+          "                  [--nodes N] [--layout sharded|replicated] [--async 0|1] [--keeps 0|1] "
+          "[--mutant N] "
+          "[--sqlite] [--keep-going]\n",
+          to);
     return to == stderr ? 2 : 0;
 }
 
@@ -172,6 +172,8 @@ static bool parse(int argc, char **argv, struct arguments *args)
             args->options.put_back = true;
         else if (strcmp(argv[i], "--hasty") == 0)
             args->options.hasty = true;
+        else if (strcmp(argv[i], "--slow-disk") == 0)
+            args->options.slow_disk = true;
         else if (strcmp(argv[i], "--lasting") == 0)
             args->options.lasting = true;
         else if (strcmp(argv[i], "--sqlite") == 0)

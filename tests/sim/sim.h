@@ -54,6 +54,7 @@ enum sim_fault {
     FAULT_GONE_WRONG, /* a supervisor says that a process is gone which lives */
     FAULT_TWIN,       /* a second process comes for a rank whose first one still lives */
     FAULT_SAVE_LONG,  /* for minutes, and goes on all the while: in worlds made for it alone */
+    FAULT_DISK_SLOW,  /* a transaction of the broker takes seconds, again and again: likewise */
     /* In worlds with policies alone. */
     FAULT_DELETE_FAILS,       /* EIO */
     FAULT_HAND_DIES,          /* the process that deletes, somewhere in it */
@@ -191,6 +192,7 @@ struct sim_options {
     bool put_back; /* every world's database is put back to a copy */
     bool
         hasty; /* what is on disk is imported at once then, whoever runs, and lost databases stop nobody */
+    bool slow_disk;          /* every world's broker has one, for a while */
     bool lasting;            /* loops outlast the faults, but in worlds whose matter is their end */
     bool healthy;            /* no faults but notices and saves that are asked for */
     unsigned nodes;          /* 0 = the seed decides */

@@ -468,10 +468,21 @@ static bool is_of_deletion(const struct action *action)
             row->u.checkpoint.state == CHECKPOINT_DELETED);
 }
 
+/* Of a transaction. */
+static int64_t write_us(struct sim *sim)
+{
+    int64_t takes = sim_range(sim, 50, sim->fsync_max_us);
+
+    if (sim->now_us >= sim->slow_disk_until_us)
+        return takes;
+    fault_met_once(sim, &sim->unmet, FAULT_DISK_SLOW);
+    return side_range(sim, sim->slow_disk_us, side_chance(sim, 60) ? 1500000 : 4000000);
+}
+
 static void write_batch(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
-    int64_t takes = has_rows(&b->batch) ? sim_range(sim, 50, sim->fsync_max_us) : 1;
+    int64_t takes = has_rows(&b->batch) ? write_us(sim) : 1;
 
     b->busy = true;
     b->journals = b->deletes = false;

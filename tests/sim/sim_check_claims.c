@@ -241,7 +241,8 @@ void claims_generation(struct sim *sim, const struct record_generation *row,
 
     if (row->state == GENERATION_ENDING && old->state != GENERATION_ENDING)
         sim_job_named(sim, row->job)->ending_us =
-            b->blocked || b->starting ? 0 : sim->now_us; /* decided some time ago: not known when */
+            b->blocked || b->starting ? 0
+                                      : b->passed_us; /* decided some time ago: not known when */
     if (row->state == GENERATION_ENDED && old->state != GENERATION_ENDED)
         check_rounds_over(sim, row);
     if (old->error_rank >= 0 &&
@@ -264,7 +265,8 @@ void claims_node(struct sim *sim, const struct record_node *row, const struct re
     if (row->state != NODE_FENCED || (old != NULL && old->state == NODE_FENCED))
         return;
     if (gen->state != GENERATION_ENDING ||
-        (job->ending_us > 0 && sim->now_us - job->ending_us < (ENDING_MS - 100) * 1000LL))
+        (job->ending_us > 0 &&
+         sim->broker.passed_us - job->ending_us < (ENDING_MS - 100) * 1000LL)) /* then written */
         sim_broken(sim, "I6", "rank %llu of generation %llu of %s, which is %s, is fenced",
                    U(row->rank), U(row->generation), row->job,
                    wire_generation_state_name(gen->state));

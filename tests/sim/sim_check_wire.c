@@ -182,6 +182,9 @@ void check_up(struct sim *sim, struct sim_proc *proc, const struct wire_msg *mes
         sim_broken(sim, "I8",
                    "rank %u says it applied %llu; it said %llu, and heard all up to %llu",
                    proc->rank, U(applied), U(proc->applied_said), U(proc->heard_contiguous));
+    if (applied > proc->applied_said)
+        proc->undecided_us =
+            sim->now_us; /* what it heard in another epoch counts when it is told again */
     proc->applied_said = applied;
     if (message->up.request > 0 && message->up.request <= proc->request_said)
         return; /* sent once more: true when it was said first */

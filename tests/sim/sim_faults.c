@@ -266,6 +266,10 @@ static bool until(struct sim *sim, const struct sim_fault_plan *plan)
     case FAULT_SAVE_HANGS:
         sim->hung_saves_until_us = end_us;
         return true;
+    case FAULT_DISK_SLOW:
+        sim->slow_disk_until_us = end_us;
+        sim->slow_disk_us = side_chance(sim, 50) ? 50000 : LOOP_GAP_MS * 1000 + 100000;
+        return true;
     case FAULT_TOOL_ASKS:
         sim->asks_until_us = end_us;
         sim_after(sim, 0, tool_asks, NULL);
@@ -380,6 +384,7 @@ void faults_stop(struct sim *sim, struct sim_event *event)
     SIM_TELL(sim, "CALM: no faults from here on");
     sim->fail_saves = sim->fail_restores = sim->fail_manifests = sim->fail_steps = 0;
     sim->slow_saves_until_us = sim->hung_saves_until_us = sim->long_saves_until_us = 0;
+    sim->slow_disk_until_us = 0;
     sim->pub_loss_percent = sim->pub_drop_percent = 0;
     sim->broker.crash_at = FAULT_NOTHING;
     sim->broker.crash_deletes = false;

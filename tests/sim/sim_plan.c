@@ -225,6 +225,17 @@ static void add_put_back(struct sim *sim, int64_t work)
         SOME(crashes, back + 1200000, back + 5000000);
 }
 
+static void add_slow_disk(struct sim *sim, int64_t work)
+{
+    for (int64_t count = side_range(sim, 1, 3); count > 0; count--) {
+        struct sim_fault_plan plan = {.kind = FAULT_DISK_SLOW,
+                                      .at_us = side_range(sim, 0, work + 2000000),
+                                      .for_us = side_range(sim, 1000000, 60000000),
+                                      .slot = -1};
+        add(sim, &plan);
+    }
+}
+
 #define LASTING_NODES_MAX 16
 #define LASTING_STEPS_MAX 300 /* of one rank; steps that are shorter take longer then */
 
@@ -273,6 +284,8 @@ void plan_faults(struct sim *sim)
         add_focus(sim, work);
     if (sim->options.put_back)
         add_put_back(sim, work);
+    if (sim->options.slow_disk)
+        add_slow_disk(sim, work);
     if (sim->keeps && !sim->options.healthy)
         add_in_keeps(sim, work);
     if (sim->options.sqlite && !sim->options.healthy)

@@ -43,6 +43,7 @@ static const char *const fault_names[FAULT_COUNT] = {
     [FAULT_GONE_WRONG] = "a living process said to be gone",
     [FAULT_TWIN] = "second process for a rank",
     [FAULT_SAVE_LONG] = "saves of minutes",
+    [FAULT_DISK_SLOW] = "disk slow",
     [FAULT_DELETE_FAILS] = "deletion fails",
     [FAULT_HAND_DIES] = "death in a deletion",
     [FAULT_HAND_FREEZES] = "freeze in a deletion",

@@ -46,6 +46,8 @@ void sim_print_arguments(const struct sim_options *options)
         printf(" --put-back");
     if (options->hasty)
         printf(" --hasty");
+    if (options->slow_disk)
+        printf(" --slow-disk");
     if (options->lasting)
         printf(" --lasting");
     if (options->healthy)
@@ -157,6 +159,7 @@ static void run_fresh(const struct sim_options *kind, const char *what, double c
         struct sim_options options = *kind;
         options.seed = seed;
         options.lasting = seed % 4 == 1;
+        options.slow_disk = seed % 5 == 2;
         double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
         assert_true(sim_run_told(&options, &stats));
         double took = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;

@@ -164,8 +164,8 @@ struct sim_proc {
     int64_t awaited_us;     /* ... and when */
     int64_t arrivals[32];   /* steps at which it stood at a closed gate, a ring */
     unsigned arrivals_next;
-    uint64_t captured_said;          /* AT_STEP, captured: a member that writes nothing */
-    int64_t undecided_us;            /* since when its view, and what it heard, is as it is */
+    uint64_t captured_said; /* AT_STEP, captured: a member that writes nothing */
+    int64_t undecided_us;   /* since when its view, and what it heard and took, is as it is */
     int64_t begun_told, p95_told_ms; /* by the newest heartbeat that the broker took; the longest */
     int64_t advanced_us;             /* when one told of a step that it had begun */
     int64_t measured_us; /* since when they tell this start of the broker how long its steps take */
@@ -374,8 +374,9 @@ struct sim {
     bool disk_full, pub_drop_all, pub_stall;
     unsigned pub_drop_percent;
     int64_t slow_saves_until_us, hung_saves_until_us, long_saves_until_us;
-    int slow_slot, long_slot; /* whose, of job 0; -1 = everybody's */
-    bool fail_again;          /* the next that fails is tried again */
+    int64_t slow_disk_until_us, slow_disk_us; /* and how long a transaction takes at least */
+    int slow_slot, long_slot;                 /* whose, of job 0; -1 = everybody's */
+    bool fail_again;                          /* the next that fails is tried again */
     unsigned faults_met;
     uint64_t unmet;        /* those of no process that have struck nothing yet, a bit each */
     int64_t asks_until_us; /* a tool asks and asks */
