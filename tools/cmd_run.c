@@ -124,6 +124,8 @@ static bool signals_open(struct run *run)
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, &old);
     run->command.on_sigpipe = old.sa_handler;
+    sigaction(SIGXFSZ, &action, &old); /* a log at the limit of file sizes is a log that ends */
+    run->command.on_sigxfsz = old.sa_handler;
     sigprocmask(SIG_BLOCK, &ours, &run->command.mask);
     for (int signo = 1; signo < NSIG; signo++) {
         if (sigismember(&ours, signo) == 1)

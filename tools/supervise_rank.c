@@ -105,6 +105,7 @@ static void child_main(const struct rank_process *rank, const struct rank_comman
     if (getppid() != parent)
         _exit(128 + SIGKILL); /* it died before the line above */
     signal(SIGPIPE, command->on_sigpipe);
+    signal(SIGXFSZ, command->on_sigxfsz);
     child_environment(rank, command);
     null = open("/dev/null", O_RDONLY); /* our terminal would stop a background group that reads */
     dup2(null, STDIN_FILENO);

@@ -26,8 +26,9 @@ struct rank_command {
     int restart_code;
     bool fallback; /* told only if it is given: else it is as around us */
     const struct files *files;
-    sigset_t mask; /* what the ranks are started with */
-    void (*on_sigpipe)(int);
+    sigset_t mask;           /* what the ranks are started with */
+    void (*on_sigpipe)(int); /* as around us, where we ignore them */
+    void (*on_sigxfsz)(int);
 };
 
 #define RANK_HEIRS_MAX 16
