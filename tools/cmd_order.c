@@ -132,25 +132,52 @@ static bool is_over(const struct muster_round_row *round)
            (strcmp(round->state, "aborted") == 0 && round->final);
 }
 
-/* A round that was promised is not opened if the job ends first. */
-static int check_running(struct tool *tool)
+/* Aborted, and the next attempt is there. */
+static bool is_retried(const muster_rows_t *rows)
+{
+    const struct muster_round_row *round = muster_rows_rounds(rows);
+
+    return strcmp(round[0].state, "aborted") == 0 && muster_rows_count(rows) > 1 &&
+           round[1].generation == round[0].generation;
+}
+
+/* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has ended. */
+static int look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
 {
     muster_rows_t *rows = NULL;
     int code = tool_get_job(tool, tool->job, &rows);
 
-    if (code == TOOL_DONE && strcmp(muster_rows_jobs(rows)[0].state, "ended") == 0)
-        code = tool_fail(TOOL_NO,
-                         "job %s ended before it saved: `muster why --job %s` tells how it ended",
-                         tool->job, tool->job);
+    if (code == TOOL_DONE) {
+        const struct muster_job_row *job = muster_rows_jobs(rows);
+
+        *ret_over = strcmp(job->state, "ended") == 0 || job->generation > generation;
+    }
     muster_rows_destroy(&rows);
     return code;
 }
 
-/* Waits until the order's round, or the last of its attempts, is over. Every round ends by its own
- * bounds, and a job that ends opens none any more, so this ends too. *ret_round (owned) holds the row. */
+static int fail_ended(const struct tool *tool, const struct muster_round_row *round)
+{
+    return tool_fail(TOOL_NO,
+                     "generation %" PRId64 " of job %s ended before it saved: `muster why round "
+                     "%" PRId64 " --job %s` tells of it; ask again when the job runs",
+                     round->generation, tool->job, round->round, tool->job);
+}
+
+static int fail_forgotten(const struct tool *tool, int64_t number)
+{
+    return tool_fail(TOOL_NO,
+                     "round %" PRId64 " of job %s is not in the records any more: the broker's "
+                     "database was put back to an older copy; ask again",
+                     number, tool->job);
+}
+
+/* Waits until the order's round, or the last of its attempts, is over. Every round ends by its own bounds; an attempt
+ * that was promised comes or the launch ends, of which some brokers' rows tell nothing. *ret_round (owned) holds the row. */
 static int await_round(struct tool *tool, int64_t number, muster_rows_t **ret_round)
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
+    bool over = false; /* the launch was, before the rows were read */
 
     for (;;) {
         muster_rows_t *rows = NULL;
@@ -158,23 +185,28 @@ static int await_round(struct tool *tool, int64_t number, muster_rows_t **ret_ro
         struct muster_error err = {.status = MUSTER_OK};
         enum muster_status status =
             muster_client_rounds(tool->client, tool->job, number > 0 ? number - 1 : 0, &rows, &err);
-        int code;
+        int code = TOOL_DONE;
 
         if (status != MUSTER_OK)
             return tool_fail_status(status, &err);
         round = muster_rows_rounds(rows);
-        if (round != NULL && is_over(&round[0])) {
+        if (round != NULL && round->round == number && is_over(round)) {
             *ret_round = rows;
             return TOOL_DONE;
         }
-        /* Aborted, and the next attempt is there: that one is waited for. */
-        if (round != NULL && strcmp(round[0].state, "aborted") == 0 && muster_rows_count(rows) > 1)
-            number = round[1].round;
-        code = muster_rows_count(rows) == 0 ? check_running(tool) : TOOL_DONE;
+        if (round == NULL || round->round != number)
+            code = fail_forgotten(tool, number);
+        else if (is_retried(rows))
+            number = round[1].round; /* that attempt is waited for */
+        else if (over)
+            code = fail_ended(tool, round);
+        else if (strcmp(round->state, "aborted") == 0)
+            code = look_at_launch(tool, round->generation, &over);
         muster_rows_destroy(&rows);
         if (code != TOOL_DONE)
             return code;
-        nanosleep(&pause, NULL);
+        if (!over)
+            nanosleep(&pause, NULL);
     }
 }
 
