@@ -102,6 +102,13 @@ static void describe(struct grace *grace, const struct plan *plan, const struct 
 
     switch (plan->why) {
     case PLAN_ASKED:
+        if (told && facts->deadline_boot_ms == 0) {
+            snprintf(text, size,
+                     "at once: notice %s told a deadline that passed while the broker was away, or "
+                     "that its machine's restart made unknown",
+                     id);
+            break;
+        }
         snprintf(text, size, "at once: notice %s %s", id,
                  told ? "asks for it (grace_period_ms is 0)" : "tells no time left to plan with");
         break;

@@ -52,6 +52,16 @@ bool notice_any_active(const struct job *job)
     return false;
 }
 
+/* A start: who lives after its deadline shows that it is not exact, and so do all who come back to a broker that was
+ * away over it. What cannot be in time any more is tried at once, and has the bounds of a notice without one. */
+void notices_let_pass(struct core *core, struct job *job)
+{
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
+        if (notice->state == RECORD_NOTICE_ACTIVE &&
+            notice->deadline_boot_ms < core->now + LEAST_LEAD_MS)
+            notice->deadline_boot_ms = 0;
+}
+
 /* The round that is opened for them: who withdraws one from now on comes too late, and is told so. */
 void notices_frozen_for(struct core *core, struct job *job, const struct round *round)
 {

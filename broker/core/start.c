@@ -35,6 +35,13 @@ static void give_up(struct core *core, struct job *job, struct round *round, con
         round_want_again(job, want, attempts_before);
 }
 
+/* Which of a termination's attempts were of the cause that it joined is in no row: each start gives it all of its own. */
+static void want_all_attempts(struct job *job)
+{
+    if (job->want.cause == CAUSE_TERMINATION && job->want.attempt > 0)
+        job->want_before = job->want.attempt - 1;
+}
+
 /* An undecided round dies with the broker that led it; a decided one goes on with new bounds, unless this
  * database may have forgotten its end. */
 static void restart_rounds(struct core *core, struct job *job)
@@ -44,6 +51,10 @@ static void restart_rounds(struct core *core, struct job *job)
         if (!round->used)
             continue;
         place_opening(core, round);
+        if (round->cause == CAUSE_TERMINATION)
+            round->attempts_before = round->attempt - 1;
+        if (round->deadline_boot_ms < core->now + LEAST_LEAD_MS)
+            round->deadline_boot_ms = notice_deadline(job);
         round->way_until_boot_ms = core->now + round_way_ms(round);
         for (size_t p = 0; p < round->count; p++)
             round->parts[p].at_step_boot_ms = core->now;
@@ -81,6 +92,8 @@ void start_take(struct core *core)
         if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
             job->trainers[job->gen.error_rank] != NULL)
             job->trainers[job->gen.error_rank]->failed = true;
+        notices_let_pass(core, job);
+        want_all_attempts(job);
         restart_rounds(core, job);
         keep_start(core, job);
         save_policy_start(core, job);

@@ -519,6 +519,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                           int64_t rank, uint64_t incarnation);
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation);
+void notices_let_pass(struct core *core, struct job *job);
 void notices_of_finished(struct core *core, struct job *job, const struct peer *peer);
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation);
 bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */

@@ -243,6 +243,49 @@ static void a_broker_that_was_away_at_the_moment_freezes_when_it_is_back(void **
     assert_events(f, "freeze r2 termination m0,1,2"); /* no time is left to wait */
 }
 
+/* Who lives after it shows that it was not exact: there is a save to make, and time to come back for it. */
+static void a_deadline_that_passed_while_the_broker_was_away_is_not_known(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 2000);
+    f->now += 60000;
+    core_restart(f, false);
+    assert_events(f, "");
+    core_hello(f, 0);
+    core_hello(f, 1);
+    assert_events(f, "");
+    core_hello(f, 2);
+    assert_events(f, "freeze r2 termination m0,1,2");
+    const struct record_round *round = &core_row(f, RECORD_ROUND)->u.round;
+    assert_int_equal(round->deadline_boot_ms, 0);
+    assert_non_null(strstr(round->plan, "a deadline that passed while the broker was away"));
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    assert_events(f, "decision r2 termination S9 m0w,1,2");
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 termination S9 c2 rank 0");
+}
+
+static void a_decided_save_outlives_a_deadline_that_passed_while_the_broker_was_away(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_pass(f, 60000 - RESERVE_MS);
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    assert_non_null(strstr(core_events(f), "decision r2 termination S9"));
+    f->now += 30000;
+    core_restart(f, false);
+    for (int n = 0; n < 3; n++)
+        core_hello(f, n);
+    assert_events(f, "");
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 termination S9 c2 rank 0");
+}
+
 static void times_of_the_launch_before_plan_the_first_notice(void **state)
 {
     struct core_fixture *f = *state;
@@ -461,6 +504,8 @@ int main(void)
         TEST(heartbeats_of_different_moments_are_no_distance),
         TEST(a_plan_outlives_the_broker),
         TEST(a_broker_that_was_away_at_the_moment_freezes_when_it_is_back),
+        TEST(a_deadline_that_passed_while_the_broker_was_away_is_not_known),
+        TEST(a_decided_save_outlives_a_deadline_that_passed_while_the_broker_was_away),
         TEST(times_of_the_launch_before_plan_the_first_notice),
         TEST(other_saves_go_on_while_a_plan_waits),
         TEST(an_open_save_is_joined_when_the_moment_comes),

@@ -535,6 +535,32 @@ static void the_attempts_of_a_wanted_save_are_counted_over_two_starts(void **sta
     assert_false(core_row(f, RECORD_ROUND)->u.round.aborted_steps);
 }
 
+/* A termination's save is the last that there is: what an operator's attempts before it had does not go from its own. */
+static void a_notice_that_joined_has_all_its_attempts_also_after_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    for (uint64_t round = 1; round < 4; round++) {
+        for (int n = 0; n < 3; n++)
+            core_report(f, n, round, 5, 5);
+        if (round < 3)
+            core_save_failed(f, 0, round, 5, MUSTER_E_SAVE);
+    }
+    core_notice(f, 2, "n1", 300000);
+    core_restart(f, false);
+    all_back(f);
+    for (uint64_t round = 3; round < 5; round++) {
+        core_save_failed(f, 0, round, 5, MUSTER_E_SAVE);
+        assert_int_equal(core_event(f, EVENT_FREEZE)->round, round + 1);
+        for (int n = 0; n < 3; n++)
+            core_report(f, n, round + 1, 5, 5);
+    }
+    core_save_failed(f, 0, 5, 5, MUSTER_E_SAVE);
+    assert_events(f, "abort r5 termination S5 rank 0 MUSTER_E_SAVE; "
+                     "not saved r5 termination rank 0 MUSTER_E_SAVE");
+}
+
 static void a_freeze_that_breaks_off_steps_does_so_also_after_two_starts(void **state)
 {
     struct core_fixture *f = *state;
@@ -731,6 +757,7 @@ int main(void)
         T(a_save_that_is_owed_stays_so_behind_others_that_come_to_nothing, three_running),
         T(a_save_that_failed_while_none_ran_fails_for_its_reason, three_running),
         T(the_attempts_of_a_wanted_save_are_counted_over_two_starts, three_running),
+        T(a_notice_that_joined_has_all_its_attempts_also_after_a_start, three_running),
         T(a_freeze_that_breaks_off_steps_does_so_also_after_two_starts, three_running),
         T(a_want_that_was_withdrawn_is_not_found_by_the_next_start, three_running),
         T(an_active_notice_wants_its_save_also_after_a_start, three_running),
