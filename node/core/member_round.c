@@ -318,8 +318,11 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         view_set(m, VIEW_WAIT);
         return;
     }
-    if (m->error.status != MUSTER_OK && m->cause == CAUSE_TERMINATION && !again) {
-        m->part = PART_NONE; /* the job's end is the next event: who leaves by it is begun again */
+    bool awaits = m->cause == CAUSE_TERMINATION || m->error_until != NEVER;
+    if (m->error.status != MUSTER_OK && !again && awaits) {
+        m->part =
+            PART_NONE; /* the job's end is the next event: who leaves by it is begun again. Or the
+                                freeze of the round that was announced with the error */
         m->thaw_at = m->give_up_at = NEVER;
         m->error_until = m->now + THAW_MS;
         view_open_or_end(m);

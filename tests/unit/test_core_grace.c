@@ -460,6 +460,35 @@ static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
     assert_events(f, "commit r2 termination S8 c2 rank 0");
 }
 
+/* The save of the policy comes to nothing, and what follows is told to those who heard that: PROTOCOL.md, Errors. */
+static void nor_does_one_that_another_save_needs(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int lost = 0; lost < 2; lost++) {
+        core_notice(f, 1, "n1", 60000);
+        core_save_at(f, 1, 12);
+        assert_events(f, "decision r2 policy S12 m0w,1,2");
+        if (lost > 0) {
+            f->nodes[0].silent = true;
+            core_pass(f, LOST_MS);
+        } else {
+            core_error(f, 0, 9, "loss is NaN");
+        }
+        assert_events(f, lost > 0
+                             ? "node lost S8 rank 0 MUSTER_E_PEER follows; abort r2 policy S12 "
+                               "rank 0 MUSTER_E_PEER; freeze r3 termination abort m1,2"
+                             : "peer error S9 rank 0 MUSTER_E_STEP follows; abort r2 policy S12 "
+                               "rank 0 MUSTER_E_STEP; freeze r3 termination abort m1,2");
+        core_report_aborted(f, 1, 3, 8);
+        core_report_aborted(f, 2, 3, 8);
+        core_save(f, 1, 3, 8);
+        assert_events(f, "commit r3 termination S8 c3 rank 1");
+        close_core(state);
+        (void)measured(state);
+    }
+}
+
 static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
 {
     struct core_fixture *f = *state;
@@ -517,6 +546,7 @@ int main(void)
         TEST(one_that_does_not_begin_in_time_ends_as_it_is),
         TEST(a_tool_that_says_that_no_time_is_left_is_taken_for_one_that_does_not_know),
         TEST(a_rank_that_is_lost_while_a_plan_waits_loses_no_save),
+        TEST(nor_does_one_that_another_save_needs),
         TEST(a_sharded_job_that_finishes_within_its_grace_is_let),
     };
 

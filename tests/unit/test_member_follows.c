@@ -1,0 +1,121 @@
+/* The node's core: a round that follows the error of another rank, while another one is open. PROTOCOL.md, Errors. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int running(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+static int close_member(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+static void anew(struct member_fixture *f)
+{
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+}
+
+enum where { FROZEN, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
+
+/* An operator's round 1 at step 5, this node the writer; and rank 2, which it needs, is lost while a notice stands. */
+static void lose_a_peer(struct member_fixture *f, enum where where)
+{
+    member_stand(f, 5);
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_ack_all(f);
+    if (where >= TO_STEP)
+        member_decision(f, 1, CAUSE_OPERATOR, 5, 1u << 1);
+    if (where >= CAPTURING)
+        member_arrive(f);
+    if (where == CAPTURED)
+        member_saved(f, 1, 1);
+    member_ack_all(f);
+    member_peer_error(f, 2, true);
+}
+
+/* That save comes to nothing, and the termination's freeze is the next event. */
+static void the_end_of_another_round_is_not_that_of_the_one_that_follows(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int where = FROZEN; where < WHERE_COUNT; where++) {
+        lose_a_peer(f, (enum where)where);
+        member_abort(f, 1, false);
+        if (member_seen(f)->mode != VIEW_WAIT)
+            fail_msg("where %d: %s", where, member_text_of(f));
+        member_freeze(f, 2, CAUSE_TERMINATION, true);
+        assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
+        assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.done, 5);
+        anew(f);
+    }
+}
+
+static void nor_is_the_end_of_a_save_of_the_policy(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_in_step(f, 8);
+    member_decision(f, 1, CAUSE_POLICY, 8, 1u << 2);
+    member_peer_error(f, 2, true);
+    member_abort(f, 1, false);
+    member_freeze(f, 2, CAUSE_TERMINATION, true);
+    member_step_failed(f); /* broken off */
+    assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.done, 7);
+}
+
+static void what_follows_the_end_of_another_round_is_waited_for_with_a_bound(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (int where = FROZEN; where < WHERE_COUNT; where++) {
+        lose_a_peer(f, (enum where)where);
+        member_abort(f, 1, false); /* and the plan is given up: no freeze comes */
+        member_pass(f, THAW_MS - 1, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+        member_pass(f, 1, false);
+        assert_int_equal(member_seen(f)->mode, VIEW_END);
+        assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+        assert_int_equal(member_seen(f)->end.rank, 2);
+        assert_false(member_seen(f)->leave_restart);
+        anew(f);
+    }
+}
+
+static void what_follows_is_waited_for_after_an_abort_too(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_capture(f, CAUSE_OPERATOR);
+    member_abort(f, 1, false);
+    member_peer_error(f, 2, true);
+    assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
+    member_freeze(f, 2, CAUSE_TERMINATION, true);
+    assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(the_end_of_another_round_is_not_that_of_the_one_that_follows),
+        T(nor_is_the_end_of_a_save_of_the_policy),
+        T(what_follows_the_end_of_another_round_is_waited_for_with_a_bound),
+        T(what_follows_is_waited_for_after_an_abort_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
