@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static atomic_bool life_taken; /* by a node of this process */
+/* The process whose node took the life file; 0: none. Another than this one: its parent, before it forked. */
+static _Atomic int life_pid;
 
 static void path_read(char path[FS_PATH_MAX], const char *name)
 {
@@ -45,9 +46,10 @@ static bool lock_take(int fd)
 void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts)
 {
     char text[FS_PATH_MAX];
-    int size, fd;
+    int size, fd, taken_by = atomic_load(&life_pid), self = (int)getpid();
 
-    if (supervised->life_path[0] == '\0' || atomic_exchange(&life_taken, true))
+    if (supervised->life_path[0] == '\0' || taken_by == self ||
+        !atomic_compare_exchange_strong(&life_pid, &taken_by, self))
         return;
     size = snprintf(text, sizeof text, "muster-life 1\n%016" PRIx64 "\n%d\n%s\n%s\n",
                     facts->incarnation, facts->rank, facts->job, facts->broker);
@@ -60,7 +62,7 @@ void supervised_joins(struct supervised *supervised, const struct supervised_fac
     }
     if (fd >= 0)
         close(fd);
-    atomic_store(&life_taken, false);
+    atomic_store(&life_pid, 0);
 }
 
 void supervised_preempted(struct supervised *supervised, const char *why)
@@ -93,7 +95,7 @@ void supervised_leaves(struct supervised *supervised)
         close(supervised->life_fd);
     }
     supervised->life_fd = -1;
-    atomic_store(&life_taken, false);
+    atomic_store(&life_pid, 0);
 }
 
 /* --- the error file ------------------------------------------------------------------------------ */

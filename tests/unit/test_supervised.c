@@ -307,6 +307,44 @@ static void a_second_process_does_not_take_the_name(void **state)
     assert_true(size_of(f->life) > size);
 }
 
+/* The parent's node was the process's own when it forked, and has left by the time that the child's joins. */
+static void a_child_s_own_node_has_its_own_life(void **state)
+{
+    struct files *f = *state;
+    struct supervised own;
+    struct supervised_facts its_facts = facts;
+    int go[2], up[2];
+    char byte;
+    pid_t pid;
+
+    supervised_joins(&f->supervised, &facts);
+    supervised_init(&own);
+    its_facts.job = "another-job";
+    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        if (read(go[0], &byte, 1) != 1)
+            _exit(1);
+        supervised_joins(&own, &its_facts);
+        _exit(write(up[1], "u", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 2);
+    }
+    close(up[1]);
+    supervised_leaves(&f->supervised);
+    assert_int_equal(size_of(f->life), 0);
+    assert_int_equal(write(go[1], "g", 1), 1);
+    assert_int_equal(read(up[0], &byte, 1), 1);
+    assert_true(is_locked(f->life));
+    assert_true(size_of(f->life) > 0);
+    close(go[0]);
+    close(go[1]);
+    close(up[0]);
+    waitpid(pid, NULL, 0);
+    assert_false(is_locked(f->life)); /* its death is known */
+    assert_true(size_of(f->life) > 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -322,6 +360,7 @@ int main(void)
         TEST(who_left_is_no_longer_named),
         TEST(who_is_preempted_leaves_a_word),
         TEST(a_second_process_does_not_take_the_name),
+        TEST(a_child_s_own_node_has_its_own_life),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
