@@ -8,21 +8,23 @@
 #include "schema/error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
+#define RECORD_MS 100 /* after it a thread that stands in record is not waited for any more */
 #define NESTED_MAX \
     8 /* calls of ours from the handler that we chain to, where nothing is below it */
 
 struct signal_watch {
-    _Atomic int wake_fd_1; /* the descriptor + 1; 0: the slot is free */
+    _Atomic int wake_fd_1; /* a descriptor of our own + 1; 0: the slot is free */
     bool taken;
     bool watched[SIGNAL_NUMBER_MAX + 1];
     _Atomic uint64_t watched_bits;
@@ -55,7 +57,8 @@ struct signal_entry {
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct signal_watch watches[SIGNAL_WATCHES_MAX];
 static struct signal_entry signals[SIGNAL_NUMBER_MAX + 1];
-static _Atomic int owner_pid; /* 0: nobody watches yet */
+static bool fork_known;       /* under table_mutex: start_anew is called in forked children */
+static _Atomic int owner_pid; /* 0: nobody of this process watches yet */
 static _Atomic int recording; /* handlers that may be about to write to a watch's descriptor */
 
 static uint64_t bit_of(int signo)
@@ -71,18 +74,10 @@ static void wake(int fd)
     (void)written;
 }
 
-/* Async-signal-safe. to_all: also to watches that did not ask for this signal. */
-static void record(int signo, int pid, bool to_all)
+static bool tell_all(int signo, bool to_all)
 {
-    struct signal_entry *entry = &signals[signo];
-    int64_t first_ms, now_ms;
+    bool told = false;
 
-    atomic_fetch_add(&recording, 1);
-    now_ms = clock_ms(CLOCK_BOOTTIME);
-    first_ms = atomic_load(&entry->first_boot_ms);
-    if (signal_begins_burst(first_ms, now_ms) &&
-        atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))
-        atomic_store(&entry->first_pid, pid);
     for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++) {
         struct signal_watch *watch = &watches[i];
         int fd = atomic_load(&watch->wake_fd_1) - 1;
@@ -91,8 +86,34 @@ static void record(int signo, int pid, bool to_all)
             continue;
         atomic_fetch_or(&watch->seen_bits, bit_of(signo));
         wake(fd);
+        told = true;
     }
-    atomic_fetch_sub(&recording, 1);
+    return told;
+}
+
+/* Async-signal-safe. to_all: also to watches that did not ask for this signal. False: no watch of this process was told.
+ * All signals are blocked meanwhile: no handler forks in the middle of it, or leaves it by siglongjmp. */
+static bool record(int signo, int pid, bool to_all)
+{
+    struct signal_entry *entry = &signals[signo];
+    int64_t first_ms, now_ms;
+    sigset_t all, before;
+    bool told = false;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    if (getpid() == atomic_load(&owner_pid)) { /* else the watches are the parent's */
+        atomic_fetch_add(&recording, 1);
+        now_ms = clock_ms(CLOCK_BOOTTIME);
+        first_ms = atomic_load(&entry->first_boot_ms);
+        if (signal_begins_burst(first_ms, now_ms) &&
+            atomic_compare_exchange_strong(&entry->first_boot_ms, &first_ms, now_ms))
+            atomic_store(&entry->first_pid, pid);
+        told = tell_all(signo, to_all);
+        atomic_fetch_sub(&recording, 1);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return told;
 }
 
 static void take_default_action(int signo)
@@ -104,13 +125,12 @@ static void take_default_action(int signo)
     raise(signo); /* blocked while we run: it is delivered when we return */
 }
 
-static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context,
-                  bool child)
+static void chain(const struct sigaction *old, int signo, siginfo_t *info, void *context, bool told)
 {
     if (old->sa_flags & SA_SIGINFO)
         old->sa_sigaction(signo, info, context);
     else if (old->sa_handler == SIG_DFL) {
-        if (child)
+        if (!told) /* no node is there that would leave */
             take_default_action(signo);
     } else if (old->sa_handler != SIG_IGN)
         old->sa_handler(signo);
@@ -147,8 +167,8 @@ static void handle(int signo, siginfo_t *info, void *context)
     int saved_errno = errno, depth, outer_depth = 0;
     struct signal_entry *entry = &signals[signo];
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer_frame = 0;
-    bool child = getpid() != atomic_load(&owner_pid);
     struct inside *slot;
+    bool told;
 
     (void)atomic_load(&entry->installs);
     slot = slot_of(entry, syscall(SYS_gettid));
@@ -157,16 +177,16 @@ static void handle(int signo, siginfo_t *info, void *context)
         outer_frame = slot->frame;
     }
     depth = outer_depth + 1;
-    if (!child) /* called from our own chain it is told once all the same: a burst */
-        record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
+    /* called from our own chain it is told once all the same: a burst */
+    told = record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
     if (depth <= (entry->has_inner ? 1 : NESTED_MAX)) {
         if (slot != NULL)
             slot_set(slot, frame, depth);
-        chain(&entry->old, signo, info, context, child);
+        chain(&entry->old, signo, info, context, told);
         if (slot != NULL)
             slot_set(slot, outer_frame, outer_depth);
     } else if (entry->has_inner) { /* the handler that we chain to has chained to us */
-        chain(&entry->inner, signo, info, context, child);
+        chain(&entry->inner, signo, info, context, told);
     }
     errno = saved_errno;
 }
@@ -175,7 +195,7 @@ void signal_report(int signo)
 {
     int saved_errno = errno;
 
-    if (signo > 0 && signo <= SIGNAL_NUMBER_MAX && getpid() == atomic_load(&owner_pid))
+    if (signo > 0 && signo <= SIGNAL_NUMBER_MAX)
         record(signo, 0, true);
     errno = saved_errno;
 }
@@ -223,16 +243,60 @@ static void uninstall(int signo)
         entry->has_inner; /* under the one that was put over us we are chained to still */
 }
 
+/* Nobody is in record any more who may write to what was a watch's descriptor until now. */
+static bool records_return(void)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + RECORD_MS;
+
+    while (atomic_load(&recording) > 0 && clock_ms(CLOCK_MONOTONIC) < until_ms)
+        nanosleep(&pause, NULL);
+    return atomic_load(&recording) == 0;
+}
+
+/* Under table_mutex. */
 static void forget(struct signal_watch *watch)
 {
+    int fd;
+
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
         if (watch->watched[signo] && --signals[signo].watch_count == 0)
             uninstall(signo);
-    atomic_store(&watch->wake_fd_1, 0);
-    while (atomic_load(&recording) > 0) /* the descriptor may be closed once we are back */
-        sched_yield();
+    fd = atomic_exchange(&watch->wake_fd_1, 0) - 1;
+    if (records_return() && fd >= 0) /* else its number must not become another's: it stays open */
+        close(fd);
     memset(watch->watched, 0, sizeof watch->watched);
     watch->taken = false;
+}
+
+/* In a forked child, on its only thread: the watches are the parent's, and so are the threads that were at them, and what
+ * they held. Signals are again what they were before; where somebody chains to us, our part of the chain stays. The
+ * descriptors are left, as the parent's others are. */
+static void start_anew(void)
+{
+    atomic_store(&owner_pid, 0);
+    pthread_mutex_init(&table_mutex, NULL);
+    atomic_store(&recording, 0);
+    for (size_t i = 0; i < SIGNAL_WATCHES_MAX; i++) {
+        atomic_store(&watches[i].wake_fd_1, 0);
+        memset(watches[i].watched, 0, sizeof watches[i].watched);
+        watches[i].taken = false;
+    }
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++) {
+        signals[signo].watch_count = 0;
+        for (size_t i = 0; i < INSIDE_MAX; i++)
+            atomic_store(&signals[signo].inside[i].thread, 0);
+        uninstall(signo);
+    }
+}
+
+/* Under table_mutex. */
+static enum muster_status know_forks(struct muster_error *err)
+{
+    if (!fork_known && pthread_atfork(NULL, NULL, start_anew) != 0)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
+    fork_known = true;
+    return MUSTER_OK;
 }
 
 static struct signal_watch *free_slot(void)
@@ -274,30 +338,48 @@ static enum muster_status watch_all(struct signal_watch *watch, const int *numbe
     return MUSTER_OK;
 }
 
-enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
-                                struct signal_watch **ret_watch, struct muster_error *err)
+/* Under table_mutex. */
+static enum muster_status open_slot(int wake_fd, struct signal_watch **ret_watch,
+                                    struct muster_error *err)
 {
-    struct signal_watch *watch;
-    enum muster_status status;
+    struct signal_watch *watch = free_slot();
+    int fd;
 
-    pthread_mutex_lock(&table_mutex);
-    atomic_store(&owner_pid, (int)getpid());
-    watch = free_slot();
-    if (watch == NULL) {
-        pthread_mutex_unlock(&table_mutex);
+    if (watch == NULL)
         return error_set(err, MUSTER_E_BUSY,
                          "%d nodes of this process watch signals already; close one first",
                          SIGNAL_WATCHES_MAX);
-    }
+    fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "no file descriptor for the node: %s; raise the limit (ulimit -n)",
+                              strerror(errno));
     watch->taken = true;
     memset(watch->told_boot_ms, 0, sizeof watch->told_boot_ms);
     atomic_store(&watch->watched_bits, 0);
     atomic_store(&watch->seen_bits, 0);
-    atomic_store(&watch->wake_fd_1, wake_fd + 1);
-    status = watch_all(watch, numbers, count, err);
+    atomic_store(&watch->wake_fd_1, fd + 1);
+    *ret_watch = watch;
+    return MUSTER_OK;
+}
+
+enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
+                                struct signal_watch **ret_watch, struct muster_error *err)
+{
+    struct signal_watch *watch = NULL;
+    enum muster_status status;
+
+    pthread_mutex_lock(&table_mutex);
+    status = know_forks(err);
+    if (status == MUSTER_OK)
+        status = open_slot(wake_fd, &watch, err);
+    if (status == MUSTER_OK) {
+        atomic_store(&owner_pid, (int)getpid());
+        status = watch_all(watch, numbers, count, err);
+    }
     if (status == MUSTER_OK)
         *ret_watch = watch;
-    else
+    else if (watch != NULL)
         forget(watch);
     pthread_mutex_unlock(&table_mutex);
     return status;

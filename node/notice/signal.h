@@ -1,12 +1,13 @@
 /* signal - signals as termination notices.
- * Owns: the handlers it installed, which signal came when and from whom, the descriptors to wake.
+ * Owns: the handlers it installed, which signal came when and from whom, its duplicates of the descriptors to wake.
  * Never: a handler for a signal that nobody watches; locks, memory or clocks other than
- * CLOCK_BOOTTIME inside a handler; threads; blocking a signal for anybody but itself.
+ * CLOCK_BOOTTIME inside a handler; threads; blocking a signal for anybody but itself, or for longer than it tells one.
  *
  * A handler observes and chains: the host's own handler runs as before. A default action is
- * swallowed (the node leaves at its next boundary instead of dying in a step), an ignored signal
- * is only observed. A forked child inherits the handler but not the watching: there the signal has
- * its former effect, the default action too, so that worker processes stay killable.
+ * swallowed (the node leaves at its next boundary instead of dying in a step) as long as a node watches the signal, an
+ * ignored signal is only observed. A forked child inherits no watch: there fork() gives the former handlers back, and
+ * where ours runs still (over it is the host's, which chains to it) the signal has its former effect, the default action
+ * too, so that worker processes stay killable. A node that the child opens is the first one of its process.
  * The table is process-wide, because signals are; several nodes may watch the same ones. */
 #ifndef NODE_NOTICE_SIGNAL_H
 #define NODE_NOTICE_SIGNAL_H
@@ -24,12 +25,13 @@
 struct signal_watch; /* one node's */
 
 /* Watches `signals` (may be empty: then only signal_report is heard). Signals are watched from
- * here on; wake_fd (an eventfd, borrowed until signal_unwatch) becomes readable when one came.
- * E_ARGUMENT: a number that cannot be watched. E_BUSY: too many watches. */
+ * here on; wake_fd (an eventfd, borrowed for the call) becomes readable when one came.
+ * E_ARGUMENT: a number that cannot be watched. E_BUSY: too many watches. E_IO: no descriptor. E_NOMEM. */
 enum muster_status signal_watch(const int *signals, size_t count, int wake_fd,
                                 struct signal_watch **ret_watch, struct muster_error *err);
 /* Restores the former handlers of signals that nobody else watches, where ours is still the
- * current one; a handler that was put over ours stays and goes on to chain. NULL-safe. */
+ * current one; a handler that was put over ours stays and goes on to chain. A thread that stands still where it tells a
+ * signal holds it up for 100 ms, and leaves a descriptor open. NULL-safe. */
 void signal_unwatch(struct signal_watch **watch);
 
 struct signal_seen {

@@ -266,6 +266,35 @@ static void a_forked_child_calls_in_vain_and_harms_nobody(void **state)
     assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
 }
 
+/* As MUSTER_E_FORKED advises. */
+static void a_forked_child_that_closed_a_node_of_its_own_ends_by_sigterm(void **state)
+{
+    struct fixture *f = *state;
+    muster_node_t *node = open_node(f), *own = NULL;
+    char directory[80];
+    int status = 0;
+    pid_t child;
+
+    snprintf(directory, sizeof directory, "%s/child", f->directory);
+    assert_int_equal(mkdir(directory, 0700), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        f->options.job = "inert-child";
+        f->options.checkpoint_dir = directory;
+        if (muster_node_open(&f->options, &own, NULL) != MUSTER_OK ||
+            muster_node_close(&own, 0, NULL) != MUSTER_OK)
+            _exit(1);
+        raise(SIGTERM);
+        _exit(2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status))
+        fail_msg("the child lived, and exits with %d", WEXITSTATUS(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    assert_int_equal(muster_node_close(&node, 0, NULL), MUSTER_OK);
+}
+
 /* A child of a save that is made inside close: what is closed there is the parent's. */
 static muster_node_t *closed_node;
 static muster_manager_t *closed_manager;
@@ -436,6 +465,7 @@ int main(void)
         TEST(closing_gives_every_descriptor_back),
         TEST(a_blocked_signal_stays_the_hosts_business),
         TEST(a_forked_child_calls_in_vain_and_harms_nobody),
+        TEST(a_forked_child_that_closed_a_node_of_its_own_ends_by_sigterm),
         TEST(a_child_that_is_forked_in_close_calls_it_in_vain),
         TEST(so_does_one_that_is_forked_as_a_manager_closes),
         TEST(so_does_the_child_of_a_worker),

@@ -14,7 +14,8 @@
  * what it uses must then stay valid. So with a save that is written behind and that nobody waits for any
  * more, if it does not end within 1.5 s of being broken off (0.25 s once this process's own deadline is
  * a second away): it does not count, and its memory stays taken.
- * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing.
+ * Fork: in a forked child every call returns MUSTER_E_FORKED (or does nothing) and touches nothing. The watched signals
+ * have there the effect that they had before the node. A node that the child opens itself is its own.
  * Time: all times are milliseconds. */
 #ifndef MUSTER_NODE_H
 #define MUSTER_NODE_H
