@@ -246,7 +246,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 
         if (round_is_open(&agent->view) || agent->view.kept || writer_is_busy(agent->writer) ||
             (agent->behind != NULL && behind_is_busy(agent->behind)))
-            quiet_since_ms = now_ms; /* the core bounds a round, the disk a manifest */
+            quiet_since_ms = now_ms; /* the core bounds a round and LEAVE, the disk a manifest */
         if (now_ms - quiet_since_ms > LEAVE_MS + 500)
             break;
         go_on = serve_leaving(agent, &visit);

@@ -160,7 +160,9 @@ struct member_view {
         broker_start; /* its start id: another number is another start, and maybe another database */
     bool unheard;     /* no broker was heard for LOST_MS */
     bool left;        /* after MEMBER_CLOSE: LEAVE was answered or its time is over */
-    bool kept; /* after MEMBER_CLOSE: LEAVE waits for a save of this node's, which is bounded */
+    bool
+        kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer. Bounded here,
+                  within this process's own deadline, so that the driver is not to bound it again: it goes at `left` */
     bool termination_seen; /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;

@@ -131,10 +131,36 @@ void leave_is_not_stored(struct member *m)
         m->left_until = until;
 }
 
+/* A notice that comes while LEAVE waits for its answer: no longer than leave_wait_ms() would have said then. */
+static void leave_in_time(struct member *m)
+{
+    int64_t last = member_give_up_boot_ms(m);
+
+    if (m->leave_request == 0 || m->left_until == NEVER || last == NEVER)
+        return;
+    last = (last > m->leave_from ? last : m->leave_from) + LEAVE_LAST_MS;
+    if (last < m->left_until)
+        m->left_until = last;
+}
+
+/* The driver bounds close, too, but not what this core bounds: what it is to write, and LEAVE, which has its bound from
+ * when it is put, or from when the broker was found to be away. */
+static void say_kept(struct member *m)
+{
+    bool told = m->left_until != NEVER && m->now < m->left_until;
+    bool writes =
+        m->leave_request == 0 && (m->now < kept_until(m) || m->now < manifest_kept_until(m));
+    bool kept = told || writes;
+
+    m->view_changed |= kept != m->view.kept;
+    m->view.kept = kept;
+}
+
 /* A request without a number is answered so to who has left: LEAVE was under way when it was taken back. */
 void leave_taken(struct member *m)
 {
     m->view.left = true;
+    m->view.kept = false;
     m->view_changed = true;
 }
 
@@ -142,9 +168,6 @@ void member_leave(struct member *m)
 {
     if (!m->closing || m->view.left)
         return;
-    bool kept = m->leave_request == 0 && m->now < kept_until(m);
-    m->view_changed |= kept != m->view.kept;
-    m->view.kept = kept;
     bool may_leave = m->link == LINK_JOINED && !something_keeps_it(m);
     if (m->leave_request == 0 && may_leave) {
         struct wire_msg message = message_make(WIRE_LEAVE);
@@ -168,11 +191,14 @@ void member_leave(struct member *m)
     if (unreachable)
         m->left_until =
             m->now + leave_wait_ms(m); /* the broker is away: it will find out by silence */
+    leave_in_time(m);
     bool answered = m->leave_request > 0 && !request_waits(m, m->leave_request);
     bool never_in = !m->view.joined && m->link == LINK_HELLO && !m->hello_open;
     if (m->link == LINK_OVER || never_in || answered ||
         (m->left_until != NEVER && m->now >= m->left_until)) {
         leave_taken(m);
+    } else {
+        say_kept(m);
     }
 }
 

@@ -76,6 +76,7 @@ static void answer_routine(const struct wire_msg *m)
         return;
     if (m->up.request > 0) {
         reply.u.ack.request = m->up.request;
+        reply.u.ack.code = lone.not_stored;
         lone_transmit(&reply, false);
     } else if (m->type == WIRE_PROBE_GET) {
         reply.type = WIRE_PROBE;

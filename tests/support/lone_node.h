@@ -28,9 +28,10 @@ struct lone {
     uint64_t incarnation, seq, epoch;
     struct arena arena;
     struct wire_msg heard;
-    int saves_told;    /* SAVED messages among what was heard */
-    int failures_told; /* ... and RESTORE_FAILED */
-    int nag;           /* a signal that this process gets as long as the broker waits; 0 = none */
+    int saves_told;                /* SAVED messages among what was heard */
+    int failures_told;             /* ... and RESTORE_FAILED */
+    enum muster_status not_stored; /* what requests are acknowledged with; OK: they are taken */
+    int nag; /* a signal that this process gets as long as the broker waits; 0 = none */
     /* the node's program */
     struct muster_node_options options; /* may be changed before lone_start */
     muster_state_t *state;

@@ -225,6 +225,8 @@ static void a_broker_that_is_silent_keeps_nobody(void **state)
     assert_int_equal(f->m->leave_request, 0);
     member_pass(f, 1200, false);
     assert_true(f->m->leave_request > 0);
+    member_pass(f, LEAVE_MS, false); /* its answer */
+    assert_true(member_seen(f)->left);
     assert_false(member_seen(f)->kept);
     member_pass(f, LEAVE_MS, false);
     assert_true(member_seen(f)->left);

@@ -263,6 +263,46 @@ static void a_leave_waits_for_a_broker_whose_disk_is_full(void **state)
     assert_in_range(f->now - from, LEAVE_STORED_MS, LEAVE_STORED_MS + RESEND_MAX_MS);
 }
 
+/* ... and the driver, which bounds a close by itself, is told that it is not to: from LEAVE until it has left. */
+static void while_leave_waits_the_driver_is_told_to_wait(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_close(f, LEAVE_FINISHED);
+    for (int i = 0; i < LEAVES_TAKEN_BACK_MAX; i++) {
+        member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
+        member_pass(f, RESEND_MAX_MS, false);
+        assert_true(member_seen(f)->kept);
+        f->start_id++;
+        f->epoch++;
+        member_ack(f, 0, MUSTER_E_HELLO);
+        assert_true(member_seen(f)->kept);
+        member_welcome(f, true);
+        assert_true(member_seen(f)->kept); /* it has not joined again yet */
+        member_snapshot(f, member_snapshot_made(f));
+        assert_true(f->m->leave_request > 0);
+    }
+    member_pass(f, LEAVE_MS - 100, false);
+    assert_true(member_seen(f)->kept);
+    member_pass(f, 200, false);
+    assert_true(member_seen(f)->left);
+    assert_false(member_seen(f)->kept);
+}
+
+/* A notice that comes meanwhile says when this process is killed: it is gone before. */
+static void a_deadline_that_comes_late_ends_the_wait_for_a_full_disk(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_close(f, LEAVE_FINISHED);
+    member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
+    member_notice(f, "n", LEAST_LEAD_MS);
+    member_pass(f, LEAST_LEAD_MS - MARGIN_MS - 100, true);
+    assert_false(member_seen(f)->left);
+    member_pass(f, 100 + LEAVE_LAST_MS, true);
+    assert_true(member_seen(f)->left);
+}
+
 /* It was on its way still when it was taken back: the broker answers whatever this process sends as one that has left. */
 static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
 {
@@ -370,6 +410,8 @@ int main(void)
         T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
         T(a_part_of_no_bytes_makes_nobody_wait),
         T(a_deadline_does_not_wait_for_a_manifest),
+        T(while_leave_waits_the_driver_is_told_to_wait),
+        T(a_deadline_that_comes_late_ends_the_wait_for_a_full_disk),
         T(a_second_manifest_waits_for_the_first),
         T(a_manifest_that_cannot_be_written_is_left_to_the_next_launch),
     };

@@ -281,7 +281,10 @@ MUSTER_API int64_t muster_node_resumed_step(const muster_node_t *node);
  * code to be (0 = finished). Blocks for an open round (bounded), own writes as long as
  * the broker waits for them (a save that goes on behind training: 5 s more at most once the broker is not heard, then it is given up; wait for it
  * before, with a time limit, where the broker may be starting anew; not beyond a second before this process's own deadline; then see Threads
- * above; a deletion that has begun, 10 s at most), and at most 1 s for LEAVE. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
+ * above; the manifest of a checkpoint that is this node's to write down, 10 s from the last part of it that came; a
+ * deletion that has begun, 10 s at most), and for LEAVE: 1 s, and up to 10 s while the broker says that its disk takes
+ * nothing (who leaves unheard is taken for lost, and the job for failed), anew for a broker that is heard again and does
+ * not know it, three times at most; not beyond this process's own deadline. With policy EXIT and a termination settled meanwhile it exits as run does. Frees the node
  * and sets *node to NULL in every case, as the last thing it does (a save_fn on another thread may read it
  * until then); NULL-safe. Returns MUSTER_PREEMPTED if the job is being
  * terminated: exit with the restart code. MUSTER_OK: exit with yours; also with code 0 when nothing could
