@@ -33,8 +33,8 @@ static struct shown goodput(const struct muster_job_row *job)
 
     int64_t counted = job->step;
 
-    /* Of a job that failed only what was saved is left. */
-    if (strcmp(outcome(job), "failed") == 0)
+    /* Of a launch that did not finish only what was saved is left. */
+    if (job->end_status != MUSTER_OK && job->newest_step < counted)
         counted = job->newest_step < 0 ? 0 : job->newest_step;
     if (job->steps_executed > 0 && counted <= job->steps_executed)
         snprintf(shown.text, sizeof shown.text, "%s%.1f %%", job->unknown_ranks > 0 ? "<= " : "",

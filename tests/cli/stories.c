@@ -189,7 +189,7 @@ static void make_retried(struct db_fixture *db)
                   DB_T0 + 5000);
 }
 
-static void make_not_saved(struct db_fixture *db)
+void make_not_saved(struct db_fixture *db)
 {
     round_4(db);
     all_captured(db);
@@ -638,6 +638,11 @@ const struct cli_story cli_stories[] = {
     {"unrestored_damaged", make_unrestored_damaged},
     {"unrestored_then_older", make_unrestored_then_older},
     {"finished_unsaved", make_finished_unsaved},
+    {"not_saved_ended", make_not_saved_ended},
+    {"saved_behind", make_saved_behind},
+    {"pinned", make_pinned},
+    {"four_notices", make_four_notices},
+    {"finished_without", make_finished_without},
     {NULL, NULL},
 };
 

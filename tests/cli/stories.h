@@ -16,6 +16,14 @@ void make_periodic(struct db_fixture *db);
 void make_committed(struct db_fixture *db);
 void make_operator(struct db_fixture *db);
 void make_unchanged(struct db_fixture *db);
+void make_not_saved(struct db_fixture *db);
+
+/* stories_after.c */
+void make_not_saved_ended(struct db_fixture *db);
+void make_saved_behind(struct db_fixture *db);
+void make_pinned(struct db_fixture *db);
+void make_four_notices(struct db_fixture *db);
+void make_finished_without(struct db_fixture *db);
 
 /* stories_stuck.c */
 void make_stuck_later(struct db_fixture *db);

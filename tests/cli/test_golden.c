@@ -98,6 +98,8 @@ static const struct golden goldens[] = {
     {"status_finished", "status --db finished.db"},
     {"why_fell_back", "why --db fell_back.db"},
     {"why_finished_unsaved", "why round 4 --db finished_unsaved.db"},
+    {"status_not_saved_ended", "status --db not_saved_ended.db"},
+    {"status_saved_behind", "status --db saved_behind.db"},
     {"help_help", "help help"},
     {"why_policy", "why round 3 --db committed.db"},
     {"why_empty_json", "why --db running.db --json"},

@@ -1,0 +1,65 @@
+/* What is left when a launch is over, and what stands while it runs: pins, notices, checkpoints that are gone. */
+#include "tests/cli/stories.h"
+
+#include "schema/status.h"
+
+#include <stddef.h>
+
+static void all_left(struct db_fixture *db)
+{
+    db_sql(db,
+           "UPDATE node SET state = 'left', leave_why = 'preempted', exit_code = 42,"
+           " ended_unix_ms = %lld",
+           DB_T0 + 29100);
+    db_sql(db, "UPDATE generation SET state = 'ended', ended_unix_ms = %lld", DB_T0 + 29100);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 29100);
+}
+
+/* Its last save failed, and seven steps went with it. */
+void make_not_saved_ended(struct db_fixture *db)
+{
+    make_not_saved(db);
+    all_left(db);
+}
+
+/* It was ended at a step that some ranks had left behind. */
+void make_saved_behind(struct db_fixture *db)
+{
+    make_committed(db);
+    db_progress(db, 1, 3, "begun = 94, done = 94, phase = 'ended'");
+}
+
+/* Two hold its checkpoint, which has the user's JSON. */
+void make_pinned(struct db_fixture *db)
+{
+    make_committed(db);
+    db_sql(db, "UPDATE checkpoint SET metrics = '{\"loss\":0.5}', pinned = 1 WHERE round = 4");
+    db_sql(db, "INSERT INTO checkpoint_custom (job, round, custom) VALUES ('words', 4, "
+               "'{\"by\":[\"ada\"]}')");
+    db_sql(db,
+           "INSERT INTO pin (job, checkpoint, id, until_unix_ms) VALUES ('words', 4, 'ci', %lld),"
+           " ('words', 4, 'operator', 0)",
+           DB_NOW + 600000);
+}
+
+/* Four ranks are told that they will be ended, none of them soon. */
+void make_four_notices(struct db_fixture *db)
+{
+    static const char *const ids[DB_RANKS] = {"ec2-1", "ec2-2", "ec2-3", "ec2-4"};
+
+    make_periodic(db);
+    for (int rank = 0; rank < DB_RANKS; rank++)
+        db_notice(db, ids[rank],
+                  "rank = %d, incarnation = %d, left_ms = 600000, received_unix_ms = %lld", rank,
+                  101 + rank, DB_T0 - 20000 + rank);
+}
+
+/* It finished, and has deleted the checkpoints that it made. */
+void make_finished_without(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_sql(db, "UPDATE checkpoint SET state = 'deleted'");
+    db_sql(db, "UPDATE node SET state = 'left', leave_why = 'finished'");
+    db_sql(db, "UPDATE generation SET state = 'ended'");
+    db_sql(db, "UPDATE job SET state = 'ended'");
+}
