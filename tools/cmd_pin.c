@@ -23,7 +23,9 @@ static const char *id_of(const struct tool *tool)
     return tool->values[OPTION_ID] != NULL ? tool->values[OPTION_ID] : PIN_ID;
 }
 
-static int print(struct tool *tool, const char *what, int64_t checkpoint, const char *sentence)
+/* until_unix_ms: of a pin; -1 = there is none. */
+static int print(struct tool *tool, const char *what, int64_t checkpoint, int64_t until_unix_ms,
+                 const char *sentence)
 {
     json_t *document;
 
@@ -35,6 +37,8 @@ static int print(struct tool *tool, const char *what, int64_t checkpoint, const 
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, what, json_integer(checkpoint));
     json_object_set_new(document, "id", json_string(id_of(tool)));
+    if (until_unix_ms >= 0)
+        json_object_set_new(document, "until_unix_ms", json_integer(until_unix_ms));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
@@ -45,6 +49,31 @@ static int fail_pin(enum muster_status status, const struct muster_error *err)
     int code = tool_fail_status(status, err);
 
     return code == TOOL_USAGE ? TOOL_REFUSED : code;
+}
+
+static bool find_pin(const char *pins, const char *id, struct pin *ret_pin)
+{
+    while (render_next_pin(&pins, ret_pin))
+        if (strlen(id) == (size_t)ret_pin->length &&
+            strncmp(ret_pin->id, id, (size_t)ret_pin->length) == 0)
+            return true;
+    return false;
+}
+
+/* By the broker's clock; if it cannot be asked any more, by this host's. */
+static int64_t until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
+{
+    int64_t until_unix_ms = lease_ms > 0 ? tool->now_unix_ms + lease_ms : 0;
+    muster_rows_t *rows = NULL;
+    struct pin pin;
+
+    if (lease_ms > 0 &&
+        muster_client_checkpoint(tool->client, tool->job, checkpoint, &rows, NULL) == MUSTER_OK &&
+        muster_rows_count(rows) > 0 &&
+        find_pin(muster_rows_checkpoints(rows)->pins, id_of(tool), &pin))
+        until_unix_ms = pin.until_unix_ms;
+    muster_rows_destroy(&rows);
+    return until_unix_ms;
 }
 
 int cmd_pin(struct tool *tool)
@@ -76,17 +105,15 @@ int cmd_pin(struct tool *tool)
              " --job %s%s%s` lets it go.",
              checkpoint, tool->job, until, checkpoint, tool->job, named ? " --id " : "",
              named ? id_of(tool) : "");
-    return print(tool, "pinned", checkpoint, sentence);
+    return print(tool, "pinned", checkpoint,
+                 tool_json(tool) ? until_of(tool, checkpoint, lease_ms) : 0, sentence);
 }
 
 static bool holds(const char *pins, const char *id)
 {
     struct pin pin;
 
-    while (render_next_pin(&pins, &pin))
-        if (strlen(id) == (size_t)pin.length && strncmp(pin.id, id, (size_t)pin.length) == 0)
-            return true;
-    return false;
+    return find_pin(pins, id, &pin);
 }
 
 /* "anna (until 12:00:03), ci (until it is let go) and others", or "somebody". */
@@ -163,7 +190,7 @@ int cmd_unpin(struct tool *tool)
         say_unpinned(tool, muster_rows_checkpoints(before),
                      muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL, sentence,
                      sizeof sentence);
-        code = print(tool, "unpinned", checkpoint, sentence);
+        code = print(tool, "unpinned", checkpoint, -1, sentence);
     }
     muster_rows_destroy(&before);
     muster_rows_destroy(&after);

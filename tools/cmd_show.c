@@ -364,41 +364,6 @@ static struct shown rate(const struct muster_checkpoint_row *checkpoint)
     return shown;
 }
 
-/* [{"id", "until_unix_ms"}] of the lines of the column. */
-static json_t *json_pins(const char *pins)
-{
-    json_t *array = json_array();
-    struct pin pin;
-
-    while (render_next_pin(&pins, &pin))
-        json_array_append_new(array, json_pack("{s:s%, s:I}", "id", pin.id, (size_t)pin.length,
-                                               "until_unix_ms", (json_int_t)pin.until_unix_ms));
-    return array;
-}
-
-/* The user's JSON inside ours is shown as such, not as a text. */
-static int print_json_checkpoints(struct tool *tool, muster_rows_t *rows)
-{
-    static const char *const keys[] = {"metrics", "custom"};
-    json_t *checkpoints = render_rows(rows), *checkpoint;
-    size_t index;
-
-    muster_rows_destroy(&rows);
-    json_array_foreach(checkpoints, index, checkpoint)
-    {
-        json_object_set_new(checkpoint, "pins",
-                            json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
-        for (size_t i = 0; i < 2; i++) {
-            const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
-            json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;
-
-            if (object != NULL)
-                json_object_set_new(checkpoint, keys[i], object);
-        }
-    }
-    return print_json_as(tool, "checkpoints", checkpoints);
-}
-
 static void print_checkpoints(struct tool *tool, const muster_rows_t *rows)
 {
     static const char *const titles[] = {
@@ -434,6 +399,7 @@ int cmd_checkpoints(struct tool *tool)
     muster_rows_t *rows = NULL;
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status;
+    json_t *checkpoints;
     int code = tool_json(tool) ? tool_find_job(tool) : TOOL_DONE;
 
     if (!tool_json(tool))
@@ -499,8 +465,7 @@ int cmd_latest(struct tool *tool)
     if (tool_json(tool)) {
         document = render_document();
         json_object_set_new(document, "job", json_string(tool->job));
-        json_object_set_new(document, "checkpoint",
-                            checkpoint == NULL ? json_null() : render_row(rows, 0));
+        json_object_set_new(document, "checkpoint", render_checkpoint(rows, 0));
         if (!render_json(document, tool->out, false))
             code = tool_fail(TOOL_NO, "no memory for the answer");
     } else if (checkpoint != NULL) {

@@ -8,8 +8,9 @@
 
 #define TASK_NUMBER_MAX (((int64_t)1 << 40) - 1)
 
-/* The job that is meant: tasks need no launch, so the list of jobs need not have it. */
-static int find_queues(struct tool *tool, muster_rows_t **ret_rows)
+/* The job that is meant: tasks need no launch, so the list of jobs need not have it. A list for a program may be
+ * empty. */
+static int find_queues(struct tool *tool, bool for_list, muster_rows_t **ret_rows)
 {
     const char *named = tool->values[OPTION_JOB];
     struct muster_error err = {.status = MUSTER_OK};
@@ -27,6 +28,8 @@ static int find_queues(struct tool *tool, muster_rows_t **ret_rows)
             return tool_fail(TOOL_USAGE,
                              "several jobs have tasks, %s and %s among them: say which with --job",
                              queues[0].job, queues[i].job);
+    if (count == 0 && for_list && tool_json(tool))
+        return tool_find_job(tool);
     if (named != NULL)
         snprintf(has, sizeof has, "%.*s has", (int)sizeof tool->job, named);
     if (count == 0)
@@ -207,6 +210,16 @@ static int show_queues(struct tool *tool, const muster_rows_t *queues)
     return TOOL_DONE;
 }
 
+static int read_number(const char *word, int64_t *ret_number)
+{
+    if (strspn(word, "+-0123456789") > 0)
+        return tool_number(word, "a task", 1, TASK_NUMBER_MAX, ret_number);
+    return tool_fail(TOOL_USAGE,
+                     "tasks does not know \"%s\": give a state (queued, leased, done, failed, "
+                     "cancelled), `all`, `workers` or the number of a task",
+                     word);
+}
+
 int cmd_tasks(struct tool *tool)
 {
     const char *what = tool->args_count > 0 ? tool->args[0] : "";
@@ -219,12 +232,9 @@ int cmd_tasks(struct tool *tool)
         return workers_alone(tool);
     if (what[0] != '\0' && !workers && !all &&
         !is_state(what)) /* a wrong word is one of no queue too */
-        code = tool_number(what,
-                           "a task, a state (queued, leased, done, failed, cancelled), `all` or "
-                           "`workers`",
-                           1, TASK_NUMBER_MAX, &number);
+        code = read_number(what, &number);
     if (code == TOOL_DONE)
-        code = find_queues(tool, &queues);
+        code = find_queues(tool, true, &queues);
     if (code == TOOL_DONE && what[0] == '\0')
         code = show_queues(tool, queues);
     else if (code == TOOL_DONE && workers)
@@ -346,7 +356,7 @@ int cmd_why_task(struct tool *tool, int64_t number)
 {
     struct muster_error err = {.status = MUSTER_OK};
     muster_rows_t *queues = NULL, *rows = NULL;
-    int code = find_queues(tool, &queues);
+    int code = find_queues(tool, false, &queues);
 
     if (code == TOOL_DONE) {
         enum muster_status status =

@@ -364,8 +364,8 @@ static int print_story(struct tool *tool, const struct story *story)
     json_object_set_new(document, "stuck", render_stuck_rows(story->nodes));
     json_object_set_new(document, "generation", row_or_null(story->generations, 0));
     json_object_set_new(document, "next_generation", row_or_null(story->generations, 1));
-    json_object_set_new(document, "checkpoint", row_or_null(story->checkpoint, 0));
-    json_object_set_new(document, "latest", row_or_null(story->latest, 0));
+    json_object_set_new(document, "checkpoint", render_checkpoint(story->checkpoint, 0));
+    json_object_set_new(document, "latest", render_checkpoint(story->latest, 0));
     json_object_set_new(document, "plan", json_plan(story));
     return render_json(document, tool->out, false) ? TOOL_DONE
                                                    : tool_fail(TOOL_NO, "no memory for the answer");

@@ -1,6 +1,7 @@
 /* muster - the tool: shows jobs, asks brokers for something, runs ranks.
  * Owns: the table of verbs, help, exit codes, what is written to stdout and stderr. */
 #include "node/clock.h"
+#include "tools/render.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ static int help(void)
         printf("  %-12s %-22s %s\n", verb->name, verb->args, verb->summary);
     printf("  %-12s %-22s %s\n", "run", "[options] -- PROGRAM",
            "start ranks, restart them together when they were preempted");
-    printf("  %-12s %-22s %s\n", "version", "", "print the version");
+    printf("  %-12s %-22s %s\n", "version", "[--json]", "print the version");
     printf("  %-12s %-22s %s\n\n", "help", "[VERB]", "this, or one verb's options");
     print_options(OPTIONS_COMMON);
     printf("\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 broker or database not "
@@ -232,6 +233,27 @@ static int run_help(int argc, char **argv)
     return tool_fail(TOOL_USAGE, "there is no verb \"%s\": see `muster help`", argv[2]);
 }
 
+/* It asks nobody, so of the options only --json means something. */
+static int print_version(int argc, char **argv)
+{
+    json_t *document;
+
+    if (argc == 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
+        return help();
+    if (argc > 1 || (argc == 1 && strcmp(argv[0], "--json") != 0))
+        return tool_fail(TOOL_USAGE,
+                         "version does not know what to do with \"%s\": muster version [--json]",
+                         strcmp(argv[0], "--json") == 0 ? argv[1] : argv[0]);
+    if (argc == 0) {
+        printf("muster %s\n", MUSTER_VERSION);
+        return TOOL_DONE;
+    }
+    document = render_document();
+    json_object_set_new(document, "version", json_string(MUSTER_VERSION));
+    return render_json(document, stdout, false) ? TOOL_DONE
+                                                : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -243,10 +265,8 @@ int main(int argc, char **argv)
         return run_verb(verb, argc - 2, argv + 2);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return run_help(argc, argv);
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        printf("muster %s\n", MUSTER_VERSION);
-        return TOOL_DONE;
-    }
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0)
+        return print_version(argc - 2, argv + 2);
     if (name[0] == '\0')
         return tool_fail(TOOL_USAGE, "say what to do: `muster help` lists the verbs");
     if (name[0] == '-')

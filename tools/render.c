@@ -245,6 +245,47 @@ bool render_next_pin(const char **pins, struct pin *ret_pin)
     return true;
 }
 
+/* [{"id", "until_unix_ms"}] of the lines of the column. */
+static json_t *json_pins(const char *pins)
+{
+    json_t *array = json_array();
+    struct pin pin;
+
+    while (render_next_pin(&pins, &pin))
+        json_array_append_new(array, json_pack("{s:s%, s:I}", "id", pin.id, (size_t)pin.length,
+                                               "until_unix_ms", (json_int_t)pin.until_unix_ms));
+    return array;
+}
+
+json_t *render_checkpoint(const muster_rows_t *rows, size_t row)
+{
+    static const char *const keys[] = {"metrics", "custom"};
+    json_t *checkpoint;
+
+    if (row >= muster_rows_count(rows))
+        return json_null();
+    checkpoint = render_row(rows, row);
+    json_object_set_new(checkpoint, "pins",
+                        json_pins(json_string_value(json_object_get(checkpoint, "pins"))));
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = json_string_value(json_object_get(checkpoint, keys[i]));
+        json_t *object = text != NULL ? json_loads(text, 0, NULL) : NULL;
+
+        if (object != NULL)
+            json_object_set_new(checkpoint, keys[i], object);
+    }
+    return checkpoint;
+}
+
+json_t *render_checkpoints(const muster_rows_t *rows)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array != NULL && i < muster_rows_count(rows); i++)
+        json_array_append_new(array, render_checkpoint(rows, i));
+    return array;
+}
+
 json_t *render_stuck_rows(const muster_rows_t *nodes)
 {
     json_t *array = json_array();

@@ -75,7 +75,9 @@ same "the exit code of unpin of what is not there" "$code" 4
 says "$(cat "$dir/pin.txt")" 'job pinned has no checkpoint 9'
 says "$(ask unpin 4 --broker "$broker")" 'Checkpoint 4 of job pinned was held by nobody, nor by operator'
 says "$(ask unpin 1 --id me --broker "$broker")" 'Checkpoint 1 of job pinned is held by operator \(until it is let go\), and not by me'
-ask pin 1 --id ci --lease 600 --broker "$broker" >/dev/null
+ask pin 1 --id ci --lease 600 --broker "$broker" --json >"$dir/pin.txt"
+until_ms=$(query "SELECT until_unix_ms FROM pin WHERE job = '$job' AND id = 'ci'")
+says "$(tr -d ' \n' <"$dir/pin.txt")" "\"pinned\":1,\"id\":\"ci\",\"until_unix_ms\":$until_ms\}"
 says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held no more by operator, and still by ci \(until .*[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\)\.'
 says "$(ask unpin 1 --broker "$broker")" 'Checkpoint 1 of job pinned is held by ci \(until .*\), and not by operator'
 says "$(ask checkpoints --json --broker "$broker" | tr -d ' \n')" '"pins":\[\{"id":"ci","until_unix_ms":[0-9]{13}\}\]'
