@@ -176,7 +176,7 @@ int cmd_unpin(struct tool *tool)
     if (code == TOOL_DONE)
         code = look(tool, checkpoint, &before);
     if (code == TOOL_DONE && muster_rows_count(before) == 0)
-        code = tool_fail(TOOL_REFUSED,
+        code = tool_fail(TOOL_NO,
                          "job %s has no checkpoint %" PRId64
                          ": `muster checkpoints --job %s` lists them",
                          tool->job, checkpoint, tool->job);

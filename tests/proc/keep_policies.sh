@@ -71,7 +71,7 @@ saves 'latest 1' 2 0
 kept '1 4'
 code=0
 ask unpin 9 --broker "$broker" 2>"$dir/pin.txt" || code=$?
-same "the exit code of unpin of what is not there" "$code" 4
+same "the exit code of unpin of what is not there" "$code" 1
 says "$(cat "$dir/pin.txt")" 'job pinned has no checkpoint 9'
 says "$(ask unpin 4 --broker "$broker")" 'Checkpoint 4 of job pinned was held by nobody, nor by operator'
 says "$(ask unpin 1 --id me --broker "$broker")" 'Checkpoint 1 of job pinned is held by operator \(until it is let go\), and not by me'
