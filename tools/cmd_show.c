@@ -77,14 +77,18 @@ static int print_json_nodes(struct tool *tool, muster_rows_t *rows)
     return print_json_as(tool, "nodes", nodes);
 }
 
-/* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is there. */
+/* "ended" is what a node thinks of its launch; a training thread that has not come out of a step is there. Who has left
+ * does nothing more, whatever it said last. */
 static struct shown phase_of(const struct muster_node_row *node)
 {
     struct shown shown = {""};
 
     if (node->stuck_unix_ms != 0)
         return render_stuck(node);
-    if (tool_node_is_live(node) && strcmp(node->phase, "ended") == 0 && node->begun > node->done)
+    if (strcmp(node->state, "left") == 0)
+        snprintf(shown.text, sizeof shown.text, "ended");
+    else if (tool_node_is_live(node) && strcmp(node->phase, "ended") == 0 &&
+             node->begun > node->done)
         snprintf(shown.text, sizeof shown.text, "in step %" PRId64, node->begun);
     else if (strcmp(node->phase, "none") != 0)
         snprintf(shown.text, sizeof shown.text, "%s", node->phase);
@@ -409,7 +413,29 @@ int cmd_checkpoints(struct tool *tool)
     status = muster_client_checkpoints(tool->client, tool->job, 0, &rows, &err);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);
-    return print_json_checkpoints(tool, rows);
+    checkpoints = render_checkpoints(rows);
+    muster_rows_destroy(&rows);
+    return print_json_as(tool, "checkpoints", checkpoints);
+}
+
+/* "job X has finished and ...", of one that may have deleted its checkpoints itself. *ret_code: if it has. */
+static bool finished_without(struct tool *tool, int *ret_code)
+{
+    muster_rows_t *rows = NULL;
+    const struct muster_job_row *job;
+    bool finished;
+
+    if (muster_client_jobs(tool->client, tool->job, &rows, NULL) != MUSTER_OK)
+        return false;
+    job = muster_rows_jobs(rows);
+    finished = job != NULL && strcmp(job->state, "ended") == 0 && job->end_status == MUSTER_OK;
+    muster_rows_destroy(&rows);
+    if (finished)
+        *ret_code = tool_fail(TOOL_NO,
+                              "job %s has finished, and has no committed checkpoint: `muster "
+                              "checkpoints --job %s` shows what became of those that it had",
+                              tool->job, tool->job);
+    return finished;
 }
 
 /* None is on record; a launch that could not restore says that there are others all the same. */
@@ -429,7 +455,7 @@ static int no_latest(struct tool *tool)
                          "job %s has no committed checkpoint on record, and its generation %" PRId64
                          " could not restore: %s",
                          tool->job, failed->generation, restored_text(failed));
-    else
+    else if (!finished_without(tool, &code))
         code = tool_fail(TOOL_NO,
                          "job %s has no committed checkpoint, so it starts from the beginning: "
                          "`muster why --job %s` tells why, `muster save --job %s` makes one",

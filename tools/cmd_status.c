@@ -330,7 +330,8 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
     if (job->newest_checkpoint != 0)
         print_newest(tool, job);
     else
-        fprintf(out, "  checkpoint    none committed yet\n");
+        fprintf(out, "  checkpoint    none%s\n",
+                strcmp(job->state, "ended") == 0 ? "" : " committed yet");
     if (job->error_rank >= 0)
         print_error(out, job);
     if (job->end_text[0] != '\0')

@@ -217,24 +217,28 @@ static void tell_others_stand(struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     const char *first = NULL;
-    size_t count = 0;
+    size_t count = 0, told = 0;
 
     for (size_t i = 0; i < muster_rows_count(story->notices); i++) {
-        if (strcmp(notice[i].state, "active") != 0 || story_has_notice(story, &notice[i]))
+        if (strcmp(notice[i].state, "active") != 0)
             continue;
+        if (story_has_notice(story, &notice[i])) {
+            told++;
+            continue;
+        }
         first = first == NULL ? notice[i].id : first;
         count++;
     }
     if (count == 1)
         story_say(story,
-                  "A notice stands that its end is near: `muster why notice %s --job %s` "
+                  "%s notice stands that its end is near: `muster why notice %s --job %s` "
                   "tells of it.",
-                  first, story->job);
+                  told > 0 ? "Another" : "A", first, story->job);
     else if (count > 1)
         story_say(story,
-                  "%zu notices stand that its end is near: `muster why notice %s --job %s` "
+                  "%zu %snotices stand that its end is near: `muster why notice %s --job %s` "
                   "tells of the first.",
-                  count, first, story->job);
+                  count, told > 0 ? "other " : "", first, story->job);
 }
 
 /* What some rank could not restore was given up by all, who were told so by their own logs only. */
