@@ -244,21 +244,16 @@ bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
     return peer != NULL && peer->role == ROLE_EVALUATOR;
 }
 
-struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *told,
-                          int64_t rank, uint64_t incarnation)
+/* What is wrong with it at any time. */
+static bool is_refused(struct core *core, const struct job *job, const struct wire_notice *m,
+                       int64_t rank, bool of_a_tool, struct answer *ret_answer)
 {
-    struct wire_notice as_told = *told, *m = &as_told;
-    struct notice *notice = find(job, m->id);
-
-    if (incarnation == 0 && m->left_ms >= 0 && m->left_ms < LEAST_LEAD_MS)
-        m->left_ms = -1; /* a node counts from when it heard, and has thought of this itself */
-
     if (m->id[0] == '\0' || m->left_ms < -1 || m->left_ms > LEFT_MAX_MS)
-        return (struct answer){
+        *ret_answer = (struct answer){
             MUSTER_E_ARGUMENT,
             "a notice needs an id, and time left from 0 ms to ten years, or -1 (unknown)", 0};
-    if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
-        return (struct answer){
+    else if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
+        *ret_answer = (struct answer){
             MUSTER_E_NOT_FOUND,
             out_printf(core,
                        "job '%s' is not running (%s), so nobody is there to be told; `muster "
@@ -269,23 +264,62 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                                                    : "its last process left",
                        job->name),
             0};
-    if (incarnation == 0 && (rank < 0 || (uint64_t)rank >= job->gen.world_size))
-        return (struct answer){MUSTER_E_RANK,
-                               out_printf(core, "rank %lld is not inside the job's world of %llu",
-                                          (long long)rank, (unsigned long long)job->gen.world_size),
-                               0};
+    else if (of_a_tool && (rank < 0 || (uint64_t)rank >= job->gen.world_size))
+        *ret_answer =
+            (struct answer){MUSTER_E_RANK,
+                            out_printf(core, "rank %lld is not inside the job's world of %llu",
+                                       (long long)rank, (unsigned long long)job->gen.world_size),
+                            0};
+    else
+        return false;
+    return true;
+}
+
+/* Nobody needs the machine of a rank that has finished, and the others would save and leave for nothing. (Its own node
+ * tells nothing more: whoever has left is not heard.) */
+static struct answer answer_finished(struct core *core, const struct job *job, int64_t rank)
+{
+    return (struct answer){
+        MUSTER_E_NOT_FOUND,
+        out_printf(core,
+                   "rank %lld of job '%s' has finished and needs its host no more: it can be ended "
+                   "without a notice; `muster nodes --job %s` shows who still works",
+                   (long long)rank, job->name, job->name),
+        0};
+}
+
+static struct notice *add(struct job *job)
+{
+    struct notice *notice = calloc(1, sizeof *notice);
+
+    /* A refusal would be an answer: the node would not say it again, and nobody would save. The next
+     * start hears it, because a request without an answer is repeated. */
+    MUST(notice != NULL);
+    notice->next = job->notices;
+    job->notices = notice;
+    notice->state = RECORD_NOTICE_CANCELLED;
+    return notice;
+}
+
+struct answer notice_take(struct core *core, struct job *job, const struct wire_notice *told,
+                          int64_t rank, uint64_t incarnation)
+{
+    struct wire_notice as_told = *told, *m = &as_told;
+    struct notice *notice = find(job, m->id);
+    struct answer refusal;
+
+    if (is_refused(core, job, m, rank, incarnation == 0, &refusal))
+        return refusal;
+    if (incarnation == 0 && m->left_ms >= 0 && m->left_ms < LEAST_LEAD_MS)
+        m->left_ms = -1; /* a node counts from when it heard, and has thought of this itself */
     if (notice != NULL && !is_news(core, notice, m))
         return (struct answer){MUSTER_OK, "", notice->round};
+    if (incarnation == 0 && generation_rank_finished(job, (uint64_t)rank))
+        return answer_finished(core, job, rank);
     if (notice == NULL) {
         if (!notice_make_room(job, incarnation == 0))
             return too_many(core, job, incarnation == 0);
-        notice = calloc(1, sizeof *notice);
-        /* A refusal would be an answer: the node would not say it again, and nobody would save. The next
-         * start hears it, because a request without an answer is repeated. */
-        MUST(notice != NULL);
-        notice->next = job->notices;
-        job->notices = notice;
-        notice->state = RECORD_NOTICE_CANCELLED;
+        notice = add(job);
     }
     if (notice->state ==
         RECORD_NOTICE_CANCELLED) { /* who tells an active one again says when only */

@@ -25,6 +25,20 @@ each_has resumed "$saved"
 each_has done 120 0 1
 sums_right
 
+# Of the rank that has finished nothing is to be told; its host may go.
+job=told
+options=(--early-rank 2 --early-steps 20)
+ranks_start 3 --steps 100000
+ranks_end 0 2
+code=0
+"$muster" notify 2 --broker "$broker" --job "$job" 2>"$dir/refused.log" || code=$?
+same "exit code of a notice for a rank that has finished" "$code" 4
+says "$(cat "$dir/refused.log")" "rank 2 of job 'told' has finished and needs its host no more"
+same "notices" "$(query "SELECT count(*) FROM notice WHERE job = '$job'")" 0
+"$muster" notify 1 --broker "$broker" --job "$job" >"$dir/answer"
+ranks_end 42 0 1
+options=(--early-rank 2 --early-steps 20 --signal-rank 0 --signal-step 60)
+
 job=sharded
 options+=(--sharded 1 --grace-ms 3000)
 ranks_start 3 --steps 1000

@@ -399,6 +399,53 @@ static void a_start_does_not_forget_that_a_notice_was_withdrawn(void **state)
     assert_false(notice_any_active(core_job(f)));
 }
 
+static struct wire_msg of_a_tool(const char *id, int64_t rank, int64_t left_ms, const char *text)
+{
+    struct wire_msg m = {.type = WIRE_NOTICE};
+
+    m.u.notice = (struct wire_notice){.id = id,
+                                      .kind = NOTICE_USER,
+                                      .source = "op",
+                                      .left_ms = left_ms,
+                                      .text = text,
+                                      .rank = rank};
+    return m;
+}
+
+/* Its host may go: the others would make a save and leave for nothing. */
+static void a_rank_that_has_finished_is_not_ended_by_a_notice(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_tool(f, of_a_tool("op-1", 0, 60000, ""), 1);
+    assert_answers(f, "@500:ack #1 MUSTER_E_NOT_FOUND");
+    assert_events(f, "");
+    core_restart(f, false);
+    core_hello(f, 1);
+    core_hello(f, 2);
+    core_tool(f, of_a_tool("op-1", 0, -1, ""), 2);
+    assert_answers(f, "@500:ack #2 MUSTER_E_NOT_FOUND");
+    assert_events(f, "");
+    assert_false(notice_any_active(core_job(f)));
+    core_tool(f, of_a_tool("op-2", 1, -1, ""), 3);
+    assert_true(notice_any_active(core_job(f)));
+}
+
+/* The notice was lost on its way and is repeated, behind the LEAVE. */
+static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 0, "n1", 60000);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    assert_false(notice_any_active(core_job(f)));
+    core_notice(f, 0, "n1", 50000);
+    core_notice(f, 0, "n2", 50000);
+    assert_events(f, "");
+    assert_false(notice_any_active(core_job(f)));
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
 int main(void)
@@ -423,6 +470,8 @@ int main(void)
         T(a_node_that_tells_without_end_is_answered_and_the_withdrawn_go_first, three_running),
         T(a_snapshot_tells_a_node_which_of_its_notices_an_operator_took_back, three_running),
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
+        T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
+        T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
     };
 
     return cmocka_run_group_tests_name("core_notice", tests, NULL, NULL);
