@@ -2,6 +2,8 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
+#include "schema/limits.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
@@ -83,7 +85,7 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     int64_t round = 0;
     enum muster_status status;
     json_t *document;
-    char sentence[2048];
+    char sentence[2048], note[256] = "";
 
     status = muster_client_notify(tool->client, tool->job, id.text, rank, grace_ms,
                                   text == NULL ? "" : text, &round, &err);
@@ -93,12 +95,17 @@ static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, "notice", json_string(id.text));
     json_object_set_new(document, "rank", json_integer(rank));
+    if (grace_ms >= 0 && grace_ms < LEAST_LEAD_MS)
+        snprintf(note, sizeof note,
+                 " %s is too short to save in: all save at once, as if no time had been told (%s "
+                 "are assumed).",
+                 render_duration(grace_ms).text, render_duration(GRACE_DEFAULT_MS).text);
     snprintf(
         sentence, sizeof sentence,
-        "Notice %s: rank %d of job %s will be ended. `muster status %s` shows what is planned, "
+        "Notice %s: rank %d of job %s will be ended.%s `muster status %s` shows what is planned, "
         "`muster why notice %s --job %s` tells what came of it, `muster notify --cancel %s "
         "--job %s` withdraws it.",
-        id.text, rank, tool->job, tool->job, id.text, tool->job, id.text, tool->job);
+        id.text, rank, tool->job, note, tool->job, id.text, tool->job, id.text, tool->job);
     return print_order(tool, document, sentence);
 }
 

@@ -22,7 +22,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_FOLLOW] = {"follow", NULL, NULL,
                        "go on printing new events until interrupted; with --json one a line"},
     [OPTION_GRACE] = {"grace", "SECONDS", NULL,
-                      "the time that the rank has left (not known: save at once)"},
+                      "the time that the rank has left (not known, or below 2: save at once)"},
     [OPTION_TEXT] = {"text", "TEXT", NULL, "why, for `muster why` to tell"},
     [OPTION_CANCEL] = {"cancel", "ID", NULL, "withdraw this notice instead"},
     [OPTION_WAIT] = {"wait", NULL, NULL,

@@ -244,6 +244,23 @@ bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
     return peer != NULL && peer->role == ROLE_EVALUATOR;
 }
 
+/* Of a tool: what a node's source told it has looked at itself, by the same rule. */
+static void doubt(struct core *core, struct wire_notice *m)
+{
+    char note[96];
+    char *text;
+
+    if (m->left_ms < 0 || m->left_ms >= LEAST_LEAD_MS)
+        return;
+    snprintf(note, sizeof note, "%s(%lld.%01lld s were told: too short to save in)",
+             m->text[0] == '\0' ? "" : " ", (long long)m->left_ms / 1000,
+             (long long)m->left_ms % 1000 / 100);
+    text = wire_text_fit(&core->out->arena, m->text, TEXT_MAX - strlen(note));
+    MUST(text != NULL);
+    m->text = out_printf(core, "%s%s", text, note);
+    m->left_ms = -1;
+}
+
 /* What is wrong with it at any time. */
 static bool is_refused(struct core *core, const struct job *job, const struct wire_notice *m,
                        int64_t rank, bool of_a_tool, struct answer *ret_answer)
@@ -310,8 +327,8 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
 
     if (is_refused(core, job, m, rank, incarnation == 0, &refusal))
         return refusal;
-    if (incarnation == 0 && m->left_ms >= 0 && m->left_ms < LEAST_LEAD_MS)
-        m->left_ms = -1; /* a node counts from when it heard, and has thought of this itself */
+    if (incarnation == 0)
+        doubt(core, m);
     if (notice != NULL && !is_news(core, notice, m))
         return (struct answer){MUSTER_OK, "", notice->round};
     if (incarnation == 0 && generation_rank_finished(job, (uint64_t)rank))

@@ -15,13 +15,14 @@ rm "$dir/notice"
 ranks_start 3
 first=$saved
 await "40 more steps" rank_said 1 "at step $((first / 20 * 20 + 40))\$"
-"$muster" notify 2 --text 'rack 7 goes down' --broker "$broker" --job "$job" >"$dir/answer"
+"$muster" notify 2 --grace 1.5 --text 'rack 7 goes down' --broker "$broker" --job "$job" >"$dir/answer"
 all_preempted
 each_has resumed "$first"
 holds "steps between the two saves" "$saved" -gt "$first"
 committed_whole "$saved"
 same_why
-says "$story" 'rack 7 goes down' "step $saved"
+says "$story" 'rack 7 goes down \(1\.5 s were told: too short to save in\)' "step $saved"
+says "$(cat "$dir/answer")" '1\.5 s is too short to save in: all save at once, as if no time had been told \(30\.0 s are assumed\)'
 ranks_start 3
 all_finished 300
-finish "termination_watcher_fn and muster notify: all save at one step, leave, resume there; why tells who said it"
+finish "termination_watcher_fn and muster notify: all save at one step, leave, resume there; why tells who said it, and that the time was too short"

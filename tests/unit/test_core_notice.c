@@ -446,6 +446,22 @@ static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **s
     assert_false(notice_any_active(core_job(f)));
 }
 
+static void an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct record_notice *row;
+
+    core_tool(f, of_a_tool("op-1", 1, 1500, ""), 1);
+    row = &core_row(f, RECORD_NOTICE)->u.notice;
+    assert_int_equal(row->left_ms, -1);
+    assert_string_equal(row->text, "(1.5 s were told: too short to save in)");
+    core_tool(f, of_a_tool("op-2", 2, 0, "a new disk"), 2);
+    assert_string_equal(core_row(f, RECORD_NOTICE)->u.notice.text,
+                        "a new disk (0.0 s were told: too short to save in)");
+    core_tool(f, of_a_tool("op-3", 2, 2000, "a new disk"), 3);
+    assert_string_equal(core_row(f, RECORD_NOTICE)->u.notice.text, "a new disk");
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
 int main(void)
@@ -472,6 +488,7 @@ int main(void)
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
         T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
         T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
+        T(an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so, three_running),
     };
 
     return cmocka_run_group_tests_name("core_notice", tests, NULL, NULL);
