@@ -86,7 +86,9 @@ static void finish(struct command *command, long code, const struct notice_now *
         command->last_ok_boot_ms = now->boot_ms;
         say(command, now, out);
     } else if (code > 0)
-        trouble(command, "the command exited with %ld", code);
+        trouble(command,
+                "the command exited with %ld (to say that there is none: exit 0, print nothing)",
+                code);
     else
         trouble(command, "the command was killed", 0);
 }
