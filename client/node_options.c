@@ -200,6 +200,8 @@ static enum muster_status take_sources(struct muster_node *node, struct muster_e
     if (text == NULL)
         text = environment("MUSTER_NOTICE_SOURCES");
     status = sources_parse(text, &node->sources, err);
+    if (status == MUSTER_OK)
+        status = sources_check_environment(err);
     node->options.termination.sources = NULL; /* it was borrowed for the call */
     return status;
 }

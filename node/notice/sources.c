@@ -182,9 +182,27 @@ bool sources_is_off(const struct provider *provider)
     return value != NULL && strcasecmp(value, "true") == 0;
 }
 
+static bool is_yes(const char *value)
+{
+    return strcmp(value, "1") == 0 || strcasecmp(value, "true") == 0;
+}
+
 bool sources_acknowledges(const struct provider *provider)
 {
     const char *value = environment(provider->acknowledge_environment);
 
-    return value != NULL && (strcmp(value, "1") == 0 || strcasecmp(value, "true") == 0);
+    return value != NULL && is_yes(value);
+}
+
+enum muster_status sources_check_environment(struct muster_error *err)
+{
+    for (size_t i = 0; sources_provider(i) != NULL; i++) {
+        const char *name = sources_provider(i)->acknowledge_environment;
+        const char *value = environment(name);
+
+        if (value != NULL && !is_yes(value) && strcmp(value, "0") != 0 &&
+            strcasecmp(value, "false") != 0)
+            return error_set(err, MUSTER_E_ARGUMENT, "%s is \"%.40s\"; give 0 or 1", name, value);
+    }
+    return MUSTER_OK;
 }

@@ -33,5 +33,7 @@ void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_
 bool sources_is_off(const struct provider *provider);
 /* It may tell its service to go ahead: its variable says so. Reads the environment. */
 bool sources_acknowledges(const struct provider *provider);
+/* MUSTER_E_ARGUMENT: such a variable says neither yes nor no. */
+enum muster_status sources_check_environment(struct muster_error *err);
 
 #endif

@@ -33,4 +33,8 @@ code=0
 MUSTER_FALLBACK=yes run || code=$?
 holds "exit code with MUSTER_FALLBACK=yes" "$code" != 0
 grep -q 'MUSTER_FALLBACK is "yes"; give 0 or 1' "$dir/run.log" || fail "no word of it: $(cat "$dir/run.log")"
+code=0
+MUSTER_AZURE_ACKNOWLEDGE=yes run || code=$?
+holds "exit code with MUSTER_AZURE_ACKNOWLEDGE=yes" "$code" != 0
+grep -q 'MUSTER_AZURE_ACKNOWLEDGE is "yes"; give 0 or 1' "$dir/run.log" || fail "no word of it: $(cat "$dir/run.log")"
 finish "a damaged checkpoint ends muster run and is named; --fallback and MUSTER_FALLBACK=1 take the older one, whatever the program says"

@@ -52,6 +52,23 @@ static void a_wrong_list_says_what_there_is(void **state)
                      MUSTER_E_ARGUMENT);
 }
 
+static void a_variable_that_says_neither_yes_nor_no_is_named(void **state)
+{
+    static const char *const fine[] = {"", "0", "1", "true", "False"};
+    struct muster_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        setenv("MUSTER_AZURE_ACKNOWLEDGE", fine[i], 1);
+        assert_int_equal(sources_check_environment(&err), MUSTER_OK);
+    }
+    setenv("MUSTER_AZURE_ACKNOWLEDGE", "yes", 1);
+    assert_int_equal(sources_check_environment(&err), MUSTER_E_ARGUMENT);
+    assert_string_equal(err.text, "MUSTER_AZURE_ACKNOWLEDGE is \"yes\"; give 0 or 1");
+    unsetenv("MUSTER_AZURE_ACKNOWLEDGE");
+    assert_int_equal(sources_check_environment(&err), MUSTER_OK);
+}
+
 static int64_t read_by(bool (*reader)(const char *text, int64_t *ret), const char *text)
 {
     int64_t unix_ms = -7;
@@ -205,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_has_names_arguments_and_escaped_commas),
         cmocka_unit_test(a_wrong_list_says_what_there_is),
+        cmocka_unit_test(a_variable_that_says_neither_yes_nor_no_is_named),
         cmocka_unit_test(dates_are_read_in_each_form),
         cmocka_unit_test(what_is_no_date_is_none),
         cmocka_unit_test(a_line_may_say_time_kind_and_that_it_stands),
