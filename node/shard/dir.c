@@ -81,6 +81,18 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     return status;
 }
 
+/* The job has both since it was opened: whoever took them away puts them back, and nobody creates them anew. */
+static enum muster_status no_round(const char *root, const char *muster, const char *path, int code,
+                                   struct muster_error *err)
+{
+    if (code != ENOENT)
+        return fs_fail(err, MUSTER_E_SAVE, code, "create the round directory", path);
+    return error_set_code(err, MUSTER_E_SAVE, code,
+                          "cannot create the round directory %.600s: %.600s is away, and was there "
+                          "when the job was opened; put it back, or mount it again",
+                          path, access(root, F_OK) != 0 ? root : muster);
+}
+
 enum muster_status dir_round_open(const char *root, const char *job, uint64_t generation,
                                   uint64_t round, uint64_t nonce, char ret_path[FS_PATH_MAX],
                                   struct muster_error *err)
@@ -96,7 +108,7 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     if (status != MUSTER_OK)
         return status;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return fs_fail(err, MUSTER_E_SAVE, errno, "create the round directory", path);
+        return no_round(root, muster, path, errno, err);
     round_text(job, generation, round, text);
     length = strlen(text);
     snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);

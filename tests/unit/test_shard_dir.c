@@ -362,6 +362,27 @@ static void round_directory_is_shared_by_its_ranks_and_by_no_other_life(void **s
     assert_int_equal(dir_round_open(f->root, JOB, 1, 5, NONCE + 1, b, NULL), MUSTER_OK);
 }
 
+static void round_directory_says_which_directory_is_away(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err;
+    char away[FS_PATH_MAX + 16], a[FS_PATH_MAX], text[FS_PATH_MAX + 64];
+
+    snprintf(away, sizeof away, "%s.away", f->root);
+    assert_int_equal(rename(f->root, away), 0);
+    assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, a, &err), MUSTER_E_SAVE);
+    assert_int_equal(err.code, ENOENT);
+    snprintf(text, sizeof text, ": %s is away, and was there", f->root);
+    assert_non_null(strstr(err.text, text));
+    assert_int_equal(mkdir(f->root, 0777), 0); /* where it was mounted */
+    assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, a, &err), MUSTER_E_SAVE);
+    snprintf(text, sizeof text, ": %s/.muster is away, and was there", f->root);
+    assert_non_null(strstr(err.text, text));
+    assert_int_equal(rmdir(f->root), 0);
+    assert_int_equal(rename(away, f->root), 0);
+    assert_int_equal(dir_round_open(f->root, JOB, 1, 4, NONCE, a, &err), MUSTER_OK);
+}
+
 static void round_directory_whose_maker_died_before_its_claim_is_taken_over(void **state)
 {
     struct shard_job *f = *state;
@@ -580,6 +601,7 @@ int main(void)
         T(directory_that_cannot_be_written_is_named),
         T(prepare_clears_what_a_crash_left_under_way),
         T(round_directory_is_shared_by_its_ranks_and_by_no_other_life),
+        T(round_directory_says_which_directory_is_away),
         T(round_directory_whose_maker_died_before_its_claim_is_taken_over),
         T(shard_is_reported_with_path_size_and_checksum),
         T(second_shard_of_one_incarnation_is_refused),
