@@ -96,12 +96,40 @@ static int next_events(struct tool *tool, int64_t *seq)
     return code == TOOL_DONE ? tool_flush(tool) : code;
 }
 
+/* Whoever follows may be there before the job: of one that is named it is waited for. */
+static int await_job(struct tool *tool, const struct timespec *pause)
+{
+    const char *name = tool->values[OPTION_JOB];
+    struct muster_error err = {.status = MUSTER_OK};
+    bool said = false;
+
+    if (tool->values[OPTION_FOLLOW] == NULL || name == NULL || name[0] == '\0')
+        return TOOL_DONE;
+    for (;;) {
+        muster_rows_t *rows = NULL;
+        enum muster_status status = muster_client_jobs(tool->client, name, &rows, &err);
+        size_t count = muster_rows_count(rows);
+
+        muster_rows_destroy(&rows);
+        if (status != MUSTER_OK)
+            return tool_fail_status(status, &err);
+        if (count > 0)
+            return TOOL_DONE;
+        if (!said)
+            tool_fail(TOOL_DONE, "%s knows no job \"%s\" yet: waiting for it", tool->address, name);
+        said = true;
+        nanosleep(pause, NULL);
+    }
+}
+
 int cmd_events(struct tool *tool)
 {
     const struct timespec pause = {.tv_nsec = FOLLOW_EVERY_MS * 1000000L};
     int64_t seq = 0;
-    int code = tool_find_job(tool);
+    int code = await_job(tool, &pause);
 
+    if (code == TOOL_DONE)
+        code = tool_find_job(tool);
     if (code == TOOL_DONE)
         code = first_seq(tool, &seq);
     if (code != TOOL_DONE)
