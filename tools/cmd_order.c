@@ -1,4 +1,5 @@
 /* cmd_order - the verbs that ask a broker for something: notify, save. */
+#include "tools/order.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -133,21 +134,6 @@ int cmd_notify(struct tool *tool)
 
 /* --- save ---------------------------------------------------------------------------------------- */
 
-static bool is_over(const struct muster_round_row *round)
-{
-    return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0 ||
-           (strcmp(round->state, "aborted") == 0 && round->final);
-}
-
-/* Aborted, and the next attempt is there. */
-static bool is_retried(const muster_rows_t *rows)
-{
-    const struct muster_round_row *round = muster_rows_rounds(rows);
-
-    return strcmp(round[0].state, "aborted") == 0 && muster_rows_count(rows) > 1 &&
-           round[1].generation == round[0].generation;
-}
-
 /* A further attempt that was promised is not opened if the launch ends first. *ret_over: it has ended. */
 static int look_at_launch(struct tool *tool, int64_t generation, bool *ret_over)
 {
@@ -179,36 +165,47 @@ static int fail_forgotten(const struct tool *tool, int64_t number)
                      number, tool->job);
 }
 
-/* Waits until the order's round, or the last of its attempts, is over. Every round ends by its own bounds; an attempt
- * that was promised comes or the launch ends, of which some brokers' rows tell nothing. *ret_round (owned) holds the row. */
-static int await_round(struct tool *tool, int64_t number, muster_rows_t **ret_round)
+struct outcome {
+    muster_rows_t *rows; /* owned */
+    size_t index;        /* of the round that tells it */
+};
+
+/* The order's round, and those behind it. */
+static int read_rounds(struct tool *tool, int64_t number, muster_rows_t **ret_rows)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status =
+        muster_client_rounds(tool->client, tool->job, number > 0 ? number - 1 : 0, ret_rows, &err);
+
+    return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
+}
+
+/* Waits until the order's round, or the last attempt at its save, is over. Every round ends by its own bounds; an
+ * attempt that was promised comes or the launch ends, of which some brokers' rows tell nothing. */
+static int await_round(struct tool *tool, int64_t number, struct outcome *ret_outcome)
 {
     const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
     bool over = false; /* the launch was, before the rows were read */
 
     for (;;) {
         muster_rows_t *rows = NULL;
-        const struct muster_round_row *round;
-        struct muster_error err = {.status = MUSTER_OK};
-        enum muster_status status =
-            muster_client_rounds(tool->client, tool->job, number > 0 ? number - 1 : 0, &rows, &err);
-        int code = TOOL_DONE;
+        size_t index = 0;
+        int code = read_rounds(tool, number, &rows);
+        enum order_state state;
 
-        if (status != MUSTER_OK)
-            return tool_fail_status(status, &err);
-        round = muster_rows_rounds(rows);
-        if (round != NULL && round->round == number && is_over(round)) {
-            *ret_round = rows;
+        if (code != TOOL_DONE)
+            return code;
+        state = order_look(rows, number, &index);
+        if (state == ORDER_OVER) {
+            *ret_outcome = (struct outcome){rows, index};
             return TOOL_DONE;
         }
-        if (round == NULL || round->round != number)
+        if (state == ORDER_UNKNOWN)
             code = fail_forgotten(tool, number);
-        else if (is_retried(rows))
-            number = round[1].round; /* that attempt is waited for */
-        else if (over)
-            code = fail_ended(tool, round);
-        else if (strcmp(round->state, "aborted") == 0)
-            code = look_at_launch(tool, round->generation, &over);
+        else if (state == ORDER_PROMISED && over)
+            code = fail_ended(tool, &muster_rows_rounds(rows)[index]);
+        else if (state == ORDER_PROMISED)
+            code = look_at_launch(tool, muster_rows_rounds(rows)[index].generation, &over);
         muster_rows_destroy(&rows);
         if (code != TOOL_DONE)
             return code;
@@ -217,16 +214,16 @@ static int await_round(struct tool *tool, int64_t number, muster_rows_t **ret_ro
     }
 }
 
-static int print_outcome(struct tool *tool, const muster_rows_t *rows)
+static int print_outcome(struct tool *tool, const struct outcome *outcome)
 {
-    const struct muster_round_row *round = muster_rows_rounds(rows);
+    const struct muster_round_row *round = &muster_rows_rounds(outcome->rows)[outcome->index];
     json_t *document = render_document();
     char sentence[MUSTER_ERROR_TEXT_MAX];
     bool aborted = strcmp(round->state, "aborted") == 0;
     int code;
 
     json_object_set_new(document, "job", json_string(tool->job));
-    json_object_set_new(document, "round", render_row(rows, 0));
+    json_object_set_new(document, "round", render_row(outcome->rows, outcome->index));
     if (aborted)
         snprintf(sentence, sizeof sentence,
                  "Round %" PRId64 " was aborted: %.600s. `muster why round %" PRId64
@@ -243,7 +240,7 @@ int cmd_save(struct tool *tool)
 {
     struct muster_error err = {.status = MUSTER_OK};
     struct order_id id = new_id("save");
-    muster_rows_t *rows = NULL;
+    struct outcome outcome = {NULL, 0};
     int64_t round = 0;
     enum muster_status status;
     json_t *document;
@@ -258,10 +255,10 @@ int cmd_save(struct tool *tool)
     if (status != MUSTER_OK)
         return fail_order(status, &err);
     if (tool->values[OPTION_WAIT] != NULL) {
-        code = await_round(tool, round, &rows);
+        code = await_round(tool, round, &outcome);
         if (code == TOOL_DONE)
-            code = print_outcome(tool, rows);
-        muster_rows_destroy(&rows);
+            code = print_outcome(tool, &outcome);
+        muster_rows_destroy(&outcome.rows);
         return code;
     }
     document = render_document();

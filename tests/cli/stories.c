@@ -317,6 +317,25 @@ static void make_operator_retried(struct db_fixture *db)
              DB_T0 + 20000, DB_T0 + 20100);
 }
 
+/* Beside the operator's round, which was being written, the job's own was opened: it is none of its attempts. */
+static void make_operator_between(struct db_fixture *db)
+{
+    round_4(db);
+    db_sql(db, "DELETE FROM notice");
+    add_retry(db, "operator");
+    all_captured(db);
+    db_sql(db, "DELETE FROM broker_past");
+    db_sql(db,
+           "UPDATE round SET state = 'aborted', culprit_rank = 2, reason_code = %d,"
+           " reason = 'rank 2 could not save: save_fn returned 5' WHERE round = 4",
+           MUSTER_E_SAVE);
+    db_sql(db,
+           "UPDATE round SET cause = 'period', final = 1, opened_unix_ms = %lld, ended_unix_ms ="
+           " %lld, reason = 'no rank answered the freeze in 2.0 s' WHERE round = 5",
+           DB_T0 + 1500, DB_T0 + 3500);
+    db_sql(db, "UPDATE round SET attempt = 2 WHERE round = 6");
+}
+
 static void make_termination_retried(struct db_fixture *db)
 {
     round_4(db);
@@ -589,6 +608,7 @@ const struct cli_story cli_stories[] = {
     {"cancelled_late", make_cancelled_late},
     {"cancelled_between", make_cancelled_between},
     {"operator_retried", make_operator_retried},
+    {"operator_between", make_operator_between},
     {"termination_retried", make_termination_retried},
     {"waiting", make_waiting},
     {"planned", make_planned},

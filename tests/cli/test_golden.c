@@ -63,6 +63,7 @@ static const struct golden goldens[] = {
     {"why_planned_json", "why --db planned.db --json"},
     {"why_round_of_retries", "why round 4 --db retried.db"},
     {"why_operator_retried_round", "why round 4 --db operator_retried.db"},
+    {"why_operator_between_round", "why round 4 --db operator_between.db"},
     {"why_termination_retried_round", "why round 5 --db termination_retried.db"},
     {"why_notice", "why notice signal-1 --db committed.db"},
     {"why_notice_cancelled_late", "why notice signal-1 --db cancelled_late.db"},
