@@ -95,7 +95,7 @@ bool disk_has_shard(const struct sim *sim, const char *job, uint64_t round, uint
     return false;
 }
 
-/* Greatest step among committed, not superseded. */
+/* Greatest step among committed, not superseded; of one step the latest round: an import's rows come in any order. */
 const struct record_checkpoint *disk_newest(const struct sim *sim, const char *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_CHECKPOINT];
@@ -104,7 +104,8 @@ const struct record_checkpoint *disk_newest(const struct sim *sim, const char *j
     for (size_t i = 0; i < table->count; i++) {
         const struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
         if (row->state == CHECKPOINT_COMMITTED && same(row->job, job) &&
-            (newest == NULL || row->step >= newest->step))
+            (newest == NULL || row->step > newest->step ||
+             (row->step == newest->step && row->round > newest->round)))
             newest = row;
     }
     return newest;
