@@ -371,6 +371,18 @@ static bool ending_is_over(struct core *core, const struct job *job)
              (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS && !saves_are_open(job))));
 }
 
+#define RANKS_FIRST "the job has no running generation yet; its ranks come first"
+
+/* A live rank that this broker start has heard. Rows alone, read from a copy of the database, are no proof that a launch
+ * which a newer one replaced still runs; nor is a ps or an evaluator, which may live on or be new. */
+static bool a_rank_speaks(const struct job *job)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (job->trainers[rank] != NULL && job->trainers[rank]->mapped)
+            return true;
+    return false;
+}
+
 static void hello_new(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_msg *m = in->message;
@@ -378,6 +390,10 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     enum wire_generation_state state = job->gen.state;
     struct peer *peer = NULL;
 
+    if (!trainer && !generation_is_over(job) && !a_rank_speaks(job)) {
+        refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
+        return; /* the launch that this database knows may be over, and another run */
+    }
     if (state == GENERATION_JOINING || state == GENERATION_RUNNING) {
         size_t before = core->out->count;
         peer = join_present(core, in, job);
@@ -396,8 +412,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
             return;
         }
         if (!trainer) { /* the facts of a launch are told by those who train */
-            refuse(core, in, MUSTER_E_ENDING, true,
-                   "the job has no running generation yet; its ranks come first");
+            refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
             return;
         }
         generation_open(core, job, &m->u.hello);
@@ -410,16 +425,6 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     persist_peer(core, peer);
     welcome(core, in, peer, true);
     notice_facts(core, peer, &m->u.hello);
-}
-
-/* A live process that this broker start has heard. Rows alone, read from a copy of the database, are
- * no proof that a launch which a newer one replaced still runs. */
-static bool somebody_speaks(const struct job *job)
-{
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i]->mapped && peer_is_live(job->peers[i]))
-            return true;
-    return false;
 }
 
 /* What the launch asked for is in no row: after a start of the broker its processes say it again. */
@@ -482,6 +487,37 @@ static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
     return !lineage_holds(job, m->u.hello.history, m->up.applied_seq);
 }
 
+/* A process that this database does not know: of a launch that runs here, or, if none does, of one that it does not know
+ * either, or by an import alone. False: it was answered. */
+static bool let_in(struct core *core, const struct input *in, struct job *job,
+                   struct peer **ret_peer)
+{
+    const struct wire_msg *m = in->message;
+    enum wire_role role = (enum wire_role)m->up.role;
+    bool newer = m->up.generation > job->gen.generation || generation_is_found(job);
+    bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
+    bool held = !newer && holder_of(job, role, m->up.rank) != NULL;
+    bool adopted = newer && !a_rank_speaks(job);
+
+    if (newer && !role_is_trainer(role)) { /* its world is told by those who train */
+        refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
+        return false;
+    }
+    if (!newer && running && !held && !facts_agree(core, in, job))
+        return false;
+    if (adopted)
+        generation_adopt(core, job, m->up.generation, &m->u.hello);
+    if (!adopted && (newer || !running || held))
+        return true;
+    *ret_peer = join(core, in, job);
+    if (*ret_peer == NULL)
+        return false;
+    (*ret_peer)->last_request = 0;
+    (*ret_peer)->reads_any = !role_is_trainer(role) && !takes_steps(&m->u.hello);
+    take_start(core, *ret_peer, &m->u.hello);
+    return true;
+}
+
 /* A process that was welcomed before: by this broker, by its former start, or by one whose database
  * is lost. */
 static void hello_again(struct core *core, const struct input *in, struct job *job)
@@ -491,27 +527,11 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     bool known = peer != NULL && peer->job == job, asked = false;
 
     if (!known && m->up.generation >= job->gen.generation && m->up.generation > 0) {
-        bool newer = m->up.generation > job->gen.generation || generation_is_found(job);
-        bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
-        bool held = !newer && holder_of(job, (enum wire_role)m->up.role, m->up.rank) != NULL;
-        if (newer && !role_is_trainer((enum wire_role)m->up.role)) {
-            refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
-            return; /* its world is told by those who train */
-        }
-        if (!newer && running && !held && !facts_agree(core, in, job))
+        peer = NULL;
+        if (!let_in(core, in, job, &peer))
             return;
-        if (newer && !somebody_speaks(job))
-            generation_adopt(core, job, m->up.generation, &m->u.hello);
-        if ((newer && job->gen.generation == m->up.generation) || (!newer && running && !held)) {
-            peer = join(core, in, job);
-            if (peer == NULL)
-                return;
-            peer->last_request = 0;
-            peer->reads_any = !role_is_trainer(peer->role) && !takes_steps(&m->u.hello);
-            take_start(core, peer, &m->u.hello);
-            known = true;
-            asked = round_join_freeze(core, job, peer);
-        }
+        known = peer != NULL;
+        asked = known && round_join_freeze(core, job, peer);
     }
     if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
         refuse(core, in, MUSTER_E_STALE, false,

@@ -370,6 +370,75 @@ static void a_round_of_the_newest_database_goes_on(void **state)
     assert_events(f, "commit r1 operator S4 c1 rank 0");
 }
 
+/* Launch 2 of other processes, which the copy of launch 1 does not know, at step `done`. */
+static void put_back_under_launch_2(struct core_fixture *f, int64_t done)
+{
+    core_copy(f);
+    core_restart_from_copy(f);
+    for (int n = 2; n < 4; n++) {
+        f->nodes[n].rank = (uint64_t)n - 2;
+        f->nodes[n].role = n == 2 ? ROLE_CHIEF : ROLE_WORKER;
+        f->nodes[n].generation = 2;
+        f->nodes[n].begun = f->nodes[n].done = done;
+        f->nodes[n].phase = PHASE_STEPPING;
+    }
+}
+
+/* It retried while the broker was away. The launch that the copy knows is over, and launch 2 trains. */
+static void a_bystander_that_comes_first_waits_for_the_ranks(void **state)
+{
+    static const enum wire_role roles[] = {ROLE_EVALUATOR, ROLE_PS};
+
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        struct core_fixture *f = *state;
+
+        if (i > 0) {
+            close_core(state);
+            two_open(state);
+        }
+        core_hello(f, 0);
+        core_hello(f, 1);
+        for (int n = 0; n < 2; n++)
+            core_restored(f, n, 0, 0);
+        put_back_under_launch_2(f, 40);
+        f->nodes[5].role = roles[i];
+        f->nodes[5].rank = 0;
+        core_hello(f, 5);
+        assert_answers(f, "5:refused MUSTER_E_ENDING retry");
+        for (int n = 2; n < 4; n++)
+            core_hello(f, n);
+        assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+        core_hello(f, 5);
+        assert_answers(f, "5:welcome g2; 5:SNAPSHOT");
+        core_pass(f, 2 * START_GRACE_MS);
+        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    }
+}
+
+/* Its ranks were lost, or left; nobody told it so while the broker was away. */
+static void one_of_the_launch_before_keeps_nobody_out(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_hello(f, 1);
+    f->nodes[5].role = ROLE_EVALUATOR;
+    f->nodes[5].rank = 0;
+    core_hello(f, 5);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    core_restored(f, 5, 0, 0);
+    put_back_under_launch_2(f, 40);
+    core_hello(f, 5);
+    assert_answers(f, "5:welcome g1; 5:SNAPSHOT");
+    core_hello(f, 2);
+    assert_answers(f, "2:welcome g2; 2:SNAPSHOT");
+    core_hello(f, 3);
+    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+    core_hello(f, 5);
+    assert_answers(f, "5:refused MUSTER_E_STALE");
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
 #define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
 
@@ -394,6 +463,8 @@ int main(void)
         T(what_a_member_left_behind_is_not_waited_for),
         S(a_round_of_an_older_copy_is_not_committed),
         S(a_round_of_the_newest_database_goes_on),
+        T(a_bystander_that_comes_first_waits_for_the_ranks),
+        T(one_of_the_launch_before_keeps_nobody_out),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);

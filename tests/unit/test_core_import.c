@@ -619,6 +619,36 @@ static void a_launch_that_was_found_and_lives_goes_on(void **state)
     }
 }
 
+/* An evaluator of the launch before lives on, and a process of a wider launch claims to be of this one. */
+static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    f->nodes[5].role = ROLE_EVALUATOR;
+    f->nodes[5].rank = 0;
+    core_hello(f, 5);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    core_restart(f, false);
+    core_hello(f, 5);
+    assert_int_equal(import(f, 2, 7, 40, &value), MUSTER_OK);
+    for (int n = 2; n < 4; n++) {
+        f->nodes[n].rank = (uint64_t)n - 2;
+        f->nodes[n].role = n == 2 ? ROLE_CHIEF : ROLE_WORKER;
+        f->nodes[n].generation = 2;
+        f->nodes[n].begun = f->nodes[n].done = 60;
+        core_hello(f, n);
+    }
+    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    f->nodes[6].rank = 900;
+    f->nodes[6].generation = 2;
+    f->world_size = 4096;
+    core_hello(f, 6);
+    assert_answers(f, "6:refused MUSTER_E_WORLD_SIZE");
+}
+
 /* One that is over stays so, and so does what its processes say who come late. */
 static void a_launch_before_the_one_that_was_found_does_not(void **state)
 {
@@ -737,6 +767,7 @@ int main(void)
         TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
         TEST(a_launch_that_was_found_and_lives_goes_on, no_job),
+        TEST(one_that_lives_goes_on_beside_what_is_left_of_another, two_running),
         TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
     };
 

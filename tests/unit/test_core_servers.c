@@ -172,6 +172,7 @@ static void who_left_otherwise_is(void **state)
         tasks_restart(f);
         tasks_open_queue(f, false, 0);
         assert_missing(f, PS);
+        joins(f, CHIEF_AGAIN); /* ranks come first, to a start of the broker too */
         joins(f, PS_AGAIN);
         assert_missing(f, -1);
     }
