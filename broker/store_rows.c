@@ -275,7 +275,8 @@ static const struct table {
 static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1) "
                                  "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 static const char supersede_sql[] = "UPDATE checkpoint SET state = 'superseded' "
-                                    "WHERE job = ?1 AND state = 'committed' AND step > ?2";
+                                    "WHERE job = ?1 AND state = 'committed' AND step > ?2 "
+                                    "AND generation < ?3";
 static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
 static const char shards_gone_sql[] = "DELETE FROM shard WHERE job = ?1 AND round = ?2";
 static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND round = ?2";
@@ -428,8 +429,11 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
     }
     if (row->kind == RECORD_SUPERSEDE) {
         result = bind_text(statement, 1, row->u.supersede.job);
-        return result != SQLITE_OK ? result
-                                   : sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
+        if (result == SQLITE_OK)
+            result = sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
+        return result != SQLITE_OK
+                   ? result
+                   : sqlite3_bind_int64(statement, 3, (int64_t)row->u.supersede.before_generation);
     }
     if (row->kind == RECORD_SHARDS_GONE) {
         result = bind_text(statement, 1, row->u.shards_gone.job);

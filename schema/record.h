@@ -21,7 +21,7 @@ enum record_kind {
     RECORD_ROUND,
     RECORD_PARTICIPANT,
     RECORD_CHECKPOINT,
-    RECORD_SUPERSEDE, /* write only: all committed checkpoints of the job beyond a step */
+    RECORD_SUPERSEDE, /* write only: committed checkpoints of the job beyond a step, of launches before one */
     RECORD_SHARD,
     RECORD_FILE,
     RECORD_SHARDS_GONE, /* write only: the round has neither shards nor files, as if none had come */
@@ -238,6 +238,7 @@ struct record_shards_gone {
 struct record_supersede {
     const char *job;
     int64_t beyond_step;
+    uint64_t before_generation;
 };
 struct record_shard {
     const char *job;

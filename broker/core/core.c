@@ -23,7 +23,7 @@ static void job_free(struct core *core, struct job *job)
     peers_forget(core, job);
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
         round_free(&job->rounds[i]);
-    registry_forget_beyond(job, INT64_MIN);
+    registry_free(job);
     keep_free(job);
     notices_free(job);
     free(job->peers);

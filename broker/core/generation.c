@@ -70,6 +70,15 @@ static void fence_old(struct core *core, struct job *job)
     persist_generation(core, job);
 }
 
+static const struct checkpoint *choose(struct job *job)
+{
+    const struct checkpoint *newest = registry_newest(job);
+
+    job->gen.resume_checkpoint = newest != NULL ? newest->row.round : 0;
+    job->gen.resume_step = newest != NULL ? newest->row.step : 0;
+    return newest;
+}
+
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello)
 {
     uint64_t number = job->gen.generation + 1;
@@ -78,11 +87,7 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     reset(core, job, true);
     set_facts(core, job, number, hello);
 
-    const struct checkpoint *newest = registry_newest(job);
-    if (newest != NULL) {
-        job->gen.resume_checkpoint = newest->row.round;
-        job->gen.resume_step = newest->row.step;
-    }
+    const struct checkpoint *newest = choose(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
@@ -92,6 +97,14 @@ void generation_open(struct core *core, struct job *job, const struct wire_hello
     event_emit(core, job, event, 0);
     if (newest == NULL || newest->path[0] != '\0')
         registry_announce_resume(core, job);
+}
+
+/* What runs has restored; whoever still waits for its checkpoint gets the newest that is known. */
+static void take_newest(struct job *job)
+{
+    const struct checkpoint *newest = choose(job);
+
+    job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
 }
 
 bool generation_is_found(const struct job *job)
@@ -109,13 +122,7 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     set_facts(core, job, generation, hello);
     job->gen.opened_unix_ms =
         0; /* what it resumed from is not known: its manifests say nothing of it */
-    const struct checkpoint *newest = registry_newest(job);
-    if (newest != NULL) {
-        job->gen.resume_checkpoint = newest->row.round;
-        job->gen.resume_step = newest->row.step;
-    }
-    /* what runs has restored; whoever still waits for its checkpoint gets the newest that is known */
-    job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
+    take_newest(job);
     persist_job(core, job);
     persist_generation(core, job);
     servers_kept(core, job);
@@ -149,6 +156,27 @@ void generation_await_unknown(struct core *core, struct job *job)
          rank++)
         if (!rank_has_row(job, rank))
             await_ranks(core, job);
+}
+
+/* It began there or before, and not beyond its choice: what is committed beyond that, by launches before it, was given up,
+ * and counts for nothing, as if this database had known. With fallback it may have gone back further than its row tells. */
+void generation_stands_at(struct core *core, struct job *job, int64_t done)
+{
+    struct generation *gen = &job->gen;
+    bool before = done < gen->resume_step;
+
+    registry_give_up_beyond(core, job, before ? done : gen->resume_step);
+    if (gen->state != GENERATION_JOINING)
+        return;
+    if (before || gen->fallback)
+        gen->opened_unix_ms = 0;
+    if (before)
+        take_newest(job);
+}
+
+bool generation_began_is_known(const struct job *job)
+{
+    return job->gen.opened_unix_ms > 0;
 }
 
 /* Steps are taken in a generation that this database does not know to have started. Ranks that do not

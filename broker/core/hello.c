@@ -450,6 +450,8 @@ static void take_start(struct core *core, struct peer *peer, const struct wire_h
 
     if (!role_is_trainer(peer->role) || !takes_steps(hello))
         return;
+    if (peer->state == NODE_JOINED || job->gen.state == GENERATION_JOINING)
+        generation_stands_at(core, job, hello->done);
     if (peer->state == NODE_JOINED)
         peer->state = NODE_RESTORED;
     if (job->gen.state != GENERATION_JOINING)

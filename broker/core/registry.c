@@ -71,14 +71,10 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
     point_to_own(job, checkpoint);
 }
 
-void registry_forget_beyond(struct job *job, int64_t step)
+void registry_free(struct job *job)
 {
-    while (job->checkpoints_count > 0 && registry_newest(job)->row.step > step)
+    while (job->checkpoints_count > 0)
         drop(job, job->checkpoints_count - 1);
-    if (step == INT64_MIN && job->checkpoints_count > 0)
-        drop(job, 0);
-    if (job->checkpoints_count > 0)
-        return;
     free(job->checkpoints);
     job->checkpoints = NULL;
     job->checkpoints_capacity = 0;
@@ -219,20 +215,29 @@ bool registry_is_given_up(const struct job *job, const struct checkpoint *checkp
            checkpoint->row.step > job->gen.resume_step;
 }
 
-void registry_supersede_given_up(struct core *core, struct job *job)
+void registry_give_up_beyond(struct core *core, struct job *job, int64_t step)
 {
+    size_t before = job->checkpoints_count;
     struct action *action;
 
-    if (!registry_is_given_up(job, registry_newest(job)))
+    for (size_t i = before; i-- > 0 && job->checkpoints[i].row.step > step;) {
+        if (job->checkpoints[i].row.generation >= job->gen.generation)
+            continue; /* its own */
+        given_up_add(job, &job->checkpoints[i].row);
+        drop(job, i);
+    }
+    if (job->checkpoints_count == before)
         return;
     action = action_add(core, ACTION_PERSIST);
     action->record.kind = RECORD_SUPERSEDE;
     action->record.u.supersede =
-        (struct record_supersede){out_text(core, job->name), job->gen.resume_step};
-    for (size_t i = job->checkpoints_count;
-         i-- > 0 && job->checkpoints[i].row.step > job->gen.resume_step;)
-        given_up_add(job, &job->checkpoints[i].row);
-    registry_forget_beyond(job, job->gen.resume_step);
+        (struct record_supersede){out_text(core, job->name), step, job->gen.generation};
+}
+
+void registry_supersede_given_up(struct core *core, struct job *job)
+{
+    if (registry_is_given_up(job, registry_newest(job)))
+        registry_give_up_beyond(core, job, job->gen.resume_step);
 }
 
 /* The whole generation goes back to the next older one. What is newer counts until all have restored: the older ones

@@ -15,10 +15,13 @@ bool round_is_committed(const struct job *job, int64_t step)
 {
     const struct checkpoint *newest = registry_newest(job);
     uint64_t resume = job->gen.resume_checkpoint;
+    bool known =
+        generation_began_is_known(job); /* else what others saved may be of a branch that it left */
 
-    if (step == job->gen.resume_step && (resume == 0 || registry_has(job, resume)))
+    if (step == job->gen.resume_step && (resume == 0 || (known && registry_has(job, resume))))
         return true; /* it may have been deleted meanwhile */
-    return newest != NULL && newest->row.step == step;
+    return newest != NULL && newest->row.step == step &&
+           (known || newest->row.generation == job->gen.generation);
 }
 
 static void set_writers(const struct job *job, struct round *round)

@@ -407,7 +407,10 @@ void gone_tick(struct core *core, struct peer *peer);
 void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
                       const struct wire_hello *hello);
+/* A rank of it has done `done`, and this database did not know that it had restored. */
+void generation_stands_at(struct core *core, struct job *job, int64_t done);
 void generation_goes_on(struct core *core, struct job *job);
+bool generation_began_is_known(const struct job *job);             /* from which checkpoint */
 void generation_await_unknown(struct core *core, struct job *job); /* at a start */
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
                                 const char *text);
@@ -490,10 +493,12 @@ const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer);
 /* A bystander whose launch's choice was deleted, and there is nothing else to read: it begins from nothing. */
 bool registry_lets_begin(const struct job *job, const struct peer *peer);
 void registry_add(struct job *job, const struct record_checkpoint *row);
-void registry_forget_beyond(struct job *job, int64_t step);
+void registry_free(struct job *job);
 /* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
 bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);
 void registry_supersede_given_up(struct core *core, struct job *job);
+/* What launches before the present one committed beyond a step that it is known to have begun from, or from before. */
+void registry_give_up_beyond(struct core *core, struct job *job, int64_t step);
 /* given_up.c: what is superseded is to be deleted some time. */
 void given_up_add(struct job *job, const struct record_checkpoint *row); /* copies it */
 void given_up_forget(struct job *job, uint64_t round);

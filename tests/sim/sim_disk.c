@@ -154,7 +154,7 @@ static void supersede(struct sim *sim, const struct record_supersede *what)
     for (size_t i = 0; i < table->count; i++) {
         struct record_checkpoint *row = &table->rows[i].record.u.checkpoint;
         if (same(row->job, what->job) && row->state == CHECKPOINT_COMMITTED &&
-            row->step > what->beyond_step)
+            row->step > what->beyond_step && row->generation < what->before_generation)
             row->state = CHECKPOINT_SUPERSEDED;
     }
 }

@@ -24,7 +24,8 @@ static void supersede(struct core_fixture *f, const struct record_supersede *ord
     for (size_t i = 0; i < f->rows_count; i++) {
         struct record_checkpoint *row = &f->rows[i].u.checkpoint;
         if (f->rows[i].kind == RECORD_CHECKPOINT && row->state == CHECKPOINT_COMMITTED &&
-            strcmp(row->job, order->job) == 0 && row->step > order->beyond_step)
+            strcmp(row->job, order->job) == 0 && row->step > order->beyond_step &&
+            row->generation < order->before_generation)
             row->state = CHECKPOINT_SUPERSEDED;
     }
 }

@@ -202,7 +202,10 @@ const struct record samples[] = {
      .u.pin = {.job = SAMPLE_JOB, .checkpoint = 1101, .id = "reader-1", .until_unix_ms = 1102}},
     {.kind = RECORD_CUSTOM,
      .u.custom = {.job = SAMPLE_JOB, .round = SAMPLE_ROUND, .custom = "{\"who\": \"me\"}"}},
-    {.kind = RECORD_SUPERSEDE, .u.supersede = {.job = SAMPLE_JOB, .beyond_step = 801}},
+    {.kind = RECORD_SUPERSEDE,
+     .u.supersede = {.job = SAMPLE_JOB,
+                     .beyond_step = 801,
+                     .before_generation = SAMPLE_GENERATION + 1}},
 };
 const size_t samples_count = sizeof samples / sizeof *samples;
 

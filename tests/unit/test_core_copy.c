@@ -439,6 +439,113 @@ static void one_of_the_launch_before_keeps_nobody_out(void **state)
     assert_answers(f, "5:refused MUSTER_E_STALE");
 }
 
+/* Launch 1 has saved steps 40 and 60 and left. */
+static void save_40_and_60(struct core_fixture *f)
+{
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 0, 0);
+    core_commit_at(f, 40);
+    core_commit_at(f, 60);
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+}
+
+/* Both come back, are told to end and stand at `step` when they are frozen. */
+static void end_at(struct core_fixture *f, int64_t step)
+{
+    for (int n = 2; n < 4; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_notice(f, 2, "n1", 20000);
+    assert_events(f, "termination rank 0; freeze r3 termination m0,1");
+    for (int n = 2; n < 4; n++)
+        core_report(f, n, 3, step, step);
+}
+
+/* It went back to 40, or began without any: its 60 is not the other's. */
+static void what_lies_beyond_the_steps_of_an_adopted_launch_was_given_up(void **state)
+{
+    struct core_fixture *f = *state;
+
+    save_40_and_60(f);
+    put_back_under_launch_2(f, 50);
+    end_at(f, 60);
+    assert_events(f, "decision r3 termination S60 m0w,1");
+    assert_int_equal(core_job(f)->gen.resume_step, 40);
+    assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_checkpoint(f, 2)->state, CHECKPOINT_SUPERSEDED);
+    core_restart(f, false);
+    assert_int_equal(registry_newest(core_job(f))->row.step, 40);
+}
+
+/* The further rank came first. */
+static void so_was_what_lies_beyond_the_steps_of_its_last_rank(void **state)
+{
+    struct core_fixture *f = *state;
+
+    save_40_and_60(f);
+    put_back_under_launch_2(f, 65);
+    core_hello(f, 2);
+    assert_int_equal(registry_newest(core_job(f))->row.step, 60); /* it may have begun there */
+    f->nodes[3].begun = f->nodes[3].done = 55;
+    core_hello(f, 3);
+    assert_int_equal(registry_newest(core_job(f))->row.step, 40);
+    core_restart(f, false);
+    assert_int_equal(registry_newest(core_job(f))->row.step, 40);
+}
+
+/* It may have begun there, and gone back and come there again. */
+static void an_adopted_launch_saves_a_step_that_others_saved(void **state)
+{
+    struct core_fixture *f = *state;
+
+    save_40_and_60(f);
+    put_back_under_launch_2(f, 60);
+    end_at(f, 60);
+    assert_events(f, "decision r3 termination S60 m0w,1");
+    assert_int_equal(registry_newest(core_job(f))->row.step, 60);
+}
+
+static void begin_launch_2(struct core_fixture *f)
+{
+    f->fallback = true;
+    for (int n = 2; n < 4; n++) {
+        f->nodes[n].rank = (uint64_t)n - 2;
+        f->nodes[n].role = n == 2 ? ROLE_CHIEF : ROLE_WORKER;
+        core_hello(f, n);
+    }
+    assert_int_equal(core_job(f)->gen.resume_step, 60);
+}
+
+/* Its ranks wait for its checkpoint when the copy is made, of 60 or already of 40: 60 is damaged. */
+static void what_a_launch_gave_up_after_the_copy_is_given_up(void **state)
+{
+    for (int gone_back = 0; gone_back < 2; gone_back++) {
+        struct core_fixture *f = *state;
+
+        if (gone_back > 0) {
+            close_core(state);
+            two_open(state);
+        }
+        save_40_and_60(f);
+        begin_launch_2(f);
+        struct wire_msg failed = core_msg(f, 2, WIRE_RESTORE_FAILED);
+        failed.u.restore_failed =
+            (struct wire_restore_failed){.checkpoint = 2, .step = 60, .text = "bad"};
+        if (gone_back > 0)
+            core_say(f, 2, failed);
+        put_back_under_launch_2(f, gone_back > 0 ? 70 : 50);
+        core_hello(f, 2);
+        assert_events(f, "started");
+        assert_int_equal(registry_newest(core_job(f))->row.step, 40);
+        assert_int_equal(core_job(f)->gen.resume_step, 40);
+        assert_int_equal(core_checkpoint(f, 2)->state, CHECKPOINT_SUPERSEDED);
+        assert_int_equal(core_job(f)->gen.opened_unix_ms, 0); /* it may have gone back further */
+    }
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
 #define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
 
@@ -465,6 +572,10 @@ int main(void)
         S(a_round_of_the_newest_database_goes_on),
         T(a_bystander_that_comes_first_waits_for_the_ranks),
         T(one_of_the_launch_before_keeps_nobody_out),
+        T(what_lies_beyond_the_steps_of_an_adopted_launch_was_given_up),
+        T(so_was_what_lies_beyond_the_steps_of_its_last_rank),
+        T(an_adopted_launch_saves_a_step_that_others_saved),
+        T(what_a_launch_gave_up_after_the_copy_is_given_up),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);

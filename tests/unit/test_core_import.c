@@ -497,7 +497,7 @@ static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
     commit_one(f);
     for (uint64_t round = 10; round < 10 + CORE_OUTCOMES_MAX; round++)
         assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
-    registry_forget_beyond(core_job(f), INT64_MIN); /* as one of 16,384 checkpoints later */
+    registry_free(core_job(f)); /* as one of 16,384 checkpoints later */
     assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
     assert_int_equal(import(f, 1, 5, 5, &value), MUSTER_E_EXISTS);
     assert_int_equal(import(f, 1, 10 + CORE_OUTCOMES_MAX, 99, &value), MUSTER_OK);
@@ -649,6 +649,26 @@ static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
     assert_answers(f, "6:refused MUSTER_E_WORLD_SIZE");
 }
 
+/* Rank 1, which wrote no part of it, stands before what the launch itself has saved. */
+static void what_one_that_lives_has_saved_is_its_own(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 4, 6, 40, &value), MUSTER_OK);
+    assert_int_equal(import(f, 5, 7, 60, &value), MUSTER_OK);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].generation = 5;
+        f->nodes[n].begun = f->nodes[n].done = n == 0 ? 60 : 30;
+        f->nodes[n].phase = PHASE_STEPPING;
+        core_hello(f, n);
+    }
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_restart(f, false);
+    assert_int_equal(core_checkpoint(f, 6)->state, CHECKPOINT_SUPERSEDED);
+    assert_int_equal(core_checkpoint(f, 7)->state, CHECKPOINT_COMMITTED);
+}
+
 /* One that is over stays so, and so does what its processes say who come late. */
 static void a_launch_before_the_one_that_was_found_does_not(void **state)
 {
@@ -768,6 +788,7 @@ int main(void)
         TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
         TEST(a_launch_that_was_found_and_lives_goes_on, no_job),
         TEST(one_that_lives_goes_on_beside_what_is_left_of_another, two_running),
+        TEST(what_one_that_lives_has_saved_is_its_own, no_job),
         TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
     };
 

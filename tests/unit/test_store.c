@@ -212,6 +212,11 @@ static void superseding_takes_the_committed_ones_beyond_a_step(void **state)
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
                      0);
     row.u.supersede.beyond_step = 800;
+    row.u.supersede.before_generation = SAMPLE_GENERATION;
+    fixture_write(f, &row);
+    assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
+                     0); /* that launch's own */
+    row.u.supersede.before_generation = SAMPLE_GENERATION + 1;
     fixture_write(f, &row);
     assert_int_equal(fixture_look(f, "SELECT count(*) FROM checkpoint WHERE state = 'superseded'"),
                      1);
