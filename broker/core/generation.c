@@ -120,6 +120,7 @@ void generation_adopt(struct core *core, struct job *job, uint64_t generation,
     fence_old(core, job);
     reset(core, job, false); /* servers that live are in it */
     set_facts(core, job, generation, hello);
+    job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
     job->gen.opened_unix_ms =
         0; /* what it resumed from is not known: its manifests say nothing of it */
     take_newest(job);

@@ -334,10 +334,20 @@ static void unchanged_at_once(struct core *core, struct job *job)
     round_unchanged(core, job, round, job->gen.resume_step);
 }
 
+/* Also who is in no row, of a launch that a database which was put back or lost found running. */
+static bool is_to_come_back(const struct job *job, uint64_t rank)
+{
+    const struct peer *peer = job->trainers[rank];
+
+    if (peer != NULL)
+        return !peer->mapped;
+    return job->gen.back_until_boot_ms > 0 && !generation_rank_finished(job, rank);
+}
+
 static bool generation_is_back(const struct job *job)
 {
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (job->trainers[rank] != NULL && !job->trainers[rank]->mapped)
+        if (is_to_come_back(job, rank))
             return false;
     return true;
 }

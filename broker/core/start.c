@@ -92,6 +92,7 @@ void start_take(struct core *core)
         if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
             job->trainers[job->gen.error_rank] != NULL)
             job->trainers[job->gen.error_rank]->failed = true;
+        generation_await_unknown(core, job);
         notices_let_pass(core, job);
         want_all_attempts(job);
         restart_rounds(core, job);
@@ -107,7 +108,6 @@ void start_take(struct core *core)
         if (round_open_one(job) == NULL)
             grace_consider(core, job); /* a plan that waited is made anew */
         persist_want(core, job);
-        generation_await_unknown(core, job);
         job_timer(job, core->now);
     }
 }

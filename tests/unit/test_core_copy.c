@@ -546,6 +546,64 @@ static void what_a_launch_gave_up_after_the_copy_is_given_up(void **state)
     }
 }
 
+/* It has 120 s, and rank 1 is back in two: sharded. */
+static void a_notice_waits_for_the_ranks_of_an_adopted_launch(void **state)
+{
+    struct core_fixture *f = *state;
+
+    put_back_under_launch_2(f, 40);
+    core_hello(f, 2);
+    core_notice(f, 2, "n1", 120000);
+    assert_events(f, "termination rank 0");
+    core_pass(f, 1500);
+    assert_events(f, "");
+    core_hello(f, 3);
+    assert_events(f, "freeze r1 termination m0,1");
+}
+
+/* The copy is of when rank 0 alone had joined. */
+static void also_for_one_that_the_copy_has_not_seen(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_copy(f);
+    core_restart_from_copy(f);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].generation = 1;
+        f->nodes[n].begun = f->nodes[n].done = 40;
+        f->nodes[n].phase = PHASE_STEPPING;
+    }
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 120000);
+    assert_events(f, "termination rank 0");
+    core_hello(f, 1);
+    assert_events(f, "freeze r1 termination m0,1");
+}
+
+/* Who does not come is waited for no longer than after any start; nor is anybody beyond what the deadline leaves. */
+static void but_not_for_ever(void **state)
+{
+    static const struct {
+        int64_t left_ms, within_ms;
+    } ways[] = {{120000, START_FREEZE_MS + 500}, {3000, 500}};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct core_fixture *f = *state;
+
+        if (i > 0) {
+            close_core(state);
+            two_open(state);
+        }
+        put_back_under_launch_2(f, 40);
+        core_hello(f, 2);
+        core_notice(f, 2, "n1", ways[i].left_ms);
+        core_pass(f, ways[i].within_ms);
+        assert_int_equal(core_job(f)->rounds[0].state, ROUND_FREEZING);
+        assert_int_equal(core_job(f)->rounds[0].count, 1);
+    }
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
 #define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
 
@@ -576,6 +634,9 @@ int main(void)
         T(so_was_what_lies_beyond_the_steps_of_its_last_rank),
         T(an_adopted_launch_saves_a_step_that_others_saved),
         T(what_a_launch_gave_up_after_the_copy_is_given_up),
+        S(a_notice_waits_for_the_ranks_of_an_adopted_launch),
+        S(also_for_one_that_the_copy_has_not_seen),
+        T(but_not_for_ever),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);

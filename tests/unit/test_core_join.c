@@ -571,6 +571,7 @@ static void who_comes_back_into_a_running_freeze_is_a_member_and_must_report(voi
     f->nodes[1].done = f->nodes[1].begun = 55;
     f->nodes[0].done = f->nodes[0].begun = 57;
     core_hello(f, 1);
+    core_pass(f, START_FREEZE_MS);
     core_save_now(f, "a");
     assert_events(f, "freeze r1 operator m1");
     core_hello(f, 0);
