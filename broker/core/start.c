@@ -35,11 +35,29 @@ static void give_up(struct core *core, struct job *job, struct round *round, con
         round_want_again(job, want, attempts_before);
 }
 
-/* Which of a termination's attempts were of the cause that it joined is in no row: each start gives it all of its own. */
-static void want_all_attempts(struct job *job)
+/* Which of a termination's attempts were those of the cause that it joined is in no row. Its own are the rounds right
+ * before, one after another; what a start aborted was tried anew under its number. */
+static uint64_t attempts_of_others(struct job *job, uint64_t round, uint64_t attempt)
 {
-    if (job->want.cause == CAUSE_TERMINATION && job->want.attempt > 0)
-        job->want_before = job->want.attempt - 1;
+    uint64_t own = 1;
+
+    while (--round > 0 && own < attempt) {
+        struct outcome at = round_outcome(job, round);
+        if (at.cause != CAUSE_TERMINATION || at.state != ROUND_ABORTED ||
+            at.generation != job->gen.generation)
+            break;
+        if (at.attempt + own == attempt)
+            own++;
+        else if (at.attempt + own != attempt + 1)
+            break;
+    }
+    return attempt > own ? attempt - own : 0;
+}
+
+static void want_as_before(struct job *job)
+{
+    if (job->want.cause == CAUSE_TERMINATION)
+        job->want_before = attempts_of_others(job, job->round + 1, job->want.attempt);
 }
 
 /* An undecided round dies with the broker that led it; a decided one goes on with new bounds, unless this
@@ -52,7 +70,7 @@ static void restart_rounds(struct core *core, struct job *job)
             continue;
         place_opening(core, round);
         if (round->cause == CAUSE_TERMINATION)
-            round->attempts_before = round->attempt - 1;
+            round->attempts_before = attempts_of_others(job, round->round, round->attempt);
         if (round->deadline_boot_ms < core->now + LEAST_LEAD_MS)
             round->deadline_boot_ms = notice_deadline(job);
         round->way_until_boot_ms = core->now + round_way_ms(round);
@@ -94,7 +112,7 @@ void start_take(struct core *core)
             job->trainers[job->gen.error_rank]->failed = true;
         generation_await_unknown(core, job);
         notices_let_pass(core, job);
-        want_all_attempts(job);
+        want_as_before(job);
         restart_rounds(core, job);
         keep_start(core, job);
         save_policy_start(core, job);

@@ -26,6 +26,8 @@ static int64_t outcome_until(const struct member *m, bool sure)
 {
     bool others_wait = m->part == PART_TO_STEP && m->done < m->step;
 
+    if (others_wait && m->walk_from > m->outcome_from)
+        return m->walk_from + MANIFEST_WAIT_MS; /* what is awaited may be under way */
     if (m->unfit || m->view.mode == VIEW_END || others_wait || !sure)
         return m->outcome_from + MANIFEST_WAIT_MS;
     return m->outcome_from + GIVE_UP_MS;

@@ -91,6 +91,7 @@ static void walk(struct member *m)
         return;
     }
     m->part = PART_TO_STEP;
+    m->walk_from = m->now;
     m->thaw_at = NEVER;
     m->give_up_at = m->now + way_ms(m);
     view_set(m, VIEW_STEP_TO);

@@ -198,6 +198,7 @@ struct member {
     int64_t left_until;
     int64_t leave_from; /* when the last one was put */
     unsigned leaves_taken_back;
+    int64_t walk_from;    /* since when it is on its way to S */
     int64_t outcome_from; /* closing and saved: since then it waits for what comes of that */
 
     /* step times */

@@ -324,6 +324,21 @@ static void an_outcome_that_does_not_come_is_not_waited_for_for_ever(void **stat
     assert_true(f->m->leave_request > 0);
 }
 
+/* Others wait only since they were told of a step that it does not come to: what it awaited may be under way. */
+static void a_save_that_others_decide_meanwhile_cuts_no_outcome_short(void **state)
+{
+    struct member_fixture *f = *state;
+
+    saved_among_others(f, false);
+    member_pass(f, 2 * MANIFEST_WAIT_MS, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_decision(f, 9, CAUSE_PERIOD, f->m->done + 1, W1);
+    member_pass(f, MANIFEST_WAIT_MS - 200, true);
+    assert_int_equal(f->m->leave_request, 0);
+    member_pass(f, 400, true);
+    assert_true(f->m->leave_request > 0);
+}
+
 /* A database put back to a copy may have ended the round before this node was there again. */
 static void an_outcome_that_a_snapshot_does_not_tell_is_waited_for_a_moment(void **state)
 {
@@ -383,6 +398,8 @@ int main(void)
         T(who_did_not_run_does_not_call_the_broker_silent),
         T(leave_is_said_after_the_outcome_of_what_was_written_behind),
         T(an_outcome_that_does_not_come_is_not_waited_for_for_ever),
+        T(a_save_that_others_decide_meanwhile_cuts_no_outcome_short),
+        T(a_save_that_others_decide_meanwhile_cuts_no_outcome_short),
         T(an_outcome_that_a_snapshot_does_not_tell_is_waited_for_a_moment),
         T(a_deadline_does_not_wait_for_what_is_written_behind),
         T(who_cannot_reach_the_broker_leaves_all_the_same),
