@@ -144,6 +144,18 @@ static int look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_rows)
     return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
 }
 
+/* It is let go, and who else holds it could not be asked. */
+static void say_let_go(const struct tool *tool, const struct muster_checkpoint_row *before,
+                       const struct muster_error *why, char *ret_text, size_t size)
+{
+    snprintf(ret_text, size,
+             "Checkpoint %" PRId64 " of job %s is %s by %s (who else holds it is not known: %s: "
+             "%.600s).",
+             before->checkpoint, tool->job,
+             holds(before->pins, id_of(tool)) ? "held no more" : "not held", id_of(tool),
+             muster_status_name(why->status), why->text);
+}
+
 static void say_unpinned(const struct tool *tool, const struct muster_checkpoint_row *before,
                          const struct muster_checkpoint_row *after, char *ret_text, size_t size)
 {
@@ -184,12 +196,16 @@ int cmd_unpin(struct tool *tool)
         status = muster_client_unpin(tool->client, tool->job, checkpoint, id_of(tool), &err);
     if (status != MUSTER_OK)
         code = fail_pin(status, &err);
-    if (code == TOOL_DONE)
-        code = look(tool, checkpoint, &after);
-    if (code == TOOL_DONE) {
-        say_unpinned(tool, muster_rows_checkpoints(before),
-                     muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL, sentence,
-                     sizeof sentence);
+    if (code == TOOL_DONE) { /* it is done: what cannot be asked any more does not undo it */
+        const struct muster_checkpoint_row *row = muster_rows_checkpoints(before);
+
+        status = muster_client_checkpoint(tool->client, tool->job, checkpoint, &after, &err);
+        if (status != MUSTER_OK)
+            say_let_go(tool, row, &err, sentence, sizeof sentence);
+        else
+            say_unpinned(tool, row,
+                         muster_rows_count(after) > 0 ? muster_rows_checkpoints(after) : NULL,
+                         sentence, sizeof sentence);
         code = print(tool, "unpinned", checkpoint, -1, sentence);
     }
     muster_rows_destroy(&before);
