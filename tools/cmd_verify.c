@@ -14,12 +14,24 @@
 #define HOLD_MS 60000 /* prolonged while it is read */
 #define LISTS_MAX 20
 
+struct newest { /* of the greatest step; 0 = none */
+    int64_t checkpoint, step;
+};
+
 struct verify {
     struct tool *tool;
     json_t *found;   /* of the checkpoint that is read */
     json_t *damages; /* of all before it */
     int64_t checkpoints, files, bytes, damaged;
+    struct newest newest_read;
 };
+
+static void newest_take(struct newest *newest, const struct muster_checkpoint_row *row)
+{
+    if (newest->checkpoint == 0 || row->step > newest->step ||
+        (row->step == newest->step && row->checkpoint > newest->checkpoint))
+        *newest = (struct newest){.checkpoint = row->checkpoint, .step = row->step};
+}
 
 /* Most reasons begin with the path, or with that and its being damaged, which stand before them already. */
 static const char *what_else(const char *what, const char *file)
@@ -263,6 +275,7 @@ static enum muster_status verify_checkpoint(struct verify *v,
     hold_end(&held);
     if (status == MUSTER_OK && counts) {
         v->checkpoints++;
+        newest_take(&v->newest_read, checkpoint);
         for (size_t i = 0; i < json_array_size(v->found); i++)
             print_damage(v, json_array_get(v->found, i));
         json_array_extend(v->damages, v->found);
@@ -282,26 +295,67 @@ static bool is_damaged(const struct verify *v, int64_t checkpoint)
     return false;
 }
 
-/* Is there a committed one, not known to be damaged, behind which a damaged one came? */
-static bool has_older(const struct verify *v)
+/* What is committed, as far as it is known. */
+struct choice {
+    struct newest newest; /* which the job resumes from */
+    bool newest_whole;    /* as far as it was read */
+    bool older; /* there is one, not known to be damaged, behind which a damaged one came */
+};
+
+/* False: the next launch says what there is. */
+static bool find_choice(const struct verify *v, struct choice *ret_choice)
 {
+    struct choice choice = {.newest_whole = false};
     muster_rows_t *rows = NULL;
     const struct muster_checkpoint_row *at;
     int64_t damaged = -1, least = INT64_MAX;
 
     if (muster_client_checkpoints(v->tool->client, v->tool->job, 0, &rows, NULL) != MUSTER_OK)
-        return true; /* the next launch says what there is */
+        return false;
     at = muster_rows_checkpoints(rows);
     for (size_t i = 0; i < muster_rows_count(rows); i++) {
         if (strcmp(at[i].state, "committed") != 0)
             continue;
+        newest_take(&choice.newest, &at[i]);
         if (!is_damaged(v, at[i].checkpoint))
             least = at[i].step < least ? at[i].step : least;
         else
             damaged = at[i].step > damaged ? at[i].step : damaged;
     }
     muster_rows_destroy(&rows);
-    return least < damaged;
+    choice.newest_whole = choice.newest.checkpoint > 0 && !is_damaged(v, choice.newest.checkpoint);
+    choice.older = least < damaged;
+    *ret_choice = choice;
+    return true;
+}
+
+static void print_advice(const struct verify *v)
+{
+    struct choice choice = {.older = true};
+    bool known = find_choice(v, &choice);
+    bool whole = known && choice.newest_whole;
+    FILE *out = v->tool->out;
+
+    if (whole && choice.newest.checkpoint == v->newest_read.checkpoint) {
+        fprintf(out,
+                "The job resumes from checkpoint %" PRId64 " (step %" PRId64 "), which is whole: "
+                "it needs nothing of what is damaged or not there.\n",
+                choice.newest.checkpoint, choice.newest.step);
+        return;
+    }
+    if (!choice.older)
+        fprintf(out, "Put what is damaged or not there back from a copy: there is no older "
+                     "checkpoint that the job could take instead.\n");
+    else
+        fprintf(out, "Put what is damaged or not there back from a copy; if there is none, `muster "
+                     "run --fallback` (option restore_fallback) lets all ranks take the next older "
+                     "checkpoint.\n");
+    if (whole)
+        fprintf(out,
+                "The job needs nothing of it if checkpoint %" PRId64 " (step %" PRId64 "), from "
+                "which it resumes, is whole: `muster verify %" PRId64 " --job %s` reads that.\n",
+                choice.newest.checkpoint, choice.newest.step, choice.newest.checkpoint,
+                v->tool->job);
 }
 
 static int print_result(struct verify *v)
@@ -315,14 +369,8 @@ static int print_result(struct verify *v)
                 " damaged\n",
                 v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
                 v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
-        if (v->damaged > 0 && !has_older(v))
-            fprintf(tool->out, "Put what is damaged or not there back from a copy: there is no "
-                               "older checkpoint that the job could take instead.\n");
-        else if (v->damaged > 0)
-            fprintf(tool->out,
-                    "Put what is damaged or not there back from a copy; if there is none, `muster "
-                    "run --fallback` (option restore_fallback) lets all ranks take the next older "
-                    "checkpoint.\n");
+        if (v->damaged > 0)
+            print_advice(v);
         json_decref(v->damages);
         return v->damaged > 0 ? TOOL_NO : TOOL_DONE;
     }

@@ -57,6 +57,13 @@ same "committed" "$(committed)" '1 2 3 4'
 # damage: every file is named, and no other
 shard=$(echo "$root"/2/shard-*.safetensors)
 damage_byte "$shard" -1
+code=0
+ask verify --broker "$broker" >"$dir/verify.txt" || code=$?
+same "exit code of verify with an old one damaged" "$code" 1
+says "$(cat "$dir/verify.txt")" '^The job resumes from checkpoint 4 \(step 4\), which is whole: it needs nothing'
+same "advice for a job that needs none" "$(grep -c '^Put what is damaged' "$dir/verify.txt")" 0
+ask verify 2 --broker "$broker" >"$dir/verify.txt" && fail "checkpoint 2 is damaged"
+says "$(cat "$dir/verify.txt")" 'needs nothing of it if checkpoint 4 \(step 4\), from which it resumes, is whole: .muster verify 4 --job job. reads that'
 truncate -s -1 "$root"/3/shard-*.safetensors
 echo '{' >"$root/4/manifest.json"
 code=0
@@ -64,6 +71,7 @@ ask verify --broker "$broker" >"$dir/verify.txt" || code=$?
 same "exit code of verify" "$code" 1
 same "damages" "$(grep -c '^damaged: ' "$dir/verify.txt")" 3
 says "$(cat "$dir/verify.txt")" "^damaged: .*/2/shard-.*step 2" "^damaged: .*/3/shard-.*step 3" "^damaged: .*/4/manifest.json"
+says "$(cat "$dir/verify.txt")" '^Put what is damaged .*--fallback. .*next older'
 same "damages that say it twice" "$(grep -c '^damaged: .*is damaged' "$dir/verify.txt")" 0
 same "as JSON" "$(ask verify --json --broker "$broker" | grep -c '"what"')" 3
 ask verify 1 --db "$db" >"$dir/verify.txt" || fail "checkpoint 1 is whole: $(cat "$dir/verify.txt")"
