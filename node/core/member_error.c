@@ -108,6 +108,11 @@ void error_heard(struct member *m, int rank, int code, int64_t step, const char 
     member_end(m, MUSTER_E_PEER, false, rank, code, step, text);
 }
 
+bool error_awaits_round(const struct member *m)
+{
+    return m->error_until != NEVER;
+}
+
 /* Nobody waits for the answer. */
 void error_exit(struct member *m)
 {

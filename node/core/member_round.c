@@ -319,7 +319,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         view_set(m, VIEW_WAIT);
         return;
     }
-    bool awaits = m->cause == CAUSE_TERMINATION || m->error_until != NEVER;
+    bool awaits = m->cause == CAUSE_TERMINATION || error_awaits_round(m);
     if (m->error.status != MUSTER_OK && !again && awaits) {
         m->part =
             PART_NONE; /* the job's end is the next event: who leaves by it is begun again. Or the

@@ -318,6 +318,8 @@ void error_ask(struct member *m, enum muster_status status, int rank, int code, 
 void error_break_off(struct member *m, const struct muster_error *why, bool restart);
 bool error_in_setup(const struct member *m);
 bool error_in_save(const struct member *m);
+/* With an error: a round was announced with it, and may come still. */
+bool error_awaits_round(const struct member *m);
 void error_exit(struct member *m);
 void error_exit_look(struct member *m);
 void error_heard(struct member *m, int rank, int code, int64_t step, const char *text,

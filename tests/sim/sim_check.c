@@ -172,6 +172,7 @@ static void check_event(struct sim *sim, const struct record_event *row)
         claims_started(sim, row);
     if (row->body.kind == EVENT_NODE_LOST)
         claims_lost(sim, row);
+    claims_follows(sim, row);
     count_event(sim, &row->body);
 }
 

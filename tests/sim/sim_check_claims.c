@@ -261,6 +261,8 @@ void claims_generation(struct sim *sim, const struct record_generation *row,
                                       : b->passed_us; /* decided some time ago: not known when */
     if (row->state == GENERATION_ENDED && old->state != GENERATION_ENDED)
         check_rounds_over(sim, row);
+    if (row->error_rank >= 0 && old->error_rank < 0)
+        sim_job_named(sim, row->job)->error_batch = sim->batches;
     if (old->error_rank >= 0 &&
         (row->error_rank != old->error_rank || !same(row->error_text, old->error_text)))
         sim_broken(sim, "I10", "the first error of generation %llu was rank %lld's, now %lld's",
@@ -515,6 +517,44 @@ void claims_outcomes(struct sim *sim, const struct sim_proc *proc)
                        U(at->round), at->state == OUTCOME_COMMITTED ? "committed" : "aborted",
                        round != NULL ? wire_round_state_name(round->state) : "unknown");
     }
+}
+
+/* --- a round that follows an error ----------------------------------------------------------------------- */
+
+/* An error, the abort of the save that needed its rank, and the freeze of a termination, told as one. */
+void claims_follows(struct sim *sim, const struct record_event *row)
+{
+    struct sim_job *job = sim_job_named(sim, row->job);
+    const struct wire_event *event = &row->body;
+    bool error = event->kind == EVENT_PEER_ERROR || event->kind == EVENT_NODE_LOST;
+
+    if (error && (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0) {
+        job->announced_batch = sim->batches;
+        job->announced_us = sim->broker.blocked || sim->broker.starting ? 0 : sim->now_us;
+    }
+    if (event->kind != EVENT_FREEZE || (event->flags & EVENT_FLAG_ABORT) == 0 ||
+        job->announced_batch != sim->batches)
+        return;
+    job->follows_round = event->round;
+    job->follows_seq = row->seq;
+}
+
+/* Who has heard all before that freeze is there for it: nobody thaws as soon as this. */
+void claims_ends(struct sim *sim, const struct sim_proc *proc)
+{
+    const struct sim_job *job = &sim->jobs[proc->job];
+    const struct record_round *round = disk_round(sim, job->name, job->follows_round);
+    const struct record_participant *part =
+        disk_member(sim, job->name, job->follows_round, proc->incarnation);
+    bool first = job->error_batch == job->announced_batch;
+
+    if (proc->view.end.status != MUSTER_E_PEER || proc->lost_history || round == NULL ||
+        part == NULL || part->reported_ms >= 0 || round->state != ROUND_FREEZING || !first ||
+        proc->heard_contiguous + 1 < job->follows_seq)
+        return;
+    if (sim->now_us - job->announced_us < (THAW_ABORTED_MS - 100) * 1000LL)
+        sim_broken(sim, "I10", "rank %u ends for an error, and not for the round %llu that follows",
+                   proc->rank, U(round->round));
 }
 
 /* --- a checkpoint ----------------------------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static const struct sim_focus again =
     {"a rank that is begun again when it has finished", 1, WHOLE, 1, 6, 16, 300000, CHANCE, 15, true, 0, true,
      .faults = {{FAULT_TWIN, 0, 2000, 8000, 0, 0}, {FAULT_TWIN, 0, 2000, 8000, 0, 1}, {FAULT_TWIN, 3000, 2000, 8000, 0, 0}}, .rare = true};
 /* No seed's, but asked for by a control: a freeze lacks a report when the broker dies, and before it a notice joins it, or
- * behind it come the saves of a policy. */
+ * behind it come the saves of a policy; or the writer of a save dies while a notice waits for its time. */
 static const struct sim_focus asked[] = {
     {"a notice that joined a save is withdrawn after a start", 1, WHOLE, -1, 3, 8, 200000, CHANCE, 30, false, 0, false,
      .faults = {{FAULT_STALL_UP, 0, 0, 8000, 0, 1}, {FAULT_OPERATOR_SAVE, 10, 100, 1, 0, SIM_ANY},
@@ -103,6 +103,9 @@ static const struct sim_focus asked[] = {
     {"a save that was begun before a start, and a policy's behind it", 1, WHOLE, -1, 3, 8, 200000, CHANCE, 30, false, 12, false,
      .faults = {{FAULT_STALL_UP, 0, 0, 8000, 0, 1}, {FAULT_OPERATOR_SAVE, 10, 100, 1, 0, SIM_ANY},
       {FAULT_BROKER_IDLE, 700, 300, 500, 0, SIM_ANY}}, .rare = true},
+    {"a writer that dies in another save while a notice stands", 1, WHOLE, 0, 3, 8, 100000, 1500000, 60, false, 0, false,
+     .faults = {{FAULT_OPERATOR_SAVE, 0, 0, 1, 0, SIM_ANY}, {FAULT_NOTICE, 4000, 0, 1000, 90000, 1},
+      {FAULT_OPERATOR_SAVE, 6000, 500, 1, 0, SIM_ANY}, {FAULT_NODE_CRASH, 6600, 1000, 1, 0, SIM_RANK_0}}, .rare = true},
 };
 /* clang-format on */
 

@@ -220,9 +220,13 @@ struct sim_job {
     uint64_t told_seq;                /* the newest event that anybody was told of */
     uint64_t told_batch, told_before; /* ... in the batches before this one */
     uint64_t freezing_round, decided_round;
-    int64_t freezing_us, decided_us; /* since when */
-    int64_t ending_us;               /* since when its launch is ending; 0 = not known */
-    int64_t promised_us;             /* since an abort said that its save is tried again */
+    int64_t freezing_us, decided_us;     /* since when */
+    int64_t ending_us;                   /* since when its launch is ending; 0 = not known */
+    int64_t promised_us;                 /* since an abort said that its save is tried again */
+    uint64_t error_batch;                /* that told of the first error of its launch, ... */
+    uint64_t announced_batch;            /* ... that told that a round follows, ... */
+    int64_t announced_us;                /* ... and when that was; 0 = not known */
+    uint64_t follows_round, follows_seq; /* the freeze in the same batch, which breaks off steps */
 };
 
 struct sim_fault_plan {
@@ -631,8 +635,10 @@ void claims_started(struct sim *sim, const struct record_event *row);
 void claims_committed(struct sim *sim, const struct record_checkpoint *row); /* it becomes so */
 void claims_lost(struct sim *sim, const struct record_event *row);
 void claims_outcomes(struct sim *sim, const struct sim_proc *proc); /* with a new view */
-void claims_promised(struct sim *sim, struct sim_job *job);         /* once a second in the calm */
-void claims_noticed(struct sim *sim, struct sim_notice *notice);    /* likewise */
+void claims_ends(struct sim *sim, const struct sim_proc *proc);     /* with a view that ends it */
+void claims_follows(struct sim *sim, const struct record_event *row);
+void claims_promised(struct sim *sim, struct sim_job *job);      /* once a second in the calm */
+void claims_noticed(struct sim *sim, struct sim_notice *notice); /* likewise */
 
 /* sim_check_calm.c */
 void check_rests(struct sim *sim, struct sim_job *job); /* once a second, when no fault is left */

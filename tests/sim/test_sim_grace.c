@@ -163,6 +163,24 @@ static void a_broker_that_is_away_at_the_planned_moment_costs_no_save(void **sta
     tell("broker away", &tally);
 }
 
+/* The others save at once, what all of them have done. */
+static void a_writer_that_dies_in_another_save_costs_no_step(void **state)
+{
+    struct sim_stats stats = {0};
+
+    (void)state;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        const struct sim_options options = {
+            .seed = seed,
+            .async = -1,
+            .lasting = true,
+            .world = "a writer that dies in another save while a notice stands"};
+        assert_true(sim_run_told(&options, &stats));
+    }
+    printf("a writer that dies: %d terminations at once\n", (int)stats.plans[PLANNED_NO_MORE]);
+    assert_true(stats.plans[PLANNED_NO_MORE] >= SEEDS / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +188,7 @@ int main(void)
         cmocka_unit_test(saves_that_grow_end_in_time),
         cmocka_unit_test(a_step_three_times_as_long_ends_in_time_or_is_named),
         cmocka_unit_test(a_broker_that_is_away_at_the_planned_moment_costs_no_save),
+        cmocka_unit_test(a_writer_that_dies_in_another_save_costs_no_step),
     };
 
     sim_guard_aborts();
