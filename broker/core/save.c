@@ -412,8 +412,10 @@ struct answer save_failed(struct core *core, struct peer *peer, const struct wir
     struct participant *part = accept(peer, m->round, m->step, &round);
     char text[512];
 
-    if (part == NULL || !part->writer || part->saved_ms >= 0)
+    if (part == NULL || !part->writer)
         return too_late;
+    if (part->saved_ms >= 0)
+        return taken; /* said anew, for a later answer was lost: its shard is known, and counts */
     snprintf(text, sizeof text, "rank %llu could not save: %s", (unsigned long long)peer->rank,
              m->text);
     /* a full disk does not loop */

@@ -83,9 +83,12 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
         leave_taken(m);
     if (!request_waits(m, ack->request))
         return;
+    const struct wire_msg *told =
+        &m->pending[ack->request - m->pending[0]->message.up.request]->message;
     if (ack->code != MUSTER_OK)
-        say_refused(m, m->pending[ack->request - m->pending[0]->message.up.request]->message.type,
-                    ack);
+        say_refused(m, told->type, ack);
+    if (ack->code == MUSTER_E_ABORTED && told->type == WIRE_SAVE_FAILED)
+        outcome_forgotten(m, told->u.save_failed.round);
     ask_answered(m, ack);
     bool policy = m->policy_wait && ack->request == m->policy_request && ack->code != MUSTER_OK;
     bool restore = ack->code == MUSTER_E_RESTORE && !role_is_trainer(m->options.role);

@@ -24,10 +24,11 @@ static void at_step_again(struct member *m, uint64_t round, int64_t step, bool c
 
 /* The names of its files are told once: a shard that is not known there stays so, and the round is to end. What
  * failed then failed for the same reason. */
-static void saved_is_lost(struct member *m, const struct save_told *save)
+static void saved_is_lost(struct member *m, struct save_told *save)
 {
     struct wire_msg message = message_make(WIRE_SAVE_FAILED);
 
+    save->retold = true;
     message.u.save_failed = (struct wire_save_failed){
         .round = save->round,
         .step = save->step,
@@ -43,7 +44,7 @@ static void saved_is_lost(struct member *m, const struct save_told *save)
 static void saves_are_lost(struct member *m)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
-        const struct save_told *save = &m->saves[(m->saves_count + i) % ROUNDS_ACTIVE_MAX];
+        struct save_told *save = &m->saves[(m->saves_count + i) % ROUNDS_ACTIVE_MAX];
 
         if (save->round != 0)
             saved_is_lost(m, save);

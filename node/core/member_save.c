@@ -71,7 +71,8 @@ bool save_was_told(const struct member *m, uint64_t round)
 
 static void save_told(struct member *m, const struct member_input *in, int64_t step, unsigned code)
 {
-    m->saves[m->saves_count++ % ROUNDS_ACTIVE_MAX] = (struct save_told){in->round, step, code};
+    m->saves[m->saves_count++ % ROUNDS_ACTIVE_MAX] =
+        (struct save_told){.round = in->round, .step = step, .code = code};
     m->outcome_from = m->now;
     if (code == MUSTER_OK)
         outcome_saved(m, in->round);

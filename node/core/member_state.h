@@ -75,6 +75,7 @@ struct save_told { /* what came of a save of this node's */
     uint64_t round;
     int64_t step;
     unsigned code; /* MUSTER_OK: SAVED */
+    bool retold;   /* as a failure, to a database that had forgotten it */
 };
 
 struct member {
@@ -276,6 +277,8 @@ bool save_was_told(const struct member *m, uint64_t round);
 bool outcome_awaited(const struct member *m, bool *ret_sure);
 void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
+/* What was retold of its save is refused: the database there knows of no such round. */
+void outcome_forgotten(struct member *m, uint64_t round);
 
 /* member_save.c */
 void round_captured(struct member *m, const struct member_input *in);

@@ -180,6 +180,23 @@ static void a_shard_is_counted_once(void **state)
 
 /* --- failures ------------------------------------------------------------------------------------------- */
 
+/* A rank whose later requests a database forgot says of all its saves that they failed: this one is known there. */
+static void a_shard_that_is_known_does_not_fail(void **state)
+{
+    struct core_fixture *f = *state;
+
+    decided(f, CAUSE_OPERATOR);
+    core_save(f, 0, 1, 4);
+    core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
+    assert_answers(f, "0:ack #6 MUSTER_OK");
+    assert_events(f, "");
+    core_save(f, 1, 1, 4);
+    core_save(f, 2, 1, 4);
+    assert_non_null(core_event(f, EVENT_COMMIT));
+    core_save_failed(f, 0, 1, 4, MUSTER_E_SAVE);
+    assert_answers(f, "0:ack #7 MUSTER_E_ABORTED");
+}
+
 static void a_save_that_fails_is_tried_again_but_not_on_a_full_disk(void **state)
 {
     struct core_fixture *f = *state;
@@ -614,6 +631,7 @@ int main(void)
         T(another_life_of_a_rank_cannot_give_its_shard, three_sharded),
         T(a_shard_is_counted_once, three_sharded),
         T(a_save_that_fails_is_tried_again_but_not_on_a_full_disk, three_running),
+        T(a_shard_that_is_known_does_not_fail, three_sharded),
         T(only_a_writer_can_fail_to_save, three_running),
         T(a_node_beyond_the_save_step_aborts_the_round, three_running),
         T(who_was_captured_is_not_past, three_running),

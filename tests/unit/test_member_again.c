@@ -176,6 +176,48 @@ static void all_that_may_be_open_there_are_given_up_and_the_oldest_first(void **
         assert_int_equal(given_up[i], 2 + i);
 }
 
+static enum member_outcome_state outcome(const struct member_fixture *f, uint64_t round)
+{
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
+        if (f->m->view.outcomes[i].round == round)
+            return f->m->view.outcomes[i].state;
+    return OUTCOME_NONE;
+}
+
+/* Others still write it, and a later one is named by HELLO: a snapshot tells of that alone. */
+static void the_outcome_of_a_round_that_the_database_has_forgotten_is_unknown(void **state)
+{
+    struct member_fixture *f = *state;
+    bool sure;
+
+    for (int known = 0; known < 2; known++) {
+        member_capture(f, CAUSE_OPERATOR);
+        put_back(f, f->last_request - 1);
+        const struct wire_msg *told = member_sent(f, WIRE_SAVE_FAILED);
+        uint64_t request = told->up.request;
+        assert_int_equal(outcome(f, 1), OUTCOME_OPEN);
+        member_ack(f, request, known > 0 ? MUSTER_OK : MUSTER_E_ABORTED);
+        assert_int_equal(outcome(f, 1), known > 0 ? OUTCOME_OPEN : OUTCOME_UNKNOWN);
+        assert_true(outcome_awaited(f->m, &sure) == (known > 0));
+        member_fixture_close(f);
+        member_fixture_running(f, 1, LAYOUT_SHARDED);
+    }
+}
+
+/* Its ABORT is on its way, and says why. */
+static void that_of_a_save_that_failed_too_late_is_still_to_be_heard(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_stand(f, 5);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 2);
+    member_arrive(f);
+    member_ack_all(f);
+    member_save_failed(f, 1, MUSTER_E_SAVE);
+    member_ack(f, member_sent(f, WIRE_SAVE_FAILED)->up.request, MUSTER_E_ABORTED);
+    assert_int_equal(outcome(f, 1), OUTCOME_OPEN);
+}
+
 /* A full disk was told as a failure that another round may mend. */
 static void what_had_failed_fails_for_the_same_reason(void **state)
 {
@@ -265,6 +307,8 @@ int main(void)
         T(hello_tells_whose_events_are_known),
         T(a_shard_that_was_told_to_a_lost_database_is_a_failed_one),
         T(all_that_may_be_open_there_are_given_up_and_the_oldest_first),
+        T(the_outcome_of_a_round_that_the_database_has_forgotten_is_unknown),
+        T(that_of_a_save_that_failed_too_late_is_still_to_be_heard),
         T(what_had_failed_fails_for_the_same_reason),
         T(what_the_database_knows_is_not_said_again),
         T(so_is_what_was_passed),
