@@ -79,8 +79,8 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
         link_rehello(m); /* the refusal says why */
         return;
     }
-    if (ack->request == 0 && ack->code == MUSTER_OK && m->closing)
-        leave_taken(m);
+    if (ack->request == 0 && ack->code == MUSTER_OK && m->closing && m->leave_request == 0)
+        leave_taken(m); /* else its own number is answered, when it is on disk */
     if (!request_waits(m, ack->request))
         return;
     const struct wire_msg *told =

@@ -320,6 +320,21 @@ static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
     assert_true(member_seen(f)->left);
 }
 
+/* While it was not taken back its own number is answered, when it is on disk: the broker that waits for room there answers
+ * a heartbeat at once. */
+static void a_heartbeats_answer_is_none_to_a_leave_that_waits_for_its_own(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_close(f, LEAVE_FINISHED);
+    assert_true(f->m->leave_request > 0);
+    member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
+    member_ack(f, 0, MUSTER_OK);
+    assert_false(member_seen(f)->left);
+    member_ack_all(f);
+    assert_true(member_seen(f)->left);
+}
+
 /* In a sharded one that is the lowest rank's; and nothing is written where nothing was new. */
 static void a_snapshot_of_what_others_write_down_asks_for_no_manifest(void **state)
 {
@@ -406,6 +421,7 @@ int main(void)
         T(a_leave_that_comes_behind_the_welcome_is_a_leave),
         T(rounds_that_come_to_nothing_hide_no_save),
         T(a_leave_is_not_taken_back_for_ever),
+        T(a_heartbeats_answer_is_none_to_a_leave_that_waits_for_its_own),
         T(a_leave_waits_for_a_broker_whose_disk_is_full),
         T(a_snapshot_of_what_others_write_down_asks_for_no_manifest),
         T(a_part_of_no_bytes_makes_nobody_wait),
