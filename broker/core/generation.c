@@ -279,6 +279,22 @@ static bool others_are_to_come(const struct job *job)
     return finished > 0 && finished < job->gen.world_size;
 }
 
+/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back: also to one that ends
+ * meanwhile, so that it hears how. */
+bool generation_awaits_rank(const struct job *job, uint64_t rank)
+{
+    return job->gen.back_until_boot_ms > 0 && rank < job->gen.world_size &&
+           !rank_has_row(job, rank);
+}
+
+bool generation_awaits_ranks(const struct job *job)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (generation_awaits_rank(job, rank))
+            return true;
+    return false;
+}
+
 /* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends each that needs it.
  * (One that were open all the same would end by its bounds, or when the next launch is opened.) */
 void generation_end(struct core *core, struct job *job)
@@ -300,7 +316,7 @@ void generation_check_ended(struct core *core, struct job *job)
     enum wire_generation_state state = job->gen.state;
 
     if (state != GENERATION_NONE && state != GENERATION_ENDED && generation_live_count(job) == 0 &&
-        !others_are_to_come(job))
+        !others_are_to_come(job) && !generation_awaits_ranks(job))
         generation_end(core, job);
 }
 
@@ -367,13 +383,16 @@ static void judge_missing(struct core *core, struct job *job)
 {
     int64_t until = job->gen.back_until_boot_ms;
 
-    if (until == 0 || job->gen.state != GENERATION_RUNNING)
+    if (until == 0 || job->gen.state == GENERATION_ENDED)
         return;
     if (core->now < until) {
         job_timer(job, until);
         return;
     }
     job->gen.back_until_boot_ms = 0;
+    generation_check_ended(core, job); /* all who were there have gone: nobody is left to tell */
+    if (job->gen.state != GENERATION_RUNNING)
+        return;
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         char text[256];
         if (rank_is_ready(job, rank))

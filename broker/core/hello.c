@@ -367,7 +367,7 @@ static bool ending_is_over(struct core *core, const struct job *job)
 {
     return job->gen.state == GENERATION_ENDED ||
            (job->gen.state == GENERATION_ENDING &&
-            (generation_live_count(job) == 0 ||
+            ((generation_live_count(job) == 0 && !generation_awaits_ranks(job)) ||
              (core_passed_ms(core, job->gen.ending_boot_ms) >= ENDING_MS && !saves_are_open(job))));
 }
 
@@ -498,6 +498,8 @@ static bool let_in(struct core *core, const struct input *in, struct job *job,
     enum wire_role role = (enum wire_role)m->up.role;
     bool newer = m->up.generation > job->gen.generation || generation_is_found(job);
     bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
+    bool ends = job->gen.state == GENERATION_ENDING && role_is_trainer(role) &&
+                generation_awaits_rank(job, m->up.rank);
     bool held = !newer && holder_of(job, role, m->up.rank) != NULL;
     bool adopted = newer && !a_rank_speaks(job);
 
@@ -505,6 +507,7 @@ static bool let_in(struct core *core, const struct input *in, struct job *job,
         refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
         return false;
     }
+    running |= ends && !newer; /* it comes in time to hear how */
     if (!newer && running && !held && !facts_agree(core, in, job))
         return false;
     if (adopted)

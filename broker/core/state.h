@@ -425,6 +425,8 @@ void generation_end(struct core *core, struct job *job);         /* nobody is le
 void generation_check_ended(struct core *core, struct job *job); /* all gone? */
 size_t generation_live_count(const struct job *job);
 bool generation_rank_finished(const struct job *job, uint64_t rank); /* it had nothing left to do */
+bool generation_awaits_rank(const struct job *job, uint64_t rank); /* to come back, unknown here */
+bool generation_awaits_ranks(const struct job *job);
 void generation_check_started(struct core *core, struct job *job);
 void generation_tick(struct core *core, struct job *job);
 

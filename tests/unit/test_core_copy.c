@@ -604,6 +604,62 @@ static void but_not_for_ever(void **state)
     }
 }
 
+static void a_rank_that_comes_back_late_hears_how_its_launch_ended(void **state)
+{
+    struct core_fixture *f = *state;
+
+    put_back_under_launch_2(f, 40);
+    core_hello(f, 2);
+    core_error(f, 2, 41, "nan");
+    core_leave(f, 2, LEAVE_FAILED, 1);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+    f->nodes[4].rank = 0;
+    core_hello(f, 4); /* the next launch */
+    assert_answers(f, "4:refused MUSTER_E_ENDING retry");
+    f->nodes[3].applied_seq = 90;
+    core_hello(f, 3);
+    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+    const struct wire_snapshot *s = &core_sent(f, f->nodes[3].route, WIRE_SNAPSHOT)->u.snapshot;
+    assert_int_equal(s->generation_state, GENERATION_ENDING);
+    assert_int_equal(s->end_status, MUSTER_E_PEER);
+    assert_int_equal(s->error_rank, 0);
+    core_leave(f, 3, LEAVE_FAILED, 1);
+    assert_events(f, "generation ended");
+    core_hello(f, 4);
+    assert_answers(f, "4:welcome g3; 4:SNAPSHOT");
+}
+
+static void who_finishes_first_ends_no_launch_of_others(void **state)
+{
+    struct core_fixture *f = *state;
+
+    put_back_under_launch_2(f, 40);
+    core_hello(f, 2);
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    f->nodes[3].applied_seq = 90;
+    core_hello(f, 3);
+    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+    core_pass(f, 2 * START_GRACE_MS);
+    assert_events(f, "");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_leave(f, 3, LEAVE_FINISHED, 0);
+    assert_events(f, "generation ended");
+}
+
+/* They had all finished: nobody is left to be told of one that is missed. */
+static void a_launch_of_which_nobody_comes_back_is_over(void **state)
+{
+    struct core_fixture *f = *state;
+
+    put_back_under_launch_2(f, 40);
+    core_hello(f, 2);
+    core_leave(f, 2, LEAVE_FINISHED, 0);
+    assert_events(f, "");
+    core_pass(f, START_GRACE_MS + 500);
+    assert_events(f, "generation ended");
+    assert_int_equal(core_job(f)->gen.error_rank, -1);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, two_open, close_core)
 #define S(test) cmocka_unit_test_setup_teardown(test, two_sharded, close_core)
 
@@ -637,6 +693,9 @@ int main(void)
         S(a_notice_waits_for_the_ranks_of_an_adopted_launch),
         S(also_for_one_that_the_copy_has_not_seen),
         T(but_not_for_ever),
+        S(a_rank_that_comes_back_late_hears_how_its_launch_ended),
+        T(who_finishes_first_ends_no_launch_of_others),
+        T(a_launch_of_which_nobody_comes_back_is_over),
     };
 
     return cmocka_run_group_tests_name("core_copy", tests, NULL, NULL);
