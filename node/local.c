@@ -202,7 +202,7 @@ enum muster_status local_open(const struct local_options *options, struct local 
     pthread_mutex_init(&local->mutex, NULL);
     status = gate_create(&local->gate, err);
     if (status == MUSTER_OK) {
-        local_left_open(local); /* before the look: a whole one that is left gets its name */
+        local_left_open(local);
         status = local_look_at_root(local, err);
     }
     if (status == MUSTER_OK)

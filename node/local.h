@@ -38,7 +38,8 @@ struct local_resume {
     int64_t step; /* 0: begin from the start */
     char path[FS_PATH_MAX];
 };
-/* The newest checkpoint with a manifest, whole or damaged, and a step below `below` (INT64_MAX: any). */
+/* The newest checkpoint with a manifest, whole or damaged, and a step below `below` (INT64_MAX: any). One that was committed
+ * and has no name yet gets it before. */
 enum muster_status local_find_resume(struct local *local, int64_t below,
                                      struct local_resume *ret_resume, struct muster_error *err);
 void local_restored(struct local *local, int64_t step); /* opens the gate */

@@ -13,26 +13,6 @@
 
 #define LINE_BYTES_MAX 80
 
-/* All of its files were durable before its manifest was written; only its name is missing. */
-static enum muster_status finish(const struct local *local, uint64_t generation, uint64_t round,
-                                 struct muster_error *err)
-{
-    const struct save_target *target = &local->options.save;
-    char dir[FS_PATH_MAX], path[FS_PATH_MAX];
-    char *text = NULL;
-    size_t size = 0;
-    enum muster_status status = dir_round_path(target->root, generation, round, dir, err);
-
-    if (status == MUSTER_OK)
-        status = fs_path(path, err, "%s/manifest.json", dir);
-    if (status == MUSTER_OK)
-        status = fs_read_small(path, MANIFEST_BYTES_MAX, &text, &size, err);
-    if (status == MUSTER_OK)
-        status = dir_commit_as(target->root, &target->names, text, size, path, err);
-    free(text);
-    return status;
-}
-
 /* "<generation> <round> <nonce, hexadecimal>\n" */
 static bool read_line(const char *line, uint64_t *ret_generation, uint64_t *ret_round,
                       uint64_t *ret_nonce)
@@ -56,10 +36,8 @@ static void clear_left(struct local *local, const char *line)
     if (!read_line(line, &generation, &round, &nonce))
         return;
     status = dir_remove_round(target->root, target->job, generation, round, nonce, &why);
-    if (status == MUSTER_E_EXISTS && finish(local, generation, round, &why) == MUSTER_OK)
-        status = MUSTER_OK;
     if (status == MUSTER_OK || status == MUSTER_E_EXISTS)
-        return; /* what is kept is another life's */
+        return; /* what is kept is another life's, or was committed: read_root gives it its name */
     snprintf(text, sizeof text, "what an earlier process left unfinished stays: %.2000s", why.text);
     local_say(local, 1, text);
 }

@@ -7,8 +7,8 @@
 
 #include "node/local_state.h"
 
-/* Takes the lock, and clears what is left: an unfinished round goes, a whole one gets its name. Without the lock (another
- * such process lives, or the file system has none) nothing is cleared, now or later. */
+/* Takes the lock, and clears what is left: an unfinished round goes, a committed one is kept. Without the lock (another such
+ * process lives, or the file system has none) nothing is cleared, now or later. */
 void local_left_open(struct local *local);
 /* The round that is written from now on; end: none is. */
 void local_left_begin(struct local *local, uint64_t round, uint64_t nonce);

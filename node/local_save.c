@@ -17,19 +17,75 @@
 
 /* --- what is there ------------------------------------------------------------------------------- */
 
-/* What of this job is there. On success the list is the caller's: dir_list_free. */
-static enum muster_status read_root(const struct local *local, struct arena *arena,
+static enum muster_status list_root(const struct local *local, struct arena *arena,
                                     struct dir_list *ret_list, struct muster_error *err)
 {
     const struct save_target *save = &local->options.save;
-    enum muster_status status = dir_list_read(save->root, save->job, arena, ret_list, err);
+    enum muster_status status = dir_list_read_all(save->root, save->job, arena, ret_list, err);
 
     /* it was there when this process began: "nothing is saved" would be another thing */
     return status == MUSTER_E_NOT_FOUND ? fs_fail(err, MUSTER_E_IO, ENOENT, "read", save->root)
                                         : status;
 }
 
-/* Among equal steps the later generation and round wins. */
+/* All of its files were durable before its manifest was written, which is behind a commit alone; only its name is missing.
+ * Whoever committed it may be at that just now. */
+static enum muster_status give_name(const struct local *local, const char *dir,
+                                    char ret_path[FS_PATH_MAX], struct muster_error *err)
+{
+    const struct save_target *target = &local->options.save;
+    char path[FS_PATH_MAX];
+    char *text = NULL;
+    size_t size = 0;
+    enum muster_status status = fs_path(path, err, "%s/" MANIFEST_FILE_NAME, dir);
+
+    if (status == MUSTER_OK)
+        status = fs_read_small(path, MANIFEST_BYTES_MAX, &text, &size, err);
+    if (status == MUSTER_OK)
+        status = dir_commit_as(target->root, &target->names, text, size, ret_path, err);
+    free(text);
+    return status;
+}
+
+/* One that cannot get it counts where it is. */
+static bool name_one(const struct local *local, const struct dir_list *list, size_t i)
+{
+    const struct save_target *save = &local->options.save;
+    const struct superseded_item *launch = &list->launches[i];
+    uint64_t round = list->items[i].round;
+    char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
+    struct muster_error why;
+    bool named;
+
+    if (dir_round_path(save->root, launch->generation, round, path, NULL) != MUSTER_OK ||
+        strcmp(path, list->items[i].path) != 0 ||
+        !dir_is_round(path, save->job, launch->generation, round))
+        return false;
+    named = give_name(local, list->items[i].path, path, &why) == MUSTER_OK;
+    snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s", (long long)launch->step,
+             named ? "had no name yet; it has one now" : "cannot be given its name",
+             named ? path : why.text);
+    local_say(local, named ? 2 : 1, text);
+    return named;
+}
+
+/* What of this job is there. On success the list is the caller's: dir_list_free. */
+static enum muster_status read_root(const struct local *local, struct arena *arena,
+                                    struct dir_list *ret_list, struct muster_error *err)
+{
+    enum muster_status status = list_root(local, arena, ret_list, err);
+    bool named = false;
+
+    for (size_t i = 0; status == MUSTER_OK && i < ret_list->count; i++)
+        if (name_one(local, ret_list, i))
+            named = true;
+    if (!named)
+        return status;
+    dir_list_free(ret_list);
+    return list_root(local, arena, ret_list, err);
+}
+
+/* Among equal steps the later generation and round wins; one that got its name meanwhile is the last of its two. */
 static bool is_newer(const struct dir_list *list, size_t a, size_t b)
 {
     const struct superseded_item *x = &list->launches[a], *y = &list->launches[b];
@@ -38,7 +94,7 @@ static bool is_newer(const struct dir_list *list, size_t a, size_t b)
         return x->step > y->step;
     if (x->generation != y->generation)
         return x->generation > y->generation;
-    return list->items[a].round > list->items[b].round;
+    return list->items[a].round >= list->items[b].round;
 }
 
 /* Where a damaged one would be the newest, by its name, that is what is to be restored, and fails: nobody goes back

@@ -183,13 +183,13 @@ static enum muster_status look_at_unnamed(struct look *look, const char *root,
                                           struct muster_error *err)
 {
     char path[FS_PATH_MAX];
-    struct muster_error why = {0};
-    enum muster_status status = dir_muster_path(root, path, &why);
+    enum muster_status status = dir_muster_path(root, path, err);
 
     look->unnamed = true;
     if (status == MUSTER_OK)
-        status = look_into(look, path, &why);
-    return status == MUSTER_E_NOMEM ? error_pass(err, status, &why) : MUSTER_OK;
+        status = look_into(look, path, err);
+    look->unnamed = false;
+    return status;
 }
 
 /* Which of them counts, the others may have to tell: a launch went back, and saved no more steps than `above`. */
@@ -228,18 +228,30 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
     return end_look(&look, status, ret_list, err);
 }
 
+enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
+                                     struct dir_list *ret_list, struct muster_error *err)
+{
+    struct look look = {.arena = arena, .job = job};
+    struct muster_error why = {0};
+    enum muster_status status = look_at_unnamed(&look, root, &why);
+
+    status = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND ? look_into(&look, root, err)
+                                                                 : error_pass(err, status, &why);
+    return end_look(&look, status, ret_list, err);
+}
+
 enum muster_status dir_list_read_above(const char *root, const char *job,
                                        const struct dir_names *names, int64_t above,
                                        struct arena *arena, struct dir_list *ret_list,
                                        struct muster_error *err)
 {
     struct look look = {.arena = arena, .job = job, .names = names, .above = above};
+    struct muster_error why = {0};
     enum muster_status status = look_into(&look, root, err);
 
-    if (status == MUSTER_OK)
-        status = look_at_unnamed(&look, root, err);
+    if (status == MUSTER_OK && look_at_unnamed(&look, root, &why) == MUSTER_E_NOMEM)
+        status = error_pass(err, MUSTER_E_NOMEM, &why);
     if (status == MUSTER_OK && found_above(&look)) {
-        look.unnamed = false;
         look.older = true;
         status = look_into(&look, root, err);
     }

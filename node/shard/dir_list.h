@@ -35,7 +35,11 @@ struct dir_list {
  * E_NOT_FOUND: there is no such directory. E_IO, E_NOMEM. */
 enum muster_status dir_list_read(const char *root, const char *job, struct arena *arena,
                                  struct dir_list *ret_list, struct muster_error *err);
-/* The same for who asks what is newer: of those of more steps than `above`, and of those whose name tells no step, with those
+/* The same, and before them those that were committed and never got their name (.muster/<g>-<r>): one that gets it meanwhile
+ * may be on the list twice, and is on it once at least. */
+enum muster_status dir_list_read_all(const char *root, const char *job, struct arena *arena,
+                                     struct dir_list *ret_list, struct muster_error *err);
+/* dir_list_read for who asks what is newer: of those of more steps than `above`, and of those whose name tells no step, with those
  * that were committed and never got their name (.muster/<g>-<r>); and what cannot be read is a damaged one, too: never
  * E_IO but for the directory itself. If there is any of more steps, the others that can be read are on the list as well,
  * for what their launches gave up; else no file of theirs is looked at. */

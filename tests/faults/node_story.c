@@ -239,7 +239,7 @@ static enum muster_status list_it(struct node_story *story, struct muster_error 
     enum muster_status status;
 
     arena_init(&arena, 0);
-    status = dir_list_read(story->root, JOB, &arena, &list, err);
+    status = dir_list_read_all(story->root, JOB, &arena, &list, err);
     if (status == MUSTER_OK) {
         if (list.count != 1 || list.damaged_count != 0 || list.launches[0].step != STEP)
             wrong(story, "the list has %zu whole checkpoints and %zu damaged ones", list.count,
@@ -358,7 +358,7 @@ bool node_story_tell(struct node_story *story, bool patient)
         persistently(story, patient, "dir_prepare", prepare) && save_patiently(story, patient) &&
         (story->saved = true) && persistently(story, patient, "dir_commit", commit) &&
         !(story->saved = false) && (story->committed = story->round) > 0 &&
-        persistently(story, patient, "dir_list_read", list_it) &&
+        persistently(story, patient, "dir_list_read_all", list_it) &&
         persistently(story, patient, "shard_restore", restore_default) &&
         persistently(story, patient, "shard_restore of save_fn", restore_own) &&
         save_patiently(story, patient) &&

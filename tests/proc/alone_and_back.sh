@@ -44,4 +44,21 @@ import_as_told 3
 ranks_start 1 --steps 90
 all_finished 90
 same "committed" "$(committed)" '20 40 60 80'
-finish "offline_ok: a job goes between lives alone and lives with a broker, and loses no checkpoint by it"
+
+job=unnamed # the broker's newest has its manifest and not yet its name, as its writer's death in between leaves it
+saved=0
+ranks_start 1 --steps 50
+all_finished 50
+unnamed=$dir/checkpoints-$job/.muster/$(query "SELECT generation || '-' || round FROM checkpoint WHERE job = '$job' AND step = 40")
+broker_stop
+mv "$dir/checkpoints-$job/40" "$unnamed"
+saved=40
+ranks_start 1 --steps 55
+all_finished 55
+alone
+[ ! -e "$unnamed" ] || fail "it has no name yet"
+broker_start
+ranks_start 1 --steps 70 # it is where the records say
+all_finished 70
+same "committed" "$(committed)" '20 40 60'
+finish "offline_ok: a job goes between lives alone and lives with a broker, and loses no checkpoint by it, nor one that has no name yet"

@@ -194,6 +194,32 @@ static void one_without_its_name_is_found_and_what_is_being_deleted_is_not(void 
     assert_int_equal(list.damaged_count, 0);
 }
 
+static void who_reads_all_has_those_without_their_name_first_and_each_error(void **state)
+{
+    struct muster_error err;
+
+    (void)state;
+    put("40", 1, 40);
+    put(".muster/3-70", 3, 70);
+    put(".muster/trash-3-80-00000000000000ff", 3, 80);
+    mkdir(scratch_path(root, ".muster/4-100"), 0777); /* being written */
+    assert_int_equal(dir_list_read_all(root, "train", &arena, &list, &err), MUSTER_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.launches[0].step, 70);
+    assert_true(has(40));
+    dir_list_free(&list);
+    assert_int_equal(dir_list_read_all(root, "other", &arena, &list, &err), MUSTER_OK);
+    assert_int_equal(list.count, 0);
+    make_unreadable(".muster/3-70");
+    assert_int_equal(dir_list_read_all(root, "train", &arena, &list, &err), MUSTER_E_IO);
+    assert_non_null(strstr(err.text, ".muster/3-70"));
+    assert_int_equal(dir_list_read_all(scratch_path(root, "none"), "train", &arena, &list, &err),
+                     MUSTER_E_NOT_FOUND);
+    scratch_remove(scratch_path(root, ".muster"));
+    assert_int_equal(dir_list_read_all(root, "train", &arena, &list, &err), MUSTER_OK);
+    assert_int_equal(list.count, 1);
+}
+
 static void what_cannot_be_read_is_damaged_and_no_error(void **state)
 {
     int64_t step = 0;
@@ -235,6 +261,7 @@ int main(void)
         T(older_ones_that_cannot_be_read_are_passed_over_where_something_is_newer),
         T(what_a_launch_gave_up_that_saved_no_more_steps_does_not_count),
         T(one_without_its_name_is_found_and_what_is_being_deleted_is_not),
+        T(who_reads_all_has_those_without_their_name_first_and_each_error),
         T(what_cannot_be_read_is_damaged_and_no_error),
         T(a_directory_that_is_not_there_is_told_apart),
     };
