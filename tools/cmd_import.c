@@ -60,21 +60,24 @@ static void look_at(struct list *list, const char *path)
     manifest_destroy(&manifest);
 }
 
-/* Entries of one folder; those of .muster are rounds that were committed and never got their name. */
-static bool look_into(struct list *list, const char *folder)
+/* Entries of one folder; those of .muster are rounds that were committed and never got their name. An errno value: it could
+ * not be read to its end, and what is missing may be the newest. */
+static int look_into(struct list *list, const char *folder)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = fs_opendir(folder);
     const struct dirent *entry;
     char path[FS_PATH_MAX];
+    int code;
 
     if (dir == NULL)
-        return false;
-    while ((entry = readdir(dir)) != NULL)
+        return errno;
+    while ((entry = fs_readdir(dir)) != NULL)
         if (entry->d_name[0] != '.' && strncmp(entry->d_name, "trash-", 6) != 0 &&
             fs_path(path, NULL, "%s/%s", folder, entry->d_name) == MUSTER_OK && fs_is_dir(path))
             look_at(list, path);
+    code = errno;
     closedir(dir);
-    return true;
+    return code;
 }
 
 static int by_round(const void *a, const void *b)
@@ -105,16 +108,25 @@ static int read_directory(const char *name, struct list *list, char *ret_root)
 {
     char inner[FS_PATH_MAX];
     char *real = realpath(name, NULL);
+    int code = real == NULL ? errno : 0;
 
-    if (real == NULL || fs_path(ret_root, NULL, "%s", real) != MUSTER_OK ||
-        !look_into(list, real)) {
-        free(real);
-        return tool_fail(TOOL_NO, "%s cannot be read: %s; give the job's checkpoint directory",
-                         name, strerror(errno));
-    }
+    if (code == 0 && fs_path(ret_root, NULL, "%s", real) != MUSTER_OK)
+        code = ENAMETOOLONG;
     free(real);
-    if (fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK)
-        look_into(list, inner);
+    if (code == 0)
+        code = look_into(list, ret_root);
+    if (code != 0)
+        return tool_fail(TOOL_NO,
+                         "%s cannot be read: %s; nothing was imported; give the job's checkpoint "
+                         "directory",
+                         name, strerror(code));
+    code = fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK ? look_into(list, inner)
+                                                                     : ENAMETOOLONG;
+    if (code != 0 && code != ENOENT) /* copied without it, say */
+        return tool_fail(TOOL_NO,
+                         "%s/.muster cannot be read: %s; nothing was imported: a checkpoint may be "
+                         "in it; once it can be read, import again",
+                         ret_root, strerror(code));
     read_owner(list, ret_root);
     if (list->count == 0)
         return tool_fail(

@@ -6,6 +6,7 @@
 #include "tools/tool.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,20 +31,24 @@ static int64_t step_in(const char *directory, const char *name, const char *job)
 
 bool progress_in_directory(const char *directory, const char *job, int64_t *ret_step)
 {
-    DIR *dir = opendir(directory);
+    DIR *dir = fs_opendir(directory);
     const struct dirent *entry;
+    int64_t newest = -1;
+    bool whole;
 
     if (dir == NULL)
         return false;
-    *ret_step = -1;
-    while ((entry = readdir(dir)) != NULL) {
+    while ((entry = fs_readdir(dir)) != NULL) {
         int64_t step = entry->d_name[0] == '.' ? -1 : step_in(directory, entry->d_name, job);
 
-        if (step > *ret_step)
-            *ret_step = step;
+        if (step > newest)
+            newest = step;
     }
+    whole = errno == 0; /* else the newest may be what was not read */
     closedir(dir);
-    return true;
+    if (whole)
+        *ret_step = newest;
+    return whole;
 }
 
 bool progress_step(const char *broker, const char *job, int64_t *ret_step)

@@ -112,8 +112,10 @@ static bool has_only(const char *path, const char *name, const char *other, cons
         only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
                strcmp(entry->d_name, name) == 0 || strcmp(entry->d_name, other) == 0 ||
                (temp != NULL && strncmp(entry->d_name, temp, strlen(temp)) == 0);
-    if (dir != NULL)
+    if (dir != NULL) {
+        only = only && errno == 0; /* what was not read may hold more */
         closedir(dir);
+    }
     return only;
 }
 
