@@ -152,7 +152,8 @@ struct muster_node_options {
     /* 0 = 60,000: a step that does not return after on_error; after the job's end, a save_fn that neither returns nor
      * tells progress, or a set-up before the first step that does not end. */
     int64_t abort_timeout_ms;
-    int64_t save_every_steps; /* 0 = none: all ranks save together at each multiple */
+    int64_t
+        save_every_steps; /* 0 = none: all ranks save together at each multiple, before the step that follows it */
     bool offline_ok; /* no broker: go on alone (world_size 1), saving and exiting by oneself */
     bool restore_fallback; /* if the newest checkpoint is damaged for a rank (not: does not fit
                               the program), all take the next older; the restore then waits until all ranks have restored. Also
