@@ -624,7 +624,6 @@ void broker_start(struct sim *sim)
     b->pass_at_us = NEVER;
     sim->stats->broker_starts++;
     check_loaded(sim);
-    claims_start(sim);
     if (sim->store == NULL)
         disk_load(sim, b->core);
     SIM_TELL(sim, "BROKER starts, start %llu", (unsigned long long)b->starts);

@@ -177,31 +177,15 @@ static void check_culprit(struct sim *sim, const struct record_round *row)
 
 /* --- how often ------------------------------------------------------------------------------------------- */
 
-void claims_start(struct sim *sim)
-{
-    for (size_t i = 0; i < sim->jobs_count; i++) {
-        const struct record_job *row = disk_job(sim, sim->jobs[i].name);
-        sim->jobs[i].start_round = row != NULL ? row->round : 0;
-    }
-}
-
-/* Each start of the broker gives a termination all of its attempts. */
-static bool is_of_former_start(struct sim *sim, const struct record_round *row)
-{
-    return row->cause == CAUSE_TERMINATION &&
-           row->round <= sim_job_named(sim, row->job)->start_round;
-}
-
 /* Those of its cause that came to nothing right before it, one after another, and it. */
-static unsigned attempts_in_a_row(struct sim *sim, const struct record_round *row)
+static unsigned attempts_in_a_row(const struct sim *sim, const struct record_round *row)
 {
     unsigned count = 1;
 
     for (uint64_t back = 1; back < row->round && back < row->attempt; back++) {
         const struct record_round *before = disk_round(sim, row->job, row->round - back);
         if (before == NULL || before->cause != row->cause || before->state != ROUND_ABORTED ||
-            before->generation != row->generation || before->attempt != row->attempt - back ||
-            is_of_former_start(sim, before))
+            before->generation != row->generation || before->attempt != row->attempt - back)
             break;
         count++;
     }

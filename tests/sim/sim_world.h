@@ -200,7 +200,6 @@ struct sim_job {
     struct sim_proc *procs[SIM_SLOTS_MAX]; /* the newest of each slot */
     enum sim_end ended[SIM_SLOTS_MAX];     /* of each slot, the process that ended last */
     uint64_t launch;
-    uint64_t start_round;     /* the last one of before the newest start of the broker */
     uint64_t lost_generation; /* this one and those before began in a history that was lost */
     bool finished;
     int64_t failed_us; /* when the first process of this launch failed, 0 = none has */
@@ -624,7 +623,6 @@ void check_taken_once(struct sim *sim, const struct sim_proc *proc, const struct
                       size_t before);
 
 /* sim_check_claims.c: before the row is put into its table */
-void claims_start(struct sim *sim); /* of the broker */
 void claims_round(struct sim *sim, const struct record_round *row, const struct record_round *old);
 void claims_generation(struct sim *sim, const struct record_generation *row,
                        const struct record_generation *old);
