@@ -489,6 +489,21 @@ static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
     return !lineage_holds(job, m->u.hello.history, m->up.applied_seq);
 }
 
+/* Of a launch that this database does not know: its world is told by those who train. Of whom none comes in the time that
+ * a start gives all, that launch is over. */
+static void refuse_bystander(struct core *core, const struct input *in, const struct job *job)
+{
+    if (core->now - core->start_boot_ms < START_GRACE_MS)
+        refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
+    else
+        refuse(core, in, MUSTER_E_STALE, false,
+               out_printf(core,
+                          "generation %llu of job '%s' is over: none of its ranks came back in the "
+                          "%d s after the broker's start, and its database does not know it",
+                          (unsigned long long)in->message->up.generation, job->name,
+                          START_GRACE_MS / 1000));
+}
+
 /* A process that this database does not know: of a launch that runs here, or, if none does, of one that it does not know
  * either, or by an import alone. False: it was answered. */
 static bool let_in(struct core *core, const struct input *in, struct job *job,
@@ -503,8 +518,8 @@ static bool let_in(struct core *core, const struct input *in, struct job *job,
     bool held = !newer && holder_of(job, role, m->up.rank) != NULL;
     bool adopted = newer && !a_rank_speaks(job);
 
-    if (newer && !role_is_trainer(role)) { /* its world is told by those who train */
-        refuse(core, in, MUSTER_E_ENDING, true, "the job has no running generation yet");
+    if (newer && !role_is_trainer(role)) {
+        refuse_bystander(core, in, job);
         return false;
     }
     running |= ends && !newer; /* it comes in time to hear how */

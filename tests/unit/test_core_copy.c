@@ -415,6 +415,27 @@ static void a_bystander_that_comes_first_waits_for_the_ranks(void **state)
     }
 }
 
+/* Its ranks finished while the broker was away, and nobody is left to tell it so. */
+static void a_bystander_of_an_unknown_launch_waits_no_longer_than_its_ranks_may_take(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_hello(f, 0);
+    core_hello(f, 1);
+    put_back_under_launch_2(f, 40);
+    f->nodes[5].role = ROLE_EVALUATOR;
+    f->nodes[5].rank = 0;
+    f->nodes[5].generation = 2;
+    core_hello(f, 5);
+    assert_answers(f, "5:refused MUSTER_E_ENDING retry");
+    f->now += START_GRACE_MS - 1;
+    core_hello(f, 5);
+    assert_answers(f, "5:refused MUSTER_E_ENDING retry");
+    f->now += 1;
+    core_hello(f, 5);
+    assert_answers(f, "5:refused MUSTER_E_STALE");
+}
+
 /* Its ranks were lost, or left; nobody told it so while the broker was away. */
 static void one_of_the_launch_before_keeps_nobody_out(void **state)
 {
@@ -685,6 +706,7 @@ int main(void)
         S(a_round_of_an_older_copy_is_not_committed),
         S(a_round_of_the_newest_database_goes_on),
         T(a_bystander_that_comes_first_waits_for_the_ranks),
+        T(a_bystander_of_an_unknown_launch_waits_no_longer_than_its_ranks_may_take),
         T(one_of_the_launch_before_keeps_nobody_out),
         T(what_lies_beyond_the_steps_of_an_adopted_launch_was_given_up),
         T(so_was_what_lies_beyond_the_steps_of_its_last_rank),
