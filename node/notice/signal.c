@@ -343,14 +343,15 @@ static enum muster_status open_slot(int wake_fd, struct signal_watch **ret_watch
                                     struct muster_error *err)
 {
     struct signal_watch *watch = free_slot();
-    int fd;
+    int fd = -1;
 
     if (watch == NULL)
         return error_set(err, MUSTER_E_BUSY,
                          "%d nodes of this process watch signals already; close one first",
                          SIGNAL_WATCHES_MAX);
-    fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0)
+    if (wake_fd >= 0) /* else nobody is woken */
+        fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+    if (wake_fd >= 0 && fd < 0)
         return error_set_code(err, MUSTER_E_IO, errno,
                               "no file descriptor for the node: %s; raise the limit (ulimit -n)",
                               strerror(errno));
