@@ -9,12 +9,12 @@
 #include <cmocka.h>
 #include <string.h>
 
-#define FIXED_SEEDS 8000
+#define FIXED_SEEDS 11000
 #define SQLITE_SEEDS 160
 /* Of the jobs, so many come to rest after the faults: what the liveness phase asks for is asked of most worlds. */
 #define RESTED_PERCENT 60
 /* Of the fixed seeds, so that what is asked of rare worlds is asked of the real store, too. */
-#define ON_SQLITE 80
+#define ON_SQLITE 110
 
 static bool move_is_made(unsigned from, unsigned to)
 {

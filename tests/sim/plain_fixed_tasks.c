@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEEDS 130
+#define SEEDS 170
 
 static void expect_messages(const struct sim_tasks_stats *s)
 {
