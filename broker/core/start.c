@@ -71,7 +71,7 @@ static void restart_rounds(struct core *core, struct job *job)
         place_opening(core, round);
         if (round->cause == CAUSE_TERMINATION)
             round->attempts_before = attempts_of_others(job, round->round, round->attempt);
-        if (round->deadline_boot_ms < core->now + LEAST_LEAD_MS)
+        if (round->deadline_boot_ms > 0 && round->deadline_boot_ms < core->now + LEAST_LEAD_MS)
             round->deadline_boot_ms = notice_deadline(job);
         round->way_until_boot_ms = core->now + round_way_ms(round);
         for (size_t p = 0; p < round->count; p++)

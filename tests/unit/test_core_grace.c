@@ -286,6 +286,24 @@ static void a_decided_save_outlives_a_deadline_that_passed_while_the_broker_was_
     assert_events(f, "commit r2 termination S9 c2 rank 0");
 }
 
+/* A notice that still waits for its moment has joined no save but its own. */
+static void another_save_that_outlives_the_broker_gets_no_deadline(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_save_now(f, "a");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    assert_events(f, "decision r2 operator S9 m0w,1,2");
+    core_restart(f, false);
+    for (int n = 0; n < 3; n++)
+        core_hello(f, n);
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 operator S9 c2 rank 0");
+    assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, 0);
+}
+
 static void times_of_the_launch_before_plan_the_first_notice(void **state)
 {
     struct core_fixture *f = *state;
@@ -535,6 +553,7 @@ int main(void)
         TEST(a_broker_that_was_away_at_the_moment_freezes_when_it_is_back),
         TEST(a_deadline_that_passed_while_the_broker_was_away_is_not_known),
         TEST(a_decided_save_outlives_a_deadline_that_passed_while_the_broker_was_away),
+        TEST(another_save_that_outlives_the_broker_gets_no_deadline),
         TEST(times_of_the_launch_before_plan_the_first_notice),
         TEST(other_saves_go_on_while_a_plan_waits),
         TEST(an_open_save_is_joined_when_the_moment_comes),
