@@ -44,6 +44,27 @@ void member_fixture_close(struct member_fixture *f)
     member_actions_free(&f->out);
 }
 
+int member_set_up(void **state)
+{
+    static struct member_fixture f;
+
+    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
+    *state = &f;
+    return 0;
+}
+
+int member_tear_down(void **state)
+{
+    member_fixture_close(*state);
+    return 0;
+}
+
+void member_anew(struct member_fixture *f)
+{
+    member_fixture_close(f);
+    member_fixture_running(f, 1, LAYOUT_REPLICATED);
+}
+
 /* The driver's part of member.h's contract. Returns whether the gate was asked to be closed. */
 static bool carry_out(struct member_fixture *f, size_t first)
 {

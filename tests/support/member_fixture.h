@@ -48,6 +48,11 @@ void member_fixture_open(struct member_fixture *f, uint64_t rank, enum wire_layo
 void member_fixture_running(struct member_fixture *f, uint64_t rank, enum wire_layout layout);
 void member_fixture_close(struct member_fixture *f);
 
+/* Of a test of cmocka: *state is such a fixture, rank 1 of a replicated job that runs. */
+int member_set_up(void **state);
+int member_tear_down(void **state);
+void member_anew(struct member_fixture *f); /* it is once more */
+
 void member_feed(struct member_fixture *f, struct member_input input);
 void member_tick_at(struct member_fixture *f, int64_t now);
 /* Time passes in the core's own wakeups; ALIVE answers are given if `broker`. Actions are kept. */

@@ -27,12 +27,6 @@ static int joining(void **state)
     return 0;
 }
 
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 static void start_the_broker_again(struct member_fixture *f)
 {
     f->start_id++;
@@ -294,8 +288,8 @@ static void a_restore_is_told_again_while_the_launch_is_joining(void **state)
     assert_int_equal(member_sent(f, WIRE_RESTORED)->u.restored.step, 40);
 }
 
-#define J(test) cmocka_unit_test_setup_teardown(test, joining, close_member)
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define J(test) cmocka_unit_test_setup_teardown(test, joining, member_tear_down)
+#define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
 
 int main(void)
 {

@@ -9,21 +9,6 @@
 
 #define W1 2u /* this node writes */
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 static void captured(struct member_fixture *f, uint64_t round)
 {
     member_feed(f, (struct member_input){.kind = MEMBER_CAPTURED, .round = round});
@@ -381,7 +366,7 @@ static void who_cannot_reach_the_broker_leaves_all_the_same(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, running, close_member)
+#define T(name) cmocka_unit_test_setup_teardown(name, member_set_up, member_tear_down)
     const struct CMUnitTest tests[] = {
         T(a_snapshot_lets_the_thread_go_and_saved_follows),
         T(a_failure_behind_is_told_with_its_step),

@@ -8,27 +8,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
-static void anew(struct member_fixture *f)
-{
-    member_fixture_close(f);
-    member_fixture_running(f, 1, LAYOUT_REPLICATED);
-}
-
 enum where { IDLE, FROZEN, THAWED, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
 
 /* Round 1 at step 5, this node the writer. */
@@ -81,7 +60,7 @@ static void a_step_that_does_not_return_after_an_error_ends_the_process(void **s
     assert_null(member_did(f, MEMBER_EXIT_PROCESS));
     member_pass(f, 1, true);
     assert_false(member_did(f, MEMBER_EXIT_PROCESS)->restart);
-    anew(f);
+    member_anew(f);
     member_in_step(f, 8);
     member_peer_error(f, 2, false);
     member_pass(f, 10000, true);
@@ -105,14 +84,14 @@ static void a_process_that_is_ended_by_force_says_leave_first(void **state)
     assert_int_equal(leave->why, LEAVE_PREEMPTED);
     assert_int_equal(leave->code, 42);
     assert_int_equal(leave->done, 7);
-    anew(f);
+    member_anew(f);
     f->m->options.exit_allowed = true;
     member_in_step(f, 8);
     member_peer_error(f, 2, false);
     member_pass(f, 20000, true);
     assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.why, LEAVE_ERROR);
     assert_int_equal(member_sent(f, WIRE_LEAVE)->u.leave.code, 1);
-    anew(f);
+    member_anew(f);
     member_in_step(f, 8); /* with policy RETURN it lives on, whatever it does */
     member_peer_error(f, 2, false);
     member_pass(f, 30000, true);
@@ -163,7 +142,7 @@ static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(voi
         if (member_seen(f)->mode != VIEW_END)
             fail_msg("%s: too late", table[i].what);
         assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -252,7 +231,7 @@ static void an_error_before_a_termination_is_overtaken_by_its_commit(void **stat
     member_commit(f, 1, CAUSE_TERMINATION, 5, false);
     member_pass(f, MANIFEST_WAIT_MS, true);
     assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
-    anew(f);
+    member_anew(f);
     bring(f, CAPTURED, CAUSE_TERMINATION);
     member_commit(f, 1, CAUSE_TERMINATION, 5, false);
     member_peer_error(f, 2, false); /* the others are leaving already */
@@ -273,11 +252,11 @@ static void a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight(void **
     assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
     member_pass(f, 1, true);
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
-    anew(f);
+    member_anew(f);
     member_stand(f, 7);
     member_freeze(f, 1, CAUSE_TERMINATION, true);
     assert_member(f, "close; HEARTBEAT; view wait; REPORT #2 r1 7/7 aborted");
-    anew(f);
+    member_anew(f);
     member_in_step(f, 8);
     member_freeze(f, 1, CAUSE_TERMINATION, true);
     member_stand(f, 8); /* it came to its end after all */
@@ -322,7 +301,7 @@ static void a_step_that_fails_after_anothers_error_is_no_error_of_its_own(void *
     member_peer_error(f, 2, true);
     member_step_failed(f);
     assert_member(f, "");
-    anew(f);
+    member_anew(f);
     member_in_step(f, 8);
     member_commit(f, 1, CAUSE_TERMINATION, 5, false);
     member_step_failed(f);
@@ -365,14 +344,14 @@ static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
         assert_true(member_seen(f)->leave_restart);
         member_saved(f, 1, 1);
         assert_int_equal(member_sent_count(f, WIRE_SAVED), 0);
-        anew(f);
+        member_anew(f);
     }
 }
 
 /* Its thread is in a save_fn; when its margin comes. */
 static int64_t saves_before_its_margin(struct member_fixture *f)
 {
-    anew(f);
+    member_anew(f);
     member_notice(f, "n1", 60000);
     int64_t at = f->now + 60000 - MARGIN_MS;
     member_capture(f, CAUSE_POLICY);
@@ -431,7 +410,7 @@ static void at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_bro
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        anew(f);
+        member_anew(f);
         member_notice(f, "n1", table[i].left_ms);
         member_ack_all(f);
         int64_t began = f->now;
@@ -540,7 +519,7 @@ static void events_that_end_the_generation_end_the_node(void **state)
             member_seen(f)->end.status != table[i].status ||
             member_seen(f)->leave_restart != table[i].restart)
             fail_msg("%s: %s", table[i].what, member_text_of(f));
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -583,7 +562,7 @@ static void closing_leaves_at_once_unless_a_round_needs_this_node(void **state)
             member_ack_all(f);
             assert_true(member_seen(f)->left);
         }
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -649,7 +628,7 @@ static void who_closes_inside_a_step_that_never_ended_takes_part_in_nothing(void
         assert_null(member_sent(f, WIRE_AT_STEP));
         member_freeze(f, 7, CAUSE_TERMINATION, true);
         assert_null(member_sent(f, WIRE_REPORT));
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -729,7 +708,7 @@ static void closing_ends_also_when_the_broker_is_away(void **state)
         member_pass(f, bounds[where], false);
         if (!member_seen(f)->left)
             fail_msg("state %d does not leave", where);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -747,46 +726,47 @@ static void a_program_that_closes_is_not_called_preempted_by_its_own_deadline(vo
     assert_true(member_seen(f)->left);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary, running),
-        T(a_step_that_does_not_return_after_an_error_ends_the_process, running),
-        T(a_process_that_is_told_to_end_before_its_first_step_is_freed_and_then_ended, running),
-        T(a_process_that_comes_to_its_end_by_itself_is_not_ended, running),
-        T(a_program_between_its_steps_is_not_ended_by_force, running),
-        T(a_process_that_is_ended_by_force_says_leave_first, running),
-        T(an_own_deadline_shortens_that_wait, running),
-        T(a_round_that_follows_is_served_first_and_waited_for_with_a_bound, running),
-        T(an_error_while_saving_is_returned_after_the_save, running),
-        T(an_error_before_a_termination_is_overtaken_by_its_commit, running),
-        T(a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight, running),
-        T(a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound, running),
-        T(an_own_error_is_told_and_ends_every_boundary, running),
-        T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, running),
-        T(who_cannot_come_to_the_save_step_any_more_says_so, running),
-        T(at_its_own_margin_a_node_leaves_with_the_restart_code, running),
-        T(at_its_own_margin_a_save_that_does_not_return_is_ended_with_the_process, running),
-        T(at_its_own_margin_a_save_that_returns_ends_no_process, running),
-        T(at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker, running),
-        T(at_the_margin_a_running_step_is_not_waited_for, running),
-        T(a_committed_checkpoint_is_not_called_lost_at_the_margin, running),
-        T(a_notice_of_another_rank_is_none_of_this_nodes_clock, running),
-        T(an_evaluator_ends_by_its_own_restore_and_by_no_other, running),
-        T(events_that_end_the_generation_end_the_node, running),
-        T(closing_leaves_at_once_unless_a_round_needs_this_node, running),
-        T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, running),
-        T(closing_at_the_save_step_is_an_arrival, running),
-        T(who_finishes_before_the_next_save_step_writes_the_last_manifest_first, running),
-        T(who_closes_inside_a_step_that_never_ended_takes_part_in_nothing, running),
-        T(a_link_that_comes_back_in_time_is_used_to_leave, running),
-        T(a_leave_without_an_answer_is_waited_for_one_second, running),
-        T(closing_ends_also_when_the_broker_is_away, running),
-        T(closing_ends_also_when_no_further_request_can_be_kept, running),
-        T(a_leave_is_said_as_soon_as_there_is_room_for_it, running),
-        T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, running),
+        T(an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary, member_set_up),
+        T(a_step_that_does_not_return_after_an_error_ends_the_process, member_set_up),
+        T(a_process_that_is_told_to_end_before_its_first_step_is_freed_and_then_ended,
+          member_set_up),
+        T(a_process_that_comes_to_its_end_by_itself_is_not_ended, member_set_up),
+        T(a_program_between_its_steps_is_not_ended_by_force, member_set_up),
+        T(a_process_that_is_ended_by_force_says_leave_first, member_set_up),
+        T(an_own_deadline_shortens_that_wait, member_set_up),
+        T(a_round_that_follows_is_served_first_and_waited_for_with_a_bound, member_set_up),
+        T(an_error_while_saving_is_returned_after_the_save, member_set_up),
+        T(an_error_before_a_termination_is_overtaken_by_its_commit, member_set_up),
+        T(a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight, member_set_up),
+        T(a_step_that_cannot_be_broken_off_is_waited_for_with_a_bound, member_set_up),
+        T(an_own_error_is_told_and_ends_every_boundary, member_set_up),
+        T(a_step_that_fails_after_anothers_error_is_no_error_of_its_own, member_set_up),
+        T(who_cannot_come_to_the_save_step_any_more_says_so, member_set_up),
+        T(at_its_own_margin_a_node_leaves_with_the_restart_code, member_set_up),
+        T(at_its_own_margin_a_save_that_does_not_return_is_ended_with_the_process, member_set_up),
+        T(at_its_own_margin_a_save_that_returns_ends_no_process, member_set_up),
+        T(at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker, member_set_up),
+        T(at_the_margin_a_running_step_is_not_waited_for, member_set_up),
+        T(a_committed_checkpoint_is_not_called_lost_at_the_margin, member_set_up),
+        T(a_notice_of_another_rank_is_none_of_this_nodes_clock, member_set_up),
+        T(an_evaluator_ends_by_its_own_restore_and_by_no_other, member_set_up),
+        T(events_that_end_the_generation_end_the_node, member_set_up),
+        T(closing_leaves_at_once_unless_a_round_needs_this_node, member_set_up),
+        T(a_rank_that_finishes_at_the_save_step_saves_before_it_leaves, member_set_up),
+        T(closing_at_the_save_step_is_an_arrival, member_set_up),
+        T(who_finishes_before_the_next_save_step_writes_the_last_manifest_first, member_set_up),
+        T(who_closes_inside_a_step_that_never_ended_takes_part_in_nothing, member_set_up),
+        T(a_link_that_comes_back_in_time_is_used_to_leave, member_set_up),
+        T(a_leave_without_an_answer_is_waited_for_one_second, member_set_up),
+        T(closing_ends_also_when_the_broker_is_away, member_set_up),
+        T(closing_ends_also_when_no_further_request_can_be_kept, member_set_up),
+        T(a_leave_is_said_as_soon_as_there_is_room_for_it, member_set_up),
+        T(a_program_that_closes_is_not_called_preempted_by_its_own_deadline, member_set_up),
     };
 
     return cmocka_run_group_tests_name("member_end", tests, NULL, NULL);

@@ -18,12 +18,6 @@ static int running(void **state)
     return 0;
 }
 
-static int over(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* It closes while a termination is being agreed on, which then ends so. */
 static enum wire_leave_why leaves_after(struct member_fixture *f, enum wire_leave_why why,
                                         enum wire_event_kind end)
@@ -61,7 +55,7 @@ static void with_nothing_new_to_save_who_has_finished_is_preempted(void **state)
     assert_int_equal(leaves_after(*state, LEAVE_FINISHED, EVENT_UNCHANGED), LEAVE_PREEMPTED);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, over)
+#define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
 
 int main(void)
 {

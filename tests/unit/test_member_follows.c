@@ -7,27 +7,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
-static void anew(struct member_fixture *f)
-{
-    member_fixture_close(f);
-    member_fixture_running(f, 1, LAYOUT_REPLICATED);
-}
-
 enum where { FROZEN, TO_STEP, CAPTURING, CAPTURED, WHERE_COUNT };
 
 /* An operator's round 1 at step 5, this node the writer; and rank 2, which it needs, is lost while a notice stands. */
@@ -59,7 +38,7 @@ static void the_end_of_another_round_is_not_that_of_the_one_that_follows(void **
         member_freeze(f, 2, CAUSE_TERMINATION, true);
         assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
         assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.done, 5);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -90,7 +69,7 @@ static void what_follows_the_end_of_another_round_is_waited_for_with_a_bound(voi
         assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
         assert_int_equal(member_seen(f)->end.rank, 2);
         assert_false(member_seen(f)->leave_restart);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -106,7 +85,7 @@ static void what_follows_is_waited_for_after_an_abort_too(void **state)
     assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {

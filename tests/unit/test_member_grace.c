@@ -8,21 +8,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* Steps of 3 s, a save of 20 s after each: the save is no step's time. */
 static void what_a_save_takes_is_not_taken_for_a_step(void **state)
 {
@@ -153,18 +138,18 @@ static void only_an_end_that_is_near_keeps_a_process_from_joining(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_a_save_takes_is_not_taken_for_a_step, running,
-                                        close_member),
-        cmocka_unit_test_setup_teardown(step_p95_is_one_of_steps_and_not_of_looks, running,
-                                        close_member),
-        cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, running,
-                                        close_member),
-        cmocka_unit_test_setup_teardown(what_is_usual_for_a_signal_is_told_as_assumed, running,
-                                        close_member),
+        cmocka_unit_test_setup_teardown(what_a_save_takes_is_not_taken_for_a_step, member_set_up,
+                                        member_tear_down),
+        cmocka_unit_test_setup_teardown(step_p95_is_one_of_steps_and_not_of_looks, member_set_up,
+                                        member_tear_down),
+        cmocka_unit_test_setup_teardown(the_grace_period_bounds_what_a_notice_tells, member_set_up,
+                                        member_tear_down),
+        cmocka_unit_test_setup_teardown(what_is_usual_for_a_signal_is_told_as_assumed,
+                                        member_set_up, member_tear_down),
         cmocka_unit_test_setup_teardown(a_notice_that_was_withdrawn_unheard_is_not_told_late,
-                                        running, close_member),
+                                        member_set_up, member_tear_down),
         cmocka_unit_test_setup_teardown(only_an_end_that_is_near_keeps_a_process_from_joining,
-                                        running, close_member),
+                                        member_set_up, member_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,21 +11,6 @@
 
 #define NEVER_MS (60 * 60000) /* an hour */
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* The training thread goes into its save_fn of round 1; whether that is told is the test's. */
 static void enter_save(struct member_fixture *f)
 {
@@ -162,7 +147,7 @@ static void the_process_is_to_be_ended_once(void **state)
     assert_null(member_did(f, MEMBER_EXIT_PROCESS));
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {

@@ -19,12 +19,6 @@ static int running(void **state)
     return 0;
 }
 
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 static uint64_t ask_sweep(struct member_fixture *f)
 {
     const struct wire_msg ask = {.type = WIRE_SWEEP, .up.job = "", .u.sweep = {.final = true}};
@@ -186,7 +180,7 @@ static void whose_job_ends_waits_for_no_deletion(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_question_is_answered_in_the_view),
         TEST(a_question_is_repeated_until_it_is_answered),

@@ -17,21 +17,6 @@ static int fresh(void **state)
     return 0;
 }
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* --- joining ------------------------------------------------------------------------------------------ */
 
 static void hello_is_repeated_at_doubling_times_until_it_is_answered(void **state)
@@ -686,7 +671,7 @@ static void a_snapshot_asks_to_repair_the_choice(void **state)
     assert_false(member_seen(f)->resume_known);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
 {
@@ -701,28 +686,28 @@ int main(void)
         T(who_closes_after_a_refusal_leaves_at_once, fresh),
         T(without_the_brokers_verdict_joining_ends_by_itself_a_little_later, fresh),
         T(who_asked_for_no_join_timeout_waits_for_the_brokers, fresh),
-        T(a_request_is_resent_at_doubling_times_until_it_is_answered, running),
-        T(an_answer_counts_for_all_before_it_and_a_full_disk_is_no_answer, running),
-        T(after_hello_all_that_waits_is_sent_again_in_order, running),
-        T(a_broker_that_took_more_than_was_answered_is_not_asked_again, running),
-        T(a_broker_that_forgot_is_told_anew_from_its_number, running),
-        T(a_welcome_that_claims_the_largest_request_leaves_numbers_alone, running),
-        T(no_event_follows_the_largest_number, running),
-        T(being_stale_is_the_end_and_says_why, running),
-        T(frames_of_a_past_broker_change_nothing, running),
-        T(a_new_broker_is_greeted_before_anything_of_it_is_applied, running),
-        T(what_comes_after_a_hole_waits_for_what_is_missing, running),
-        T(an_event_is_applied_once_and_its_repeat_is_acknowledged, running),
-        T(a_heartbeats_answer_shows_what_was_lost_without_a_successor, running),
-        T(a_node_whose_subscription_is_deaf_repairs_from_the_welcome, running),
-        T(heartbeats_tell_where_the_node_stands_and_a_ping_is_answered_at_once, running),
-        T(step_times_are_measured_without_a_clock_on_the_hot_path, running),
-        T(heartbeats_tell_how_far_a_save_came, running),
+        T(a_request_is_resent_at_doubling_times_until_it_is_answered, member_set_up),
+        T(an_answer_counts_for_all_before_it_and_a_full_disk_is_no_answer, member_set_up),
+        T(after_hello_all_that_waits_is_sent_again_in_order, member_set_up),
+        T(a_broker_that_took_more_than_was_answered_is_not_asked_again, member_set_up),
+        T(a_broker_that_forgot_is_told_anew_from_its_number, member_set_up),
+        T(a_welcome_that_claims_the_largest_request_leaves_numbers_alone, member_set_up),
+        T(no_event_follows_the_largest_number, member_set_up),
+        T(being_stale_is_the_end_and_says_why, member_set_up),
+        T(frames_of_a_past_broker_change_nothing, member_set_up),
+        T(a_new_broker_is_greeted_before_anything_of_it_is_applied, member_set_up),
+        T(what_comes_after_a_hole_waits_for_what_is_missing, member_set_up),
+        T(an_event_is_applied_once_and_its_repeat_is_acknowledged, member_set_up),
+        T(a_heartbeats_answer_shows_what_was_lost_without_a_successor, member_set_up),
+        T(a_node_whose_subscription_is_deaf_repairs_from_the_welcome, member_set_up),
+        T(heartbeats_tell_where_the_node_stands_and_a_ping_is_answered_at_once, member_set_up),
+        T(step_times_are_measured_without_a_clock_on_the_hot_path, member_set_up),
+        T(heartbeats_tell_how_far_a_save_came, member_set_up),
         T(what_comes_before_the_first_step_is_no_step, fresh),
-        T(a_snapshot_puts_the_node_where_the_open_round_stands, running),
-        T(a_snapshot_tells_the_outcome_of_the_round_that_was_missed, running),
-        T(a_snapshot_that_does_not_name_the_round_hides_no_end_of_it, running),
-        T(an_old_snapshot_or_one_of_another_generation_changes_nothing, running),
+        T(a_snapshot_puts_the_node_where_the_open_round_stands, member_set_up),
+        T(a_snapshot_tells_the_outcome_of_the_round_that_was_missed, member_set_up),
+        T(a_snapshot_that_does_not_name_the_round_hides_no_end_of_it, member_set_up),
+        T(an_old_snapshot_or_one_of_another_generation_changes_nothing, member_set_up),
         T(a_snapshot_asks_to_repair_the_choice, fresh),
     };
 

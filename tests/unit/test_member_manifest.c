@@ -7,21 +7,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* --- the manifest ----------------------------------------------------------------------------------------------------- */
 
 static void chunk(struct member_fixture *f, uint64_t offset, uint64_t size, uint64_t total)
@@ -406,7 +391,7 @@ static void a_manifest_that_cannot_be_written_is_left_to_the_next_launch(void **
     assert_int_equal(member_sent_count(f, WIRE_MANIFEST_GET), 0);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {

@@ -8,21 +8,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 /* --- notices --------------------------------------------------------------------------------------------------- */
 
 static void a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled(void **state)
@@ -248,23 +233,23 @@ static void a_hint_only_shows(void **state)
     assert_true(member_seen(f)->termination_seen);
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, running),
-        T(a_notice_that_somebody_else_cancelled_is_forgotten, running),
-        T(of_a_time_that_has_passed_people_are_told_so, running),
-        T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, running),
-        T(a_known_notice_counts_again_when_its_deadline_is_earlier, running),
-        T(a_notice_that_ends_nothing_may_become_one_that_does, running),
-        T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, running),
-        T(the_earliest_deadline_is_never_the_one_without_a_place, running),
-        T(only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble, running),
-        T(saves_that_were_given_up_leave_room_for_a_notice, running),
-        T(notices_that_come_and_go_leave_room_for_a_shard, running),
-        T(a_hint_only_shows, running),
+        T(a_notice_is_told_at_once_and_again_in_every_hello_until_it_is_cancelled, member_set_up),
+        T(a_notice_that_somebody_else_cancelled_is_forgotten, member_set_up),
+        T(of_a_time_that_has_passed_people_are_told_so, member_set_up),
+        T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, member_set_up),
+        T(a_known_notice_counts_again_when_its_deadline_is_earlier, member_set_up),
+        T(a_notice_that_ends_nothing_may_become_one_that_does, member_set_up),
+        T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, member_set_up),
+        T(the_earliest_deadline_is_never_the_one_without_a_place, member_set_up),
+        T(only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble, member_set_up),
+        T(saves_that_were_given_up_leave_room_for_a_notice, member_set_up),
+        T(notices_that_come_and_go_leave_room_for_a_shard, member_set_up),
+        T(a_hint_only_shows, member_set_up),
     };
 
     return cmocka_run_group_tests_name("member_notice", tests, NULL, NULL);

@@ -9,21 +9,6 @@
 
 #define W1 2u /* this node writes */
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
 static const struct member_outcome *outcome(const struct member_fixture *f, uint64_t round)
 {
     static const struct member_outcome none;
@@ -174,7 +159,7 @@ static void a_snapshot_tells_what_was_not_heard(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, running, close_member)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, member_set_up, member_tear_down)
 
 int main(void)
 {

@@ -10,27 +10,6 @@
 #define W0 1u /* rank 0 writes */
 #define W1 2u /* this node does */
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
-static void anew(struct member_fixture *f)
-{
-    member_fixture_close(f);
-    member_fixture_running(f, 1, LAYOUT_REPLICATED);
-}
-
 /* --- policy saves -------------------------------------------------------------------------------------------------- */
 
 static void a_policy_save_waits_for_its_decision_and_is_walked_to(void **state)
@@ -66,14 +45,14 @@ static void a_step_that_others_saved_is_known_to_be_on_disk(void **state)
     member_policy(f);
     member_ack(f, 2, MUSTER_E_EXISTS);
     assert_true(is_known(f, 50));
-    anew(f);
+    member_anew(f);
     member_stand(f, 48); /* it hears all of it on its way there */
     member_decision(f, 1, CAUSE_PERIOD, 50, W0);
     member_commit(f, 1, CAUSE_PERIOD, 50, false);
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
     assert_true(is_known(f, 50));
     assert_false(is_known(f, 48));
-    anew(f);
+    member_anew(f);
     member_stand(f, 50);
     member_policy(f);
     member_ack(f, 2, MUSTER_E_ABORTED);
@@ -104,7 +83,7 @@ static void a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy
     member_ack(f, 3, MUSTER_E_ABORTED);
     member_decision(f, 2, CAUSE_POLICY, 8, W0); /* it is still there to save at it */
     assert_member(f, "close; HEARTBEAT; view wait; view step_to 8");
-    anew(f);
+    member_anew(f);
     member_stand(f, 8); /* and the wait that was kept has its bound still */
     member_policy(f);
     member_ack_all(f);
@@ -170,7 +149,7 @@ static void a_policy_save_is_over_as_soon_as_the_broker_says_so(void **state)
             member_freeze(f, 1, CAUSE_OPERATOR, false);
         if (member_seen(f)->mode != table[i].mode)
             fail_msg("%s: %s", table[i].what, member_text_of(f));
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -196,7 +175,7 @@ static void a_policy_save_is_over_for_who_captured_before_too(void **state)
             member_pass(f, THAW_MS, true);
         assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
         assert_int_equal(f->m->part, PART_CAPTURED);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -222,7 +201,7 @@ static void no_answer_to_a_policy_save_opens_the_gate_of_a_committed_termination
             assert_int_not_equal(f->views[i].mode, VIEW_OPEN);
         member_pass(f, 1, true);
         assert_int_equal(member_seen(f)->mode, VIEW_END);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -271,7 +250,7 @@ static void a_policy_save_is_no_message_when_nobody_could_agree_or_a_round_is_op
     assert_member(f, "SAVE_AT #3 S60; view wait");
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {

@@ -7,15 +7,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
 static int joining(void **state)
 {
     static struct member_fixture f;
@@ -24,12 +15,6 @@ static int joining(void **state)
     member_tick_at(&f, f.now);
     member_welcome(&f, true);
     *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
     return 0;
 }
 
@@ -181,7 +166,7 @@ static void steps_that_return_do_not_end_the_process(void **state)
     }
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
 {
@@ -190,8 +175,8 @@ int main(void)
         T(a_bystander_that_cannot_restore_ends_with_the_answer, joining),
         T(and_also_if_the_answer_was_lost_with_the_broker, joining),
         T(a_choice_that_cannot_be_repaired_is_a_failed_restore, joining),
-        T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, running),
-        T(steps_that_return_do_not_end_the_process, running),
+        T(no_manifest_is_lost_when_many_wait_for_a_slow_disk, member_set_up),
+        T(steps_that_return_do_not_end_the_process, member_set_up),
     };
 
     return cmocka_run_group_tests_name("member_restore", tests, NULL, NULL);

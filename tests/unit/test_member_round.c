@@ -10,27 +10,6 @@
 #define W0 1u /* rank 0 writes */
 #define W1 2u /* this node does */
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
-    return 0;
-}
-
-static void anew(struct member_fixture *f)
-{
-    member_fixture_close(f);
-    member_fixture_running(f, 1, LAYOUT_REPLICATED);
-}
-
 /* --- freeze and report ----------------------------------------------------------------------------------- */
 
 static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **state)
@@ -169,7 +148,7 @@ static void the_begun_of_the_closing_judges_what_a_decision_means(void **state)
         if (strcmp(member_text_of(f), table[i].text) != 0)
             fail_msg("%s: %s", table[i].what, member_text_of(f));
         assert_int_equal(member_seen(f)->writer, table[i].writer);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -247,7 +226,7 @@ static void at_the_save_step_a_writer_saves_and_a_termination_holds(void **state
             member_saved(f, 1, 2);
             assert_member(f, ""); /* once a round */
         }
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -349,7 +328,7 @@ static void the_end_of_a_round_lets_the_thread_go_from_every_state(void **state)
             assert_int_equal(f->m->part, PART_NONE);
             assert_true((member_did(f, MEMBER_DISCARD_ROUND) != NULL) ==
                         (what == 1 && where >= CAPTURING));
-            anew(f);
+            member_anew(f);
         }
     }
 }
@@ -381,7 +360,7 @@ static void an_abort_that_is_tried_again_holds_for_the_next_freeze_but_not_for_e
         assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
         member_freeze(f, 2, CAUSE_OPERATOR, false);
         assert_int_equal(member_sent(f, WIRE_REPORT)->u.report.round, 2);
-        anew(f);
+        member_anew(f);
     }
 }
 
@@ -399,7 +378,7 @@ static void a_committed_termination_holds_for_the_manifest_and_then_leaves(void 
         assert_int_equal(member_seen(f)->mode, VIEW_END);
         assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
         assert_true(member_seen(f)->leave_restart);
-        anew(f);
+        member_anew(f);
     }
     bring(f, CAPTURED, CAUSE_TERMINATION);
     member_commit(f, 1, CAUSE_TERMINATION, 5, false);
@@ -437,7 +416,7 @@ static void a_notice_that_joins_the_round_makes_the_captured_hold_from_then_on(v
     assert_true(member_seen(f)->termination);
     member_arrive(f);
     assert_member(f, "AT_STEP #3 r1 S5 captured; view wait");
-    anew(f);
+    member_anew(f);
     bring(f, CAPTURED, CAUSE_OPERATOR); /* it trains on already: it stops after the verdict */
     event.seq = 0;
     member_tell(f, event);
@@ -457,7 +436,7 @@ static void no_wait_of_a_round_is_without_end_when_the_broker_is_gone(void **sta
         bring(f, (enum where)where, CAUSE_TERMINATION);
         member_pass(f, where == TO_STEP ? WAY_UNMEASURED_MS + GIVE_UP_MS : GIVE_UP_MS, false);
         assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
-        anew(f);
+        member_anew(f);
     }
     bring(f, CAPTURED, CAUSE_TERMINATION);
     member_pass(f, GIVE_UP_MS - 1, false);
@@ -517,7 +496,7 @@ static void who_is_past_a_round_does_not_wait_for_it_with_anothers_error(void **
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, running, close_member)
+#define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {

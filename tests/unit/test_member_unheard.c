@@ -8,15 +8,6 @@
 
 #include <cmocka.h>
 
-static int running(void **state)
-{
-    static struct member_fixture f;
-
-    member_fixture_running(&f, 1, LAYOUT_REPLICATED);
-    *state = &f;
-    return 0;
-}
-
 static int joining(void **state)
 {
     static struct member_fixture f;
@@ -30,12 +21,6 @@ static int joining(void **state)
     member_snapshot(&f, snapshot);
     assert_true(member_seen(&f)->joined && !member_seen(&f)->started);
     *state = &f;
-    return 0;
-}
-
-static int close_member(void **state)
-{
-    member_fixture_close(*state);
     return 0;
 }
 
@@ -205,22 +190,22 @@ static void a_shard_that_came_too_late_is_told_as_refused(void **state)
     assert_true(logged(f, "SAVED was answered MUSTER_E_ABORTED"));
 }
 
-#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_member)
+#define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(with_a_dead_broker_it_is_said_once_what_is_waited_for, running),
-        T(a_silence_of_the_broker_and_its_end_are_said, running),
-        T(who_is_held_for_the_commit_does_not_say_that_it_trains, running),
-        T(who_has_nothing_to_write_says_until_when_it_is_held, running),
-        T(who_is_on_its_way_to_the_step_or_saves_it_says_so, running),
-        T(who_is_captured_and_held_by_nobody_trains_on, running),
-        T(who_is_held_by_its_committed_end_says_that_it_leaves, running),
-        T(who_closes_says_that_it_leaves_without_a_broker, running),
+        T(with_a_dead_broker_it_is_said_once_what_is_waited_for, member_set_up),
+        T(a_silence_of_the_broker_and_its_end_are_said, member_set_up),
+        T(who_is_held_for_the_commit_does_not_say_that_it_trains, member_set_up),
+        T(who_has_nothing_to_write_says_until_when_it_is_held, member_set_up),
+        T(who_is_on_its_way_to_the_step_or_saves_it_says_so, member_set_up),
+        T(who_is_captured_and_held_by_nobody_trains_on, member_set_up),
+        T(who_is_held_by_its_committed_end_says_that_it_leaves, member_set_up),
+        T(who_closes_says_that_it_leaves_without_a_broker, member_set_up),
         T(before_the_first_step_none_goes_on, joining),
-        T(who_comes_late_to_a_step_is_not_told_of_a_refusal, running),
-        T(a_shard_that_came_too_late_is_told_as_refused, running),
+        T(who_comes_late_to_a_step_is_not_told_of_a_refusal, member_set_up),
+        T(a_shard_that_came_too_late_is_told_as_refused, member_set_up),
     };
 
     return cmocka_run_group_tests_name("member_unheard", tests, NULL, NULL);
