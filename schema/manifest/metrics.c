@@ -1,7 +1,7 @@
 /* metrics - see metrics.h. */
-#include "schema/metrics.h"
+#include "schema/manifest/metrics.h"
 
-#include "schema/policies.h"
+#include "schema/rules/policies.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef SCHEMA_SUPERSEDED_H
 #define SCHEMA_SUPERSEDED_H
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 struct superseded_item { /* of one manifest */
     const char *job;     /* borrowed; only those of one job have to do with each other */

@@ -5,7 +5,7 @@
 #ifndef SCHEMA_KEEP_H
 #define SCHEMA_KEEP_H
 
-#include "schema/policies.h"
+#include "schema/rules/policies.h"
 
 struct keep_item {
     int64_t step;

@@ -1,5 +1,5 @@
 /* superseded - see superseded.h. */
-#include "schema/superseded.h"
+#include "schema/rules/superseded.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,19 +10,21 @@
  *  "shards": [{"rank": 0, "incarnation": "00112233445566ff",
  *              "files": [{"path": "shard-00000-00112233445566ff.safetensors", "bytes": 4096,
  *                         "checksum": "xxh3-128:…32 digits…"}]}, …],
- *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800}
+ *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800,
+ *  "checksum": "xxh3-128:…32 digits…"}
  *
  * metrics and custom only where the save told them; resumed_step, where its launch began, if a broker wrote it:
  * what earlier launches saved beyond that counts no more.
  *
- * Paths are relative to the checkpoint's directory. Keys that a reader does not know are ignored;
- * a change that a reader must understand raises the number of "muster_manifest". */
+ * The checksum is of all bytes before it (seal.h). Manifests of older musters have none, and none but the other keys
+ * above. Paths are relative to the checkpoint's directory. In a text with a checksum, keys that a reader does not know
+ * are ignored; a change that a reader must understand raises the number of "muster_manifest". */
 #ifndef SCHEMA_MANIFEST_H
 #define SCHEMA_MANIFEST_H
 
 #include "schema/limits.h"
 #include "schema/status.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,6 +63,7 @@ struct manifest {
     const char *custom;
     bool resumed_known;
     int64_t resumed_step;
+    bool sealed; /* of a parsed one: its text carried its checksum; rendered ones always do */
     const struct manifest_shard *shards;
     size_t shard_count;
 };
@@ -87,6 +90,7 @@ bool manifest_same_checkpoint(const struct manifest *a, const struct manifest *b
 
 /* "xxh3-128:" and 32 lower-case hexadecimal digits. */
 bool manifest_checksum_ok(const char *text);
+void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE]);
 
 /* A path that stays inside its directory: relative, no empty, "." or ".." part, no control
  * character or backslash, at most FILE_PATH_MAX bytes. */

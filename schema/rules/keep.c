@@ -1,7 +1,7 @@
 /* keep - see keep.h. */
-#include "schema/keep.h"
+#include "schema/rules/keep.h"
 
-#include "schema/metrics.h"
+#include "schema/manifest/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* wire_names - the words for the numbers of wire.h's enums, as shown and stored.
  * Never: allocation, locale. A number that has no word here is "unknown". */
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* json_sure - see json_sure.h. */
-#include "schema/json_sure.h"
+#include "schema/manifest/json_sure.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* wire_bytes - see wire_bytes.h; and wire.h for the texts. */
-#include "schema/wire_bytes.h"
+#include "schema/wire/wire_bytes.h"
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* daly - see daly.h. */
-#include "schema/daly.h"
+#include "schema/rules/daly.h"
 
 #include <math.h>
 

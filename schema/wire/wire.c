@@ -3,10 +3,10 @@
  * Invariants: what wire_encode makes, wire_decode takes; a frame is scanned to its end for depth,
  * count, kinds and lengths before anything is allocated; the memory of the unpacked form is bounded
  * by the scan's item count (WIRE_ITEMS_MAX x sizeof(msgpack_object)). */
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include "schema/error.h"
-#include "schema/wire_bytes.h"
+#include "schema/wire/wire_bytes.h"
 
 #include <msgpack.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static const struct message *message_of(unsigned type)
         static const struct message message = {#TYPE, FIELDS(items, self), heading}; \
         return &message;                                                             \
     }
-#include "schema/wire.def"
+#include "schema/wire/wire.def"
 #undef MSG
     default:
         return NULL;
@@ -617,7 +617,7 @@ bool wire_is_up(unsigned type)
 
 bool wire_is_request(unsigned type)
 {
-    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_IMPORT);
+    return type == WIRE_LEAVE || (type >= WIRE_NOOP && type <= WIRE_FORGET);
 }
 
 bool wire_is_task(unsigned type)

@@ -1,7 +1,7 @@
 /* policies - see policies.h. */
-#include "schema/policies.h"
+#include "schema/rules/policies.h"
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #ifndef SCHEMA_MANIFEST_READ_H
 #define SCHEMA_MANIFEST_READ_H
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #define MANIFEST_SHARD_BYTES_MAX \
     ((size_t)4 << 20) /* of its text: FILES_SHARD_MAX times 1 KiB, of which 255 are a path */

@@ -3,13 +3,14 @@
  * The text is split, not parsed, by hand: each element of "shards" is given to jansson by itself as soon as it is whole,
  * and taken out of the text, the rest of which, with an empty list, is given to jansson at the end. So nothing is
  * accepted that jansson would not take as a whole: it sees every byte but the commas and spaces between the elements. */
-#include "schema/manifest_read.h"
+#include "schema/manifest/manifest_read.h"
 
 #include "schema/arena.h"
 #include "schema/error.h"
-#include "schema/json_sure.h"
-#include "schema/manifest_rules.h"
-#include "schema/metrics.h"
+#include "schema/manifest/json_sure.h"
+#include "schema/manifest/manifest_rules.h"
+#include "schema/manifest/metrics.h"
+#include "schema/manifest/seal.h"
 #include "schema/room.h"
 
 #include <jansson.h>
@@ -36,6 +37,7 @@ enum place { PLACE_HEAD, PLACE_LIST, PLACE_SHARD };
 
 struct manifest_reader {
     struct parsed *parsed;
+    struct seal *seal;
     struct text head;
     struct text shard; /* the one that is being read */
     enum place place;
@@ -220,7 +222,13 @@ static void take_shard(struct manifest_reader *reader)
 
 static bool keep(struct text *text, char c, size_t max)
 {
-    char *bytes =
+    char *bytes;
+
+    if (text->size < text->capacity && text->size < max) {
+        text->bytes[text->size++] = c;
+        return true;
+    }
+    bytes =
         text->size < max ? room_for_one(text->bytes, text->size, &text->capacity, 4096, 1) : NULL;
 
     if (bytes == NULL)
@@ -343,6 +351,7 @@ static void feed_list(struct manifest_reader *reader, char c)
 
 void manifest_reader_feed(struct manifest_reader *reader, const char *text, size_t size)
 {
+    seal_feed(reader->seal, text, size);
     for (size_t i = 0; i < size && !reader->head_is_long; i++) {
         if (reader->place == PLACE_HEAD)
             feed_head(reader, text[i]);
@@ -418,6 +427,29 @@ static const char *parse_facts(const json_t *root, struct parsed *parsed, bool *
     return problem;
 }
 
+/* A damaged seal must not pass for an older manifest, which had no seal and no member beyond these. */
+static const char *seal_problem(const json_t *root, const struct manifest_reader *reader)
+{
+    static const char *const known[] = {"cause",         "created_unix_ms",
+                                        "custom",        "data_position",
+                                        "epoch",         "generation",
+                                        "job",           "layout",
+                                        "metrics",       "muster_manifest",
+                                        "resumed_step",  "round",
+                                        "shards",        "step",
+                                        "step_in_epoch", "total_run_calls",
+                                        "world_size"};
+    size_t count = 0;
+
+    if (seal_is_right(reader->seal))
+        return NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        count += json_object_get(root, known[i]) != NULL;
+    return !seal_is_there(reader->seal) && count == json_object_size(root)
+               ? NULL
+               : "is not what was saved: its bytes and the checksum at its end do not agree";
+}
+
 static enum muster_status parse_root(const json_t *root, struct manifest_reader *reader,
                                      struct muster_error *err)
 {
@@ -448,12 +480,15 @@ static enum muster_status parse_root(const json_t *root, struct manifest_reader 
         problem = manifest_count_problem(m, m->shard_count);
     manifest_sort_shards(parsed->shards, m->shard_count);
     m->shards = parsed->shards;
+    m->sealed = seal_is_there(reader->seal);
     for (size_t i = 0; problem == NULL && i < m->shard_count; i++) {
         if (m->shards[i].rank >= m->world_size)
             problem = "has a shard of a rank outside its world";
         else if (i > 0 && m->shards[i].rank == m->shards[i - 1].rank)
             problem = "has two shards of one rank";
     }
+    if (problem == NULL)
+        problem = seal_problem(root, reader);
     if (problem == NULL)
         return MUSTER_OK;
     return manifest_bad(err, nomem ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT, problem);
@@ -497,8 +532,11 @@ struct manifest_reader *manifest_reader_create(void)
     if (reader == NULL)
         return NULL;
     reader->line = 1;
+    reader->seal = seal_create();
     reader->parsed = calloc(1, sizeof *reader->parsed);
-    if (reader->parsed == NULL) {
+    if (reader->parsed == NULL || reader->seal == NULL) {
+        seal_destroy(&reader->seal);
+        free(reader->parsed);
         free(reader);
         return NULL;
     }
@@ -527,6 +565,7 @@ void manifest_reader_destroy(struct manifest_reader **reader)
         return;
     manifest = (*reader)->parsed != NULL ? &(*reader)->parsed->manifest : NULL;
     manifest_destroy(&manifest);
+    seal_destroy(&(*reader)->seal);
     free((*reader)->head.bytes);
     free((*reader)->shard.bytes);
     free(*reader);

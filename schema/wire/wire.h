@@ -260,7 +260,7 @@ struct wire_down {
 enum wire_type {
     WIRE_NONE = 0,
 #define MSG(TYPE, number, direction, lower, ...) WIRE_##TYPE = number,
-#include "schema/wire.def"
+#include "schema/wire/wire.def"
 #undef MSG
     WIRE_TYPE_MAX = 128
 };
@@ -288,7 +288,7 @@ enum wire_type {
     struct wire_##lower {                        \
         __VA_ARGS__                              \
     };
-#include "schema/wire.def"
+#include "schema/wire/wire.def"
 #undef MSG
 #undef U
 #undef I
@@ -303,7 +303,7 @@ struct wire_msg {
     struct wire_down down; /* DOWN messages */
     union {
 #define MSG(TYPE, number, direction, lower, ...) struct wire_##lower lower;
-#include "schema/wire.def"
+#include "schema/wire/wire.def"
 #undef MSG
     } u;
 };

@@ -2,12 +2,13 @@
  *
  * The head is jansson's, with an empty list of shards, at whose place the text is cut in two; shards and files, of which
  * there may be very many, are written in the same form by hand. */
-#include "schema/manifest_text.h"
+#include "schema/manifest/manifest_text.h"
 
 #include "schema/error.h"
-#include "schema/json_sure.h"
-#include "schema/manifest_rules.h"
-#include "schema/metrics.h"
+#include "schema/manifest/json_sure.h"
+#include "schema/manifest/manifest_rules.h"
+#include "schema/manifest/metrics.h"
+#include "schema/manifest/seal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,7 +82,8 @@ static bool cut_in_two(struct manifest_text *text, char *whole)
 
     if (at == NULL)
         return false;
-    text->tail = strdup(at + strlen(empty) - 1); /* from the bracket on */
+    whole[strlen(whole) - (sizeof "\n}" - 1)] = '\0'; /* the seal has it */
+    text->tail = strdup(at + strlen(empty) - 1);      /* from the bracket on */
     text->bytes = whole;
     text->size = (size_t)(at - whole) + strlen(empty) - 1;
     text->capacity = text->size;
@@ -234,7 +236,8 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
 {
     const struct manifest counted = {.layout = text->layout, .world_size = text->world_size};
     const char *problem = manifest_count_problem(&counted, text->shards);
-    enum muster_status status = make_room(text, PIECE_BYTES + strlen(text->tail), err);
+    enum muster_status status = make_room(text, PIECE_BYTES + strlen(text->tail) + SEAL_BYTES, err);
+    char seal[SEAL_BYTES + 1];
 
     if (problem != NULL)
         return manifest_bad(err, MUSTER_E_ARGUMENT, problem);
@@ -243,6 +246,8 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
     close_shard(text);
     add(text, "\n ");
     add(text, text->tail);
+    seal_make(text->bytes, text->size, seal);
+    add(text, seal);
     if (text->size > MANIFEST_BYTES_MAX)
         return manifest_bad(err, MUSTER_E_ARGUMENT, "would be larger than its limit");
     text->bytes[text->size] = '\0';

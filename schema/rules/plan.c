@@ -1,4 +1,4 @@
-#include "schema/plan.h"
+#include "schema/rules/plan.h"
 
 #include "schema/limits.h"
 
@@ -82,8 +82,14 @@ int64_t plan_least_ms(const struct plan_facts *facts)
     return bounded(facts->save_p95_ms) + steps_ms(facts, 1) + PLAN_FREEZE_MS + MARGIN_MS;
 }
 
-static int64_t reserve_ms(const struct plan_facts *facts, int64_t save)
+static int64_t save_ms(const struct plan_facts *facts)
 {
+    return facts->save_p95_ms > 0 ? bounded(facts->save_p95_ms) : PLAN_SAVE_MS;
+}
+
+static int64_t reserve_ms(const struct plan_facts *facts)
+{
+    int64_t save = save_ms(facts);
     int64_t reserve =
         (5 * save + 1) / 2 + steps_ms(facts, 2) + FREEZE_MS + MARGIN_MS + PLAN_SPARE_MS;
     if (facts->alone)
@@ -98,21 +104,55 @@ static int64_t reserve_ms(const struct plan_facts *facts, int64_t save)
 
 struct plan plan_make(const struct plan_facts *facts)
 {
-    struct plan plan = {.freeze_boot_ms = facts->now_boot_ms};
-    int64_t save = bounded(facts->save_p95_ms);
+    struct plan plan = {.why = PLAN_ASKED, .freeze_boot_ms = facts->now_boot_ms};
+    int64_t at;
 
-    if (facts->at_once || facts->deadline_boot_ms == 0) {
-        plan.why = PLAN_ASKED;
-    } else if (facts->step_p95_ms <= 0 || save <= 0) {
-        plan.why = PLAN_UNMEASURED;
-    } else if (facts->grace_ms < 3 * save) {
-        plan.why = PLAN_SHORT;
-    } else {
-        plan.reserve_ms = reserve_ms(facts, save);
-        int64_t at = facts->deadline_boot_ms - plan.reserve_ms;
-        plan.why = at > facts->now_boot_ms ? PLAN_MEASURED : PLAN_DUE;
-        if (plan.why == PLAN_MEASURED)
-            plan.freeze_boot_ms = at;
-    }
+    if (facts->at_once || facts->deadline_boot_ms == 0)
+        return plan;
+    plan.reserve_ms = facts->trained ? reserve_ms(facts) : plan_least_ms(facts);
+    plan.basis = (facts->step_p95_ms > 0 ? PLAN_KNOWS_STEP : 0) |
+                 (facts->save_p95_ms > 0 ? PLAN_KNOWS_SAVE : 0) |
+                 (facts->trained ? PLAN_KNOWS_TRAINED : 0);
+    at = facts->deadline_boot_ms - plan.reserve_ms;
+    plan.why = at > facts->now_boot_ms ? PLAN_AHEAD : PLAN_DUE;
+    if (plan.why == PLAN_AHEAD)
+        plan.freeze_boot_ms = at;
     return plan;
+}
+
+void plan_describe_basis(const struct plan_facts *facts, char ret_text[PLAN_BASIS_TEXT])
+{
+    char step[40] = "no step was measured yet", save[48];
+
+    if (facts->step_p95_ms > 0)
+        snprintf(step, sizeof step, "step p95 %lld ms", (long long)facts->step_p95_ms);
+    if (facts->save_p95_ms > 0)
+        snprintf(save, sizeof save, "save p95 %lld ms", (long long)facts->save_p95_ms);
+    else
+        snprintf(save, sizeof save, "no save was measured yet: %d s assumed", PLAN_SAVE_MS / 1000);
+    snprintf(ret_text, PLAN_BASIS_TEXT, "%s, %s%s", step, save,
+             facts->trained ? "" : ", no step of this launch has begun");
+}
+
+/* --- the time left ------------------------------------------------------------------------------- */
+
+struct plan_left plan_left_of(int64_t told_ms, int64_t grace_period_ms, bool usual)
+{
+    bool short_told = told_ms >= 0 && told_ms < LEAST_LEAD_MS;
+    bool short_option = grace_period_ms > 0 && grace_period_ms < LEAST_LEAD_MS;
+    struct plan_left left = {.ms = short_told ? -1 : told_ms,
+                             .too_short = short_told || short_option};
+
+    left.by_option =
+        grace_period_ms > 0 && !short_option && (left.ms < 0 || left.ms > grace_period_ms);
+    if (left.by_option)
+        left.ms = grace_period_ms;
+    usual = usual && grace_period_ms < 0;
+    left.assumed = left.ms < 0 || usual;
+    left.at_once = left.assumed || left.too_short || grace_period_ms == 0;
+    if (left.ms < 0)
+        left.ms = GRACE_DEFAULT_MS;
+    else if (left.ms > INT32_MAX)
+        left.ms = INT32_MAX; /* 24 days: as good as for ever */
+    return left;
 }

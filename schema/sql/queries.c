@@ -1,4 +1,4 @@
-#include "schema/queries.h"
+#include "schema/sql/queries.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@ static const struct {
     const char *sql;
 } queries[] = {
 #define QUERY(name, columns, sql) {#name, sql},
-#include "schema/queries.def"
+#include "schema/sql/queries.def"
 #undef QUERY
 };
 

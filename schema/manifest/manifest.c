@@ -1,6 +1,6 @@
 /* manifest - see manifest.h. */
 #include "schema/error.h"
-#include "schema/manifest_rules.h"
+#include "schema/manifest/manifest_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,19 @@ bool manifest_checksum_ok(const char *text)
     return strlen(text) == MANIFEST_CHECKSUM_SIZE - 1 &&
            memcmp(text, MANIFEST_CHECKSUM_PREFIX, prefix) == 0 &&
            strspn(text + prefix, "0123456789abcdef") == 32;
+}
+
+void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
+
+    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
+    for (size_t i = 0; i < 16; i++) {
+        ret_text[prefix + 2 * i] = digits[sum[i] >> 4];
+        ret_text[prefix + 2 * i + 1] = digits[sum[i] & 15];
+    }
+    ret_text[prefix + 32] = '\0';
 }
 
 static bool plain_text(const char *text, size_t max)

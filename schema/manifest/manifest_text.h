@@ -3,7 +3,7 @@
 #ifndef SCHEMA_MANIFEST_TEXT_H
 #define SCHEMA_MANIFEST_TEXT_H
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 struct manifest_text;
 

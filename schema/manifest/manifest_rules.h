@@ -3,7 +3,7 @@
 #ifndef SCHEMA_MANIFEST_RULES_H
 #define SCHEMA_MANIFEST_RULES_H
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 const char *manifest_head_problem(const struct manifest *manifest); /* all but its shards */
 const char *manifest_count_problem(const struct manifest *manifest, size_t shard_count);
