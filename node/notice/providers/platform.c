@@ -1,5 +1,5 @@
 /* platform - see platform.h. Facts: the vendors' documentation of their machines' DMI tables. */
-#include "node/notice/platform.h"
+#include "node/notice/providers/platform.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* provider - see provider.h. */
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 #include "node/notice/times.h"
 

@@ -1,5 +1,5 @@
 /* alibaba - see alibaba.h. Facts: Alibaba Cloud's documentation of instance metadata. */
-#include "node/notice/alibaba.h"
+#include "node/notice/providers/alibaba.h"
 
 #include "node/notice/times.h"
 

@@ -4,7 +4,7 @@
 #ifndef NODE_NOTICE_AZURE_H
 #define NODE_NOTICE_AZURE_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 enum azure_path { AZURE_NAME, AZURE_EVENTS, AZURE_PATH_COUNT };
 

@@ -1,5 +1,5 @@
 /* azure - see azure.h. Facts: Microsoft's documentation of scheduled events and of instance metadata. */
-#include "node/notice/azure.h"
+#include "node/notice/providers/azure.h"
 
 #include "node/notice/json.h"
 #include "node/notice/times.h"

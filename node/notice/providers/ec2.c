@@ -1,5 +1,5 @@
 /* ec2 - see ec2.h. Facts: Amazon's documentation of instance metadata and of spot interruptions. */
-#include "node/notice/ec2.h"
+#include "node/notice/providers/ec2.h"
 
 #include "node/notice/json.h"
 #include "node/notice/times.h"

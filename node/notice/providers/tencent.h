@@ -3,7 +3,7 @@
 #ifndef NODE_NOTICE_TENCENT_H
 #define NODE_NOTICE_TENCENT_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 enum tencent_path { TENCENT_INSTANCE, TENCENT_SPOT, TENCENT_PATH_COUNT };
 

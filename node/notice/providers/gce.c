@@ -1,5 +1,5 @@
 /* gce - see gce.h. Facts: Google's documentation of the metadata server and of host maintenance. */
-#include "node/notice/gce.h"
+#include "node/notice/providers/gce.h"
 
 #include "node/notice/json.h"
 #include "node/notice/times.h"

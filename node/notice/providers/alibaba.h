@@ -3,7 +3,7 @@
 #ifndef NODE_NOTICE_ALIBABA_H
 #define NODE_NOTICE_ALIBABA_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 enum alibaba_path { ALIBABA_INSTANCE, ALIBABA_SPOT, ALIBABA_PATH_COUNT };
 

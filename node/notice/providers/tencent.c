@@ -1,5 +1,5 @@
 /* tencent - see tencent.h. Facts: Tencent Cloud's documentation of instance metadata. */
-#include "node/notice/tencent.h"
+#include "node/notice/providers/tencent.h"
 
 #include "node/notice/times.h"
 

@@ -1,5 +1,5 @@
 /* slurm - see slurm.h. Facts: Slurm's documentation of squeue and of a job's environment; 22.05 tried. */
-#include "node/notice/slurm.h"
+#include "node/notice/providers/slurm.h"
 
 #include "node/notice/child.h"
 #include "node/notice/share.h"

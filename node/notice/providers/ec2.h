@@ -4,7 +4,7 @@
 #ifndef NODE_NOTICE_EC2_H
 #define NODE_NOTICE_EC2_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 enum ec2_path { EC2_SPOT, EC2_EVENTS, EC2_SCALING, EC2_REBALANCE, EC2_PATH_COUNT };
 

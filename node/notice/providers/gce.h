@@ -4,7 +4,7 @@
 #ifndef NODE_NOTICE_GCE_H
 #define NODE_NOTICE_GCE_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 enum gce_path { GCE_PREEMPTED, GCE_MAINTENANCE, GCE_MACHINE_TYPE, GCE_UPCOMING, GCE_PATH_COUNT };
 
