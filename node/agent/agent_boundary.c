@@ -1,5 +1,5 @@
 /* agent_boundary - the training thread's side: it obeys the view. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"

@@ -1,5 +1,5 @@
 /* agent_save - see agent_save.h. */
-#include "node/agent_save.h"
+#include "node/agent/agent_save.h"
 
 #include "schema/error.h"
 
@@ -20,7 +20,7 @@ static enum muster_status save_by_hook(const struct save_target *target,
         return error_set_code(err, MUSTER_E_SAVE, code,
                               "save_fn returned %d at step %lld in %s; earlier checkpoints are "
                               "untouched",
-                              code, (long long)order->step, dir);
+                              code, (long long)(order->step + target->names.offset), dir);
     }
     return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch, ret_files,
                           err);
@@ -67,7 +67,7 @@ enum muster_status save_take(const struct save_target *target, struct save_order
     order->snapshot = NULL;
     return error_set_code(err, MUSTER_E_SAVE, code,
                           "snapshot_fn returned %d at step %lld; earlier checkpoints are untouched",
-                          code, (long long)order->step);
+                          code, (long long)(order->step + target->names.offset));
 }
 
 void save_release(const struct save_target *target, struct save_order *order)

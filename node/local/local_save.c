@@ -1,5 +1,5 @@
 /* local_save - what a process without a broker reads from its directory and writes into it. */
-#include "node/local_left.h"
+#include "node/local/local_left.h"
 
 #include "node/clock.h"
 #include "node/shard/dir_list.h"

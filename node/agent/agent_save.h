@@ -6,7 +6,7 @@
 #define NODE_AGENT_SAVE_H
 
 #include "node/shard/shard.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 struct save_order { /* one save */
     uint64_t generation;

@@ -1,5 +1,5 @@
 /* agent - see agent.h. Opening, the thread's loop, closing. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "node/thread.h"
@@ -44,6 +44,17 @@ static int64_t sleep_ms(const struct agent *agent)
     return until > agent->now_boot_ms ? until - agent->now_boot_ms : 1;
 }
 
+/* Before the frames: they may be of that connection. */
+static void feed_connection(struct agent *agent)
+{
+    uint64_t connections = link_connections(agent->link);
+
+    if (connections == agent->connections)
+        return;
+    agent->connections = connections;
+    agent_feed(agent, &(struct member_input){.kind = MEMBER_CONNECTED});
+}
+
 /* One pass, mutex held. Posts first: a training thread waits for them. What it is in before the frames: one of them may
  * be its end. Frames before the tick: silence is judged only after the sockets were drained. Returns how long to sleep. */
 static int64_t pass(struct agent *agent)
@@ -53,8 +64,10 @@ static int64_t pass(struct agent *agent)
     agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed_posts(agent);
     agent_tell_saving(agent);
-    if (!agent->faulted)
+    if (!agent->faulted) {
+        feed_connection(agent);
         more = agent_feed_frames(agent);
+    }
     agent_feed_notices(agent);
     if (!agent->faulted && !more && agent->now_boot_ms >= member_wakeup_boot_ms(agent->core))
         agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
@@ -98,6 +111,7 @@ static void *run(void *arg)
     int64_t timeout_ms;
 
     await_connection(agent);
+    agent->connections = link_connections(agent->link);
     pthread_mutex_lock(&agent->mutex);
     agent->now_boot_ms = clock_ms(CLOCK_BOOTTIME);
     agent_feed(agent, &(struct member_input){.kind = MEMBER_TICK});
@@ -185,8 +199,10 @@ static void set_up(struct agent *agent, const struct agent_options *options)
 static enum muster_status start_sources(struct agent *agent, struct muster_error *err)
 {
     const struct agent_options *o = &agent->options;
-    const struct tell_hooks hooks = {
-        .on_error = o->hooks.on_error, .log = o->hooks.log, .arg = o->hooks.arg};
+    const struct tell_hooks hooks = {.on_error = o->hooks.on_error,
+                                     .log = o->hooks.log,
+                                     .arg = o->hooks.arg,
+                                     .log_arg = o->hooks.log_arg};
     const struct watch_options watch = {.signals = o->signals,
                                         .signal_count = o->signal_count,
                                         .usual_grace = o->member.grace_period_ms < 0,
@@ -354,11 +370,11 @@ bool agent_destroy(struct agent **agent)
     }
     fall_silent(a);
     watch_settle(a->watch, AGENT_SETTLE_MS);
-    watch_close(&a->watch, AGENT_CLOSE_MS);
     if (!writer_destroy(&a->writer, ended ? last_wait_ms(a, AGENT_CLOSE_MS) : 0))
         ended = false;
     link_close(&a->link);
     tell_stop(&a->tell, AGENT_CLOSE_MS);
+    watch_close(&a->watch, AGENT_CLOSE_MS); /* last: until here a signal ends nobody */
     if (ended)
         free_all(a);
     return ended;

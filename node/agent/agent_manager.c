@@ -1,6 +1,6 @@
 /* agent_manager - what a checkpoint manager asks of its node beside the plain boundary: a step that ends
  * where the manager says, a save that is wanted here, an answer before the save, and what became of it. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -185,6 +185,6 @@ enum muster_status agent_wait_outcome(struct agent *agent, uint64_t round,
         return status;
     return error_set(err, MUSTER_E_TIMEOUT,
                      "the save of step %lld (round %llu) is still being written or agreed; %s",
-                     (long long)ret_outcome->step, (unsigned long long)round,
-                     agent_why_waits(agent));
+                     (long long)(ret_outcome->step + agent->options.save.names.offset),
+                     (unsigned long long)round, agent_why_waits(agent));
 }

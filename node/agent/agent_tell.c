@@ -1,5 +1,5 @@
 /* agent_tell - see agent_tell.h. */
-#include "node/agent_tell.h"
+#include "node/agent/agent_tell.h"
 
 #include "node/thread.h"
 #include "schema/error.h"
@@ -81,7 +81,7 @@ static bool make_call(struct tell *tell)
     if (is_error)
         tell->hooks.on_error(&call->error, tell->hooks.arg);
     else
-        tell->hooks.log(call->level, call->text, tell->hooks.arg);
+        tell->hooks.log(call->level, call->text, tell->hooks.log_arg);
     free(call);
     pthread_mutex_lock(&tell->mutex);
     tell->calling = false;

@@ -2,8 +2,8 @@
 #ifndef NODE_AGENT_STATE_H
 #define NODE_AGENT_STATE_H
 
-#include "node/agent.h"
-#include "node/agent_tell.h"
+#include "node/agent/agent.h"
+#include "node/agent/agent_tell.h"
 #include "node/behind.h"
 #include "node/link.h"
 #include "node/notice/watch.h"
@@ -41,8 +41,12 @@ struct agent {
     pthread_cond_t changed; /* view, consumed, passes, faulted */
     struct member_view view;
     bool stop;
+    uint64_t
+        undeleted; /* the checkpoint that could not be deleted since this was asked last, 0 = none ... */
+    struct muster_error undeleted_why;
     bool faulted; /* the view ends with E_FAULT, the core is not fed any more */
     uint64_t passes;
+    uint64_t connections; /* of the link, as the core was told */
     uint64_t frames_heard;
     struct muster_error misfit; /* status != OK: the broker speaks another version */
     struct post *first_post, *last_post;

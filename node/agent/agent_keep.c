@@ -1,9 +1,9 @@
 /* agent_keep - see agent_keep.h. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
-#include "schema/metrics.h"
+#include "schema/manifest/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +165,30 @@ void agent_facts_into(struct agent *agent, struct post *post)
 }
 
 /* --- deletion --------------------------------------------------------------------------------- */
+
+void agent_note_deletion(struct agent *agent, const struct writer_result *result)
+{
+    if (result->status != MUSTER_OK) {
+        agent->undeleted = result->checkpoint;
+        error_set(&agent->undeleted_why, result->status,
+                  "checkpoint %llu could not be deleted, and takes its room until it can: %.2000s",
+                  (unsigned long long)result->checkpoint, result->text);
+    } else if (agent->undeleted == result->checkpoint) {
+        agent->undeleted = 0;
+    }
+}
+
+enum muster_status agent_deletion_failed(struct agent *agent, struct muster_error *err)
+{
+    struct muster_error why = {.status = MUSTER_OK};
+
+    pthread_mutex_lock(&agent->mutex);
+    if (agent->undeleted != 0)
+        why = agent->undeleted_why;
+    agent->undeleted = 0;
+    pthread_mutex_unlock(&agent->mutex);
+    return why.status == MUSTER_OK ? MUSTER_OK : error_pass(err, why.status, &why);
+}
 
 void agent_delete(struct agent *agent, const struct member_action *action)
 {

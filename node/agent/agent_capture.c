@@ -1,6 +1,6 @@
 /* agent_capture - the training thread at its save step: it saves, or takes a snapshot that another thread
  * writes. Mutex held; it is free while the disk or the user's functions are waited for. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -143,7 +143,7 @@ static void progress_from_zero(struct agent *agent)
 /* As its user counts: a manager's steps are indexes. */
 static long long shown_step(const struct agent *agent, int64_t done)
 {
-    return (long long)(done + agent->options.save.names.offset);
+    return (long long)done + agent->options.save.names.offset;
 }
 
 /* --- behind -------------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
         return;
     }
     if (result->status != MUSTER_OK)
-        agent_log(agent, 1, "the save of step %lld failed in the background: %s",
+        agent_log(agent, 2, "the save of step %lld failed in the background: %s",
                   shown_step(agent, result->order->step), result->why->text);
     writing_ended(agent, result->order);
     tell_result(agent, result);
@@ -320,7 +320,7 @@ static enum muster_status tell_failure(struct agent *agent, struct muster_error 
     status = first->code > 0 ? (enum muster_status)first->code : MUSTER_E_ABORTED;
     error_set(err, status,
               "the save of step %lld was not committed: %s; earlier checkpoints are untouched",
-              (long long)first->step, first->text);
+              shown_step(agent, first->step), first->text);
     if (err != NULL) {
         err->rank = first->rank;
         err->step = first->step;

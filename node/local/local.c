@@ -1,10 +1,10 @@
 /* local - see local.h. */
-#include "node/local_left.h"
+#include "node/local/local_left.h"
 
 #include "node/clock.h"
 #include "node/thread.h"
 #include "schema/error.h"
-#include "schema/metrics.h"
+#include "schema/manifest/metrics.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 void local_say(const struct local *local, int level, const char *text)
 {
     if (local->options.log != NULL)
-        local->options.log(level, text, local->options.arg);
+        local->options.log(level, text, local->options.log_arg);
 }
 
 /* --- notices ------------------------------------------------------------------------------------- */
@@ -40,11 +40,14 @@ static int64_t consider(struct local *local)
 {
     int64_t wakeup = INT64_MAX;
 
-    if (local->frozen || !local_plan_due(&local->plan, clock_ms(CLOCK_BOOTTIME), &wakeup))
+    if (local->frozen)
         return wakeup;
-    local->frozen = true;
+    local->frozen = local_plan_due(&local->plan, clock_ms(CLOCK_BOOTTIME), &wakeup);
+    if (!local->frozen && !local_plan_wants_save(&local->plan))
+        return wakeup;
+    local->save_now |= !local->frozen;
     gate_close(local->gate);
-    return INT64_MAX;
+    return wakeup;
 }
 
 /* Mutex held. */
@@ -152,7 +155,7 @@ static void *watch(void *arg)
 
 static enum muster_status start(struct local *local, struct muster_error *err)
 {
-    const struct tell_hooks hooks = {.log = local->options.log, .arg = local->options.arg};
+    const struct tell_hooks hooks = {.log = local->options.log, .log_arg = local->options.log_arg};
     enum muster_status status;
     int code;
 
@@ -289,7 +292,8 @@ static void preempt(struct local *local, void *call_arg)
     char path[FS_PATH_MAX], text[MUSTER_ERROR_TEXT_MAX];
     struct local_notice notice;
     struct muster_error why;
-    long long step = gate_done(local->gate);
+    int64_t step = gate_done(local->gate);
+    long long shown = step + local->options.save.names.offset;
     int64_t left;
     int code = 0;
 
@@ -298,20 +302,20 @@ static void preempt(struct local *local, void *call_arg)
     pthread_mutex_unlock(&local->mutex);
     if (step == local->saved_step)
         snprintf(text, sizeof text, "notice (%.200s): leaving at step %lld, which needs no save",
-                 notice.text, step);
+                 notice.text, shown);
     else if (save_to_leave(local, call_arg, notice.deadline_boot_ms, path, &why) == MUSTER_OK) {
         left = notice.deadline_boot_ms - clock_ms(CLOCK_BOOTTIME);
         snprintf(text, sizeof text, "notice (%.200s): saved step %lld in %.600s, %lld ms %s",
-                 notice.text, step, path, (long long)(left < 0 ? -left : left),
+                 notice.text, shown, path, (long long)(left < 0 ? -left : left),
                  left < 0 ? "after its deadline" : "before its deadline");
     } else {
         code = MUSTER_E_NOT_SAVED;
         snprintf(text, sizeof text,
                  "notice (%.200s): step %lld was not saved: %.600s; a restart goes on from the "
                  "newest checkpoint",
-                 notice.text, step, why.text);
+                 notice.text, shown, why.text);
     }
-    local_say(local, 2, text);
+    local_say(local, code == 0 ? 2 : 1, text);
     pthread_mutex_lock(&local->mutex);
     error_set_code(&local->end, MUSTER_PREEMPTED, code, "%s", text);
     local->end.step = step;

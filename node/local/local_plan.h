@@ -1,5 +1,5 @@
 /* local_plan - what one process without a broker knows of its notices, and when it saves for them: the
- * broker's arithmetic (schema/plan.h) with this process's own steps and saves.
+ * broker's arithmetic (schema/rules/plan.h) with this process's own steps and saves.
  * Owns: the notices that stand, the measured times, the words for people.
  * Never: a clock, memory, a file, a lock. Pure: the caller says what time it is. */
 #ifndef NODE_LOCAL_PLAN_H
@@ -7,7 +7,7 @@
 
 #include "node/core/pace.h"
 #include "node/notice/source.h"
-#include "schema/plan.h"
+#include "schema/rules/plan.h"
 
 #define LOCAL_TIMES_TEXT (PLAN_SAVES_TEXT + 64)
 #define LOCAL_PLAN_TEXT 512
@@ -27,9 +27,11 @@ struct local_plan {
     struct plan_saves saves;
     struct pace pace;
     int64_t step_p95_before_ms; /* of the lives before; 0: none */
+    int64_t from;               /* the step of the restore: beyond it this life has trained */
     int64_t begun, begun_at;    /* of the last look; 0 while the gate is closed */
     struct plan plan;           /* of the earliest notice; PLAN_NONE without one */
     struct local_notice chosen; /* that one */
+    bool measures;              /* the early save was asked for, see local_plan_wants_save */
     char text[LOCAL_PLAN_TEXT]; /* what local_plan_due found */
 };
 
@@ -50,6 +52,9 @@ int64_t local_plan_step_p95(const struct local_plan *plan); /* 0: not measured *
 /* Is it time to save and leave? *ret_wakeup_boot_ms: when to ask again at the latest, INT64_MAX: never.
  * Without a notice false. `plan`, `chosen` and `text` tell what was found. */
 bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_boot_ms);
+
+/* After local_plan_due: true once, if the plan waits and no save was ever measured. That one save measures it. */
+bool local_plan_wants_save(struct local_plan *plan);
 
 /* The measured times, as text for the next life. What is no such text gives none. */
 void local_plan_write_times(const struct local_plan *plan, char ret_text[LOCAL_TIMES_TEXT]);

@@ -1,5 +1,5 @@
 /* local_plan - see local_plan.h. */
-#include "node/local_plan.h"
+#include "node/local/local_plan.h"
 
 #include "schema/limits.h"
 
@@ -25,25 +25,17 @@ static struct local_notice *latest(struct local_plan *plan)
     return last;
 }
 
-/* The rules are those of a node with a broker (notice_put of node/core). */
 void local_plan_notice(struct local_plan *plan, int64_t now, uint64_t number,
                        enum wire_notice_kind kind, int64_t left_ms, const char *text)
 {
-    struct local_notice notice = {.number = number}, *place;
-    int64_t grace = plan->grace_period_ms;
-    bool short_of_use = left_ms >= 0 && left_ms < LEAST_LEAD_MS; /* who told so still lives */
-    bool guess;
+    struct plan_left left = plan_left_of(left_ms, plan->grace_period_ms, kind == NOTICE_SIGNAL);
+    struct local_notice notice = {.number = number,
+                                  .at_once = left.at_once,
+                                  .assumed = left.assumed || left.too_short,
+                                  .grace_ms = left.ms,
+                                  .deadline_boot_ms = now + left.ms},
+                        *place;
 
-    if (short_of_use)
-        left_ms = -1;
-
-    if (grace > 0 && (left_ms < 0 || left_ms > grace))
-        left_ms = grace;
-    guess = left_ms < 0 || short_of_use || (grace < 0 && kind == NOTICE_SIGNAL);
-    notice.at_once = guess || grace == 0;
-    notice.assumed = guess;
-    notice.grace_ms = left_ms < 0 ? GRACE_DEFAULT_MS : left_ms < INT32_MAX ? left_ms : INT32_MAX;
-    notice.deadline_boot_ms = now + notice.grace_ms;
     snprintf(notice.text, sizeof notice.text, "%s", text);
     if (plan->count < NOTICES_NODE_MAX)
         place = &plan->notices[plan->count++];
@@ -74,7 +66,7 @@ bool local_plan_withdraw(struct local_plan *plan, uint64_t number)
 
 void local_plan_restart_looks(struct local_plan *plan, int64_t begun)
 {
-    plan->begun = begun;
+    plan->from = plan->begun = begun;
     plan->begun_at = 0;
 }
 
@@ -131,37 +123,27 @@ void local_plan_read_times(struct local_plan *plan, const char *text)
 
 static void describe(struct local_plan *plan, const struct plan_facts *facts)
 {
-    char *text = plan->text;
+    char basis[PLAN_BASIS_TEXT];
     const char *notice = plan->chosen.text;
+    int64_t left = facts->deadline_boot_ms - facts->now_boot_ms;
 
-    switch (plan->plan.why) {
-    case PLAN_ASKED:
-        snprintf(text, LOCAL_PLAN_TEXT, "notice (%s): saves at once: %s", notice,
+    if (plan->plan.why == PLAN_ASKED) {
+        snprintf(plan->text, LOCAL_PLAN_TEXT, "notice (%s): saves at once: %s", notice,
                  plan->chosen.assumed ? "it tells no time left to plan with"
-                                      : "grace_period_ms is 0");
-        break;
-    case PLAN_UNMEASURED:
-        snprintf(text, LOCAL_PLAN_TEXT,
-                 "notice (%s): saves at once: no %s of this job was measured yet", notice,
-                 facts->save_p95_ms > 0 ? "step" : "save");
-        break;
-    case PLAN_SHORT:
-        snprintf(text, LOCAL_PLAN_TEXT,
-                 "notice (%s): saves at once: its %lld.%lld s are less than three saves (save p95 "
-                 "%lld ms)",
-                 notice, SECONDS(facts->grace_ms), (long long)facts->save_p95_ms);
-        break;
-    default:
-        snprintf(text, LOCAL_PLAN_TEXT,
-                 "notice (%s): trains on until %lld.%lld s before its deadline in %lld.%lld s "
-                 "(step p95 %lld ms, save p95 %lld ms)",
-                 notice, SECONDS(plan->plan.reserve_ms),
-                 SECONDS(facts->deadline_boot_ms > facts->now_boot_ms
-                             ? facts->deadline_boot_ms - facts->now_boot_ms
-                             : 0),
-                 (long long)facts->step_p95_ms, (long long)facts->save_p95_ms);
-        break;
+                                      : "grace_period_ms asks for it");
+        return;
     }
+    plan_describe_basis(facts, basis);
+    if (plan->plan.why == PLAN_DUE) {
+        snprintf(plan->text, LOCAL_PLAN_TEXT,
+                 "notice (%s): saves at once: %lld.%lld s are left, and %lld.%lld s are reserved "
+                 "(%s)",
+                 notice, SECONDS(left > 0 ? left : 0), SECONDS(plan->plan.reserve_ms), basis);
+        return;
+    }
+    snprintf(plan->text, LOCAL_PLAN_TEXT,
+             "notice (%s): trains on until %lld.%lld s before its deadline in %lld.%lld s (%s)",
+             notice, SECONDS(plan->plan.reserve_ms), SECONDS(left > 0 ? left : 0), basis);
 }
 
 bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_boot_ms)
@@ -169,6 +151,7 @@ bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_bo
     struct plan_facts facts = {.now_boot_ms = now,
                                .step_p95_ms = local_plan_step_p95(plan),
                                .save_p95_ms = plan_saves_p95(&plan->saves),
+                               .trained = plan->begun > plan->from,
                                .alone = true},
                       of_best = facts;
 
@@ -194,4 +177,13 @@ bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_bo
     describe(plan, &of_best);
     *ret_wakeup_boot_ms = plan->plan.freeze_boot_ms;
     return plan->plan.freeze_boot_ms <= now;
+}
+
+bool local_plan_wants_save(struct local_plan *plan)
+{
+    if (plan->measures || plan->plan.why != PLAN_AHEAD ||
+        (plan->plan.basis & (PLAN_KNOWS_SAVE | PLAN_KNOWS_TRAINED)) != PLAN_KNOWS_TRAINED)
+        return false;
+    plan->measures = true;
+    return true;
 }

@@ -7,7 +7,7 @@
 #ifndef NODE_LOCAL_H
 #define NODE_LOCAL_H
 
-#include "node/agent_save.h"
+#include "node/agent/agent_save.h"
 #include "node/gate.h"
 #include "node/notice/sources.h"
 
@@ -18,6 +18,7 @@ struct local_options {
     bool (*watch)(void *arg);
     void (*log)(int level, const char *text, void *arg);
     void *arg;
+    void *log_arg; /* the log's */
     int64_t watch_period_ms;
     const int *signals;
     size_t signal_count;

@@ -1,6 +1,6 @@
 /* agent_post - how other threads reach the core: inputs in a bounded queue, and waiting for what
  * comes of them. Mutex held in every function here but agent_writer_done. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -111,6 +111,8 @@ void agent_writer_done(const struct writer_result *result, void *arg)
     struct agent *agent = arg;
 
     pthread_mutex_lock(&agent->mutex);
+    if (result->deleted)
+        agent_note_deletion(agent, result); /* before the broker hears of it, and a sweep ends */
     if (!post_put_patiently(agent, writer_post, result) && !agent->over) {
         if (result->deleted)
             member_deletion_lost(agent->core, result->checkpoint); /* the broker asks again */

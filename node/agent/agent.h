@@ -10,8 +10,8 @@
 #ifndef NODE_AGENT_H
 #define NODE_AGENT_H
 
-#include "node/agent_keep.h"
-#include "node/agent_save.h"
+#include "node/agent/agent_keep.h"
+#include "node/agent/agent_save.h"
 #include "node/core/member.h"
 #include "node/gate.h"
 #include "node/notice/sources.h"
@@ -23,6 +23,7 @@ struct agent_hooks {                                               /* all may be
     void (*on_error)(const struct muster_error *error, void *arg); /* the log's thread */
     void (*log)(int level, const char *text, void *arg);           /* thread of its own */
     void *arg;
+    void *log_arg; /* the log's */
 };
 
 struct agent_options {

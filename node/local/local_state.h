@@ -4,9 +4,9 @@
 #ifndef NODE_LOCAL_STATE_H
 #define NODE_LOCAL_STATE_H
 
-#include "node/agent_tell.h"
-#include "node/local.h"
-#include "node/local_plan.h"
+#include "node/agent/agent_tell.h"
+#include "node/local/local.h"
+#include "node/local/local_plan.h"
 #include "node/notice/watch.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #ifndef NODE_LOCAL_LEFT_H
 #define NODE_LOCAL_LEFT_H
 
-#include "node/local_state.h"
+#include "node/local/local_state.h"
 
 /* Takes the lock, and clears what is left: an unfinished round goes, a committed one is kept. Without the lock (another such
  * process lives, or the file system has none) nothing is cleared, now or later. */

@@ -1,7 +1,7 @@
 /* agent_core - feeds the core and carries out what it answers. Agent thread, mutex held: from the
  * reading of begun and done to the publishing of the view nothing the training thread does can come
  * between. Users' callbacks are made by other threads: agent_tell, callback. */
-#include "node/agent_state.h"
+#include "node/agent/agent_state.h"
 
 #include "node/clock.h"
 #include "schema/error.h"

@@ -1,5 +1,5 @@
 /* local_left - see local_left.h. */
-#include "node/local_left.h"
+#include "node/local/local_left.h"
 
 #include "schema/error.h"
 
