@@ -1,7 +1,7 @@
 /* store_open - the lock, the checks of the file, and its migrations.
  * Order: file system, lock, connection, whose file is it, which version, is it sound, settings,
  * migrations. Nothing is written to a file that is not known to be ours and sound. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "broker/dirs.h"
 #include "schema/error.h"
@@ -16,10 +16,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #define APPLICATION_ID 0x6d757374 /* "must" */
 #define BUSY_TIMEOUT_MS 5000
+#define LOCK_LOOK_MS 10
 
 /* --- file systems --------------------------------------------------------------------------------- */
 
@@ -155,7 +157,20 @@ static enum muster_status write_pid(const char *lock, int fd, struct muster_erro
                           lock, strerror(errno));
 }
 
-enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
+static bool lock_within(int fd, int64_t wait_ms)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_LOOK_MS * 1000000};
+
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK || wait_ms <= 0)
+            return false;
+        nanosleep(&pause, NULL);
+        wait_ms -= LOCK_LOOK_MS;
+    }
+    return true;
+}
+
+enum muster_status store_lock(const char *path, int64_t wait_ms, int *ret_fd, bool *ret_created,
                               struct muster_error *err)
 {
     char lock[PATH_MAX];
@@ -175,7 +190,7 @@ enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
                                   "cannot open lock file %s: %s; choose a place for the database "
                                   "where files can be made with --db",
                                   lock, strerror(errno));
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (!lock_within(fd, wait_ms)) {
             status = errno == EWOULDBLOCK
                          ? held_by_another(path, fd, err)
                          : error_set_code(err, MUSTER_E_IO, errno, "cannot lock %s: %s", lock,

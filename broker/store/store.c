@@ -3,7 +3,7 @@
  * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
  * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
  * and the next FULL commit syncs it along. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "broker/dirs.h"
 #include "broker/failpoint.h"
@@ -197,6 +197,13 @@ static enum muster_status write_row(struct store *store, const struct actions *a
 
     if (row == *given)
         return MUSTER_OK;
+    if (row->kind == RECORD_FORGET)
+        return store_forget(store, row->u.forget.job, err);
+    if (row->kind == RECORD_JOB && store->forgets) {
+        enum muster_status status = store_forget_rest(store, row->u.job.job, err);
+        if (status != MUSTER_OK)
+            return status;
+    }
     if (row->kind == RECORD_TASK && (*given = store_task_given(actions, at)) != NULL)
         return store_task_write_given(store, row, *given, err);
     return store_row_write(store, row, err);
@@ -367,8 +374,10 @@ static enum muster_status tidy_once(struct store *store, struct muster_error *er
 {
     enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
 
-    if (status == MUSTER_OK)
+    if (status == MUSTER_OK && store->untidy)
         status = store_tidy_slice(store, err);
+    if (status == MUSTER_OK && store->forgets)
+        status = store_forget_slice(store, err);
     return end_transaction(store, status, err);
 }
 
@@ -376,7 +385,7 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 {
     enum muster_status status;
 
-    if (!store->untidy || now_boot_ms < store->tidy_due_boot_ms)
+    if ((!store->untidy && !store->forgets) || now_boot_ms < store->tidy_due_boot_ms)
         return MUSTER_OK;
     status = tidy_once(store, err);
     store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
@@ -386,7 +395,7 @@ enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct m
 int64_t store_wakeup_boot_ms(const struct store *store)
 {
     int64_t held = store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
-    int64_t tidy = store->untidy ? store->tidy_due_boot_ms : INT64_MAX;
+    int64_t tidy = store->untidy || store->forgets ? store->tidy_due_boot_ms : INT64_MAX;
 
     return held < tidy ? held : tidy;
 }
@@ -445,6 +454,8 @@ static enum muster_status prepare_all(struct store *store, struct muster_error *
         status = store_tidy_prepare(store, err);
     if (status == MUSTER_OK)
         status = store_past_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_forget_prepare(store, err);
     return status;
 }
 
@@ -460,7 +471,8 @@ static enum muster_status open_checked(struct store *store, const struct store_o
     if (status == MUSTER_OK && !options->allow_network_fs)
         status = store_refuse_network(store->path, err);
     if (status == MUSTER_OK)
-        status = store_lock(store->path, &store->lock_fd, &store->created_lock, err);
+        status = store_lock(store->path, options->lock_wait_ms, &store->lock_fd,
+                            &store->created_lock, err);
     if (status == MUSTER_OK)
         store->created = access(store->path, F_OK) != 0 && errno == ENOENT;
     if (status == MUSTER_OK)

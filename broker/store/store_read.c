@@ -1,9 +1,9 @@
 /* store_read - what goes out of the database while the broker runs: the journal's events and the answers to named
  * queries. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "schema/error.h"
-#include "schema/queries.h"
+#include "schema/sql/queries.h"
 
 #include <inttypes.h>
 #include <msgpack.h>
@@ -203,7 +203,7 @@ static enum muster_status collect_in_time(struct store *store, const struct stor
     return status;
 }
 
-/* sql is one of schema/queries.def's, so its address is its name. */
+/* sql is one of schema/sql/queries.def's, so its address is its name. */
 static enum muster_status prepare_query(struct store *store, const char *sql,
                                         struct muster_error *err)
 {

@@ -10,7 +10,7 @@
  *   transaction with the new count -> commit -> file written and synced -> only then the messages
  *
  * A crash before the file is written leaves it behind the database: nobody was told, nothing is lost. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "broker/dirs.h"
 #include "schema/error.h"

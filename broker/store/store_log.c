@@ -9,7 +9,7 @@
  *     no log makes whole when the power goes meanwhile;
  *   - each start copies the whole log into the file, which writes every page anew and syncs it, and begins the
  *     log at its beginning, before anything is acknowledged. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "schema/error.h"
 

@@ -1,6 +1,6 @@
 /* store_tasks - rows of queues, tasks, results and workers; pages of what ended, and results, as they go out.
  * A task's id is queue * 2^40 + number. As everywhere, a row written twice is a row written once. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "schema/error.h"
 

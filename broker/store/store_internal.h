@@ -2,11 +2,11 @@
  * store.c the connection and its transactions, store_open.c lock, checks and migrations, store_log.c the log and its
  * syncs, store_mark.c what tells an older copy of the file, store_rows.c rows to columns and back, store_read.c journal
  * and queries, store_manifest.c manifests, store_tasks.c rows of tasks and what is read of them, store_tidy.c those that
- * nobody reads any more, store_past.c what befell the broker itself. */
+ * nobody reads any more, store_forget.c jobs that are forgotten, store_past.c what befell the broker itself. */
 #ifndef BROKER_STORE_INTERNAL_H
 #define BROKER_STORE_INTERNAL_H
 
-#include "broker/store.h"
+#include "broker/store/store.h"
 
 #include <sqlite3.h>
 
@@ -41,6 +41,8 @@ enum store_tidy { /* store_tidy.c's */
                   STORE_TIDY_OVER,
                   STORE_TIDY_COUNT
 };
+
+#define STORE_FORGET_TABLES 14 /* store_forget.c's statements */
 
 struct store_past { /* a row of broker_past that goes with the next batch */
     bool wanted;
@@ -85,7 +87,9 @@ struct store {
     sqlite3_stmt *tidy[STORE_TIDY_COUNT];
     struct store_past past[STORE_PAST_COUNT];
     sqlite3_stmt *past_add, *past_drop;
-    bool untidy; /* there may be rows in task_garbage */
+    sqlite3_stmt *forget[STORE_FORGET_TABLES], *forget_add, *forget_over, *forget_first;
+    bool forgets; /* there may be rows in job_garbage */
+    bool untidy;  /* there may be rows in task_garbage */
     int64_t tidy_due_boot_ms;
 
     /* lazy progress, not yet written; the strings are in held_arena */
@@ -120,7 +124,7 @@ enum muster_status store_damaged(const struct store *store, const char *finding,
 enum muster_status store_connect(struct store *store, const struct store_options *options,
                                  struct muster_error *err);
 /* ret_created: the lock file was not there before. */
-enum muster_status store_lock(const char *path, int *ret_fd, bool *ret_created,
+enum muster_status store_lock(const char *path, int64_t wait_ms, int *ret_fd, bool *ret_created,
                               struct muster_error *err);
 /* Of a statfs magic; NULL = it is a local one. */
 const char *store_network_name(unsigned long magic);
@@ -150,6 +154,16 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
 enum muster_status store_mark_count(struct store *store, const struct actions *actions,
                                     uint64_t *ret_ends, struct muster_error *err);
 enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct muster_error *err);
+
+/* --- store_forget.c: in a transaction, but for the last --- */
+enum muster_status store_forget_prepare(struct store *store, struct muster_error *err);
+enum muster_status store_forget(struct store *store, const char *job, struct muster_error *err);
+enum muster_status store_forget_slice(struct store *store, struct muster_error *err);
+/* What is left of a job that was forgotten, or ("") of all. */
+enum muster_status store_forget_rest(struct store *store, const char *job,
+                                     struct muster_error *err);
+/* At a start: half a job fits no rule of store_check_rows. */
+enum muster_status store_forget_begun(struct store *store, struct muster_error *err);
 
 /* --- store_tasks.c --- */
 enum muster_status store_tasks_prepare(struct store *store, struct muster_error *err);

@@ -3,10 +3,10 @@
  * A checkpoint may have 131,072 files: they are read and written in slices, one for each question and one for each
  * pass of the loop, so that nobody else waits for them. Rows of a committed checkpoint do not change, so slices of
  * different times belong together, and what was rendered once stays true. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "schema/error.h"
-#include "schema/manifest_text.h"
+#include "schema/manifest/manifest_text.h"
 #include "schema/room.h"
 
 #include <inttypes.h>

@@ -12,12 +12,14 @@
 #define BROKER_STORE_H
 
 #include "broker/core/core.h"
-#include "schema/sql.h"
+#include "schema/sql/sql.h"
 
 struct store;
 
 struct store_options {
     bool allow_network_fs;
+    int64_t
+        lock_wait_ms; /* a musterd that was killed holds the lock until its sockets are closed */
     uint64_t journal_events_max; /* 0 = JOURNAL_EVENTS_MAX */
     int checkpoint_frames;       /* of the log, until they are copied into the file; 0 = 1000 */
     const struct sql_migration
@@ -52,6 +54,11 @@ typedef void store_row_fn(void *arg, const struct record *row);
  * row may hold, or rows that do not fit together; then none was handed out, or not all. */
 enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
                               struct muster_error *err);
+
+/* The rows of one job that has ended: RECORD_JOB, and what core_load wants of it. None: there is no such job. As
+ * store_load, without its checks. */
+enum muster_status store_load_job(struct store *store, const char *job, store_row_fn *row_fn,
+                                  void *arg, struct muster_error *err);
 
 /* Writes the ACTION_PERSIST rows of a batch in one transaction, in order, synced before it returns.
  * Progress rows marked lazy are held if the batch has nothing else: they are written at most once a
@@ -119,7 +126,7 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
                                      struct wire_result_chunk *ret_chunk, struct muster_error *err);
 
 struct store_query {
-    const char *name; /* of schema/queries.def */
+    const char *name; /* of schema/sql/queries.def */
     const char *job;
     const char *text;
     int64_t number;

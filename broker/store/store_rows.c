@@ -2,7 +2,7 @@
  * Owns: which field is which column; the order in which rows are handed to the core.
  * Invariant: every write is an insert or an update of the whole row by its key, so that a row
  * written twice is a row written once. An event's row never changes. */
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include "schema/error.h"
 
@@ -107,6 +107,7 @@ static const struct column generation_columns[] = {
     COLUMN(generation, opened_unix_ms, I64),
     COLUMN(generation, started_unix_ms, I64),
     COLUMN(generation, ended_unix_ms, I64),
+    COLUMN(generation, ending_unix_ms, I64),
 };
 static const struct column node_columns[] = {
     COLUMN(node, job, TEXT),          COLUMN(node, incarnation, U64),
@@ -690,33 +691,101 @@ static enum muster_status load_job(struct store *store, const char *job, uint64_
     return status;
 }
 
-static enum muster_status load_all(struct store *store, store_row_fn *row_fn, void *arg,
-                                   struct muster_error *err)
+/* Ended jobs but the newest sleep: nobody is told of them but who asks. */
+#define AWAKE                                                                                     \
+    "(state NOT IN ('ended', '') OR job IN (SELECT job FROM pin WHERE until_unix_ms > 0) OR job " \
+    "IN"                                                                                          \
+    " (SELECT job FROM job WHERE state IN ('ended', '') ORDER BY state_unix_ms DESC, job"         \
+    " LIMIT " STRING_OF(CORE_ENDED_MAX) "))"
+
+static enum muster_status load_asleep(struct store *store, store_row_fn *row_fn, void *arg,
+                                      struct muster_error *err)
 {
     sqlite3_stmt *jobs = NULL;
     int result = SQLITE_DONE;
-    enum muster_status status = load_broker(store, row_fn, arg, err);
+    enum muster_status status = store_prepare(
+        store,
+        "SELECT job, state_unix_ms,"
+        " EXISTS (SELECT 1 FROM checkpoint c WHERE c.job = job.job AND c.state = 'committed'),"
+        " EXISTS (SELECT 1 FROM pin p WHERE p.job = job.job) FROM job WHERE NOT " AWAKE,
+        &jobs, err);
+
+    while (status == MUSTER_OK && (result = sqlite3_step(jobs)) == SQLITE_ROW) {
+        const struct record row = {
+            .kind = RECORD_JOB_ASLEEP,
+            .u.job_asleep = {column_text(jobs, 0), sqlite3_column_int64(jobs, 1),
+                             sqlite3_column_int(jobs, 2) != 0, sqlite3_column_int(jobs, 3) != 0}};
+        row_fn(arg, &row);
+    }
+    if (status == MUSTER_OK && result != SQLITE_DONE)
+        status = store_failed(store, result, "read the jobs", err);
+    sqlite3_finalize(jobs);
+    return status;
+}
+
+static enum muster_status load_jobs(struct store *store, store_row_fn *row_fn, void *arg,
+                                    struct muster_error *err)
+{
+    sqlite3_stmt *jobs = NULL;
+    int result = SQLITE_DONE;
+    enum muster_status status =
+        load_rows(store, RECORD_JOB, " WHERE " AWAKE " ORDER BY job", NULL, 0, row_fn, arg, err);
 
     if (status == MUSTER_OK)
-        status = load_rows(store, RECORD_JOB, " ORDER BY job", NULL, 0, row_fn, arg, err);
-    if (status == MUSTER_OK)
-        status = store_prepare(store, "SELECT job, generation FROM job ORDER BY job", &jobs, err);
+        status = store_prepare(
+            store, "SELECT job, generation FROM job WHERE " AWAKE " ORDER BY job", &jobs, err);
     while (status == MUSTER_OK && (result = sqlite3_step(jobs)) == SQLITE_ROW)
         status = load_job(store, column_text(jobs, 0), (uint64_t)sqlite3_column_int64(jobs, 1),
                           row_fn, arg, err);
     if (status == MUSTER_OK && result != SQLITE_DONE)
         status = store_failed(store, result, "read the jobs", err);
     sqlite3_finalize(jobs);
+    return status;
+}
+
+static enum muster_status load_all(struct store *store, store_row_fn *row_fn, void *arg,
+                                   struct muster_error *err)
+{
+    enum muster_status status = load_broker(store, row_fn, arg, err);
+
+    if (status == MUSTER_OK)
+        status = load_jobs(store, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        status = load_asleep(store, row_fn, arg, err);
     if (status == MUSTER_OK)
         status = store_tasks_load(store, row_fn, arg, err);
+    return status;
+}
+
+enum muster_status store_load_job(struct store *store, const char *job, store_row_fn *row_fn,
+                                  void *arg, struct muster_error *err)
+{
+    sqlite3_stmt *found = NULL;
+    int64_t generation = -1;
+    enum muster_status status =
+        store_prepare(store, "SELECT generation FROM job WHERE job = ?1", &found, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    bind_text(found, 1, job);
+    if (sqlite3_step(found) == SQLITE_ROW)
+        generation = sqlite3_column_int64(found, 0);
+    sqlite3_finalize(found);
+    if (generation < 0)
+        return MUSTER_OK;
+    status = load_rows(store, RECORD_JOB, " WHERE job = ?1", job, 0, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        status = load_job(store, job, (uint64_t)generation, row_fn, arg, err);
     return status;
 }
 
 enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
                               struct muster_error *err)
 {
-    enum muster_status status = store_exec(store, "BEGIN", err);
+    enum muster_status status = store_forget_begun(store, err);
 
+    if (status == MUSTER_OK)
+        status = store_exec(store, "BEGIN", err);
     if (status != MUSTER_OK)
         return status;
     status = store_check_rows(store, err);
