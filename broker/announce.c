@@ -19,7 +19,7 @@ static void generation_text(const struct record_event *row, char *text, size_t s
         snprintf(text, size, "generation %" PRIu64 " opened, from the start", row->generation);
     else
         snprintf(text, size,
-                 "generation %" PRIu64 " opened, resumes at step %" PRId64
+                 "generation %" PRIu64 " opened, resumes after %" PRId64 " steps"
                  " from checkpoint %" PRIu64,
                  row->generation, event->step, event->checkpoint);
 }
@@ -30,10 +30,11 @@ static void round_text(const struct wire_event *event, char *text, size_t size)
 
     if (event->kind == EVENT_COMMIT)
         snprintf(text, size,
-                 "round %" PRIu64 " (%s) committed: checkpoint %" PRIu64 " at step %" PRId64,
+                 "round %" PRIu64 " (%s) committed: checkpoint %" PRIu64 " after %" PRId64 " steps",
                  event->round, cause, event->checkpoint, event->step);
     else if (event->kind == EVENT_UNCHANGED)
-        snprintf(text, size, "round %" PRIu64 " (%s) ended: nothing to save since step %" PRId64,
+        snprintf(text, size,
+                 "round %" PRIu64 " (%s) ended: nothing to save behind %" PRId64 " steps",
                  event->round, cause, event->step);
     else if (event->kind == EVENT_ABORT)
         snprintf(text, size, "round %" PRIu64 " (%s) aborted: %s%s", event->round, cause,
@@ -41,6 +42,26 @@ static void round_text(const struct wire_event *event, char *text, size_t size)
     else
         snprintf(text, size, "round %" PRIu64 " (%s): the job ends without a new checkpoint: %s",
                  event->round, cause, event->text);
+}
+
+/* What an operator may have to act on, or has lost by. */
+static enum log_level event_level(const struct wire_event *event)
+{
+    switch (event->kind) {
+    case EVENT_ABORT:
+        return (event->flags & EVENT_FLAG_RETRY) != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+    case EVENT_SAVE_SKIPPED:
+        return event->code == MUSTER_E_EXISTS ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING;
+    case EVENT_NOT_SAVED:
+    case EVENT_NODE_LOST:
+    case EVENT_JOIN_FAILED:
+    case EVENT_RESTORE_FAILED:
+    case EVENT_STUCK:
+    case EVENT_PEER_ERROR:
+        return LOG_LEVEL_WARNING;
+    default:
+        return LOG_LEVEL_INFO;
+    }
 }
 
 /* False: nothing that belongs into the log. */
@@ -63,6 +84,12 @@ static bool event_text(const struct record_event *row, char *text, size_t size)
     case EVENT_JOIN_FAILED:
     case EVENT_STUCK: /* a rank in its step, or a task at its worker */
         snprintf(text, size, "%s", event->text);
+        return true;
+    case EVENT_RESTORE_FAILED:
+        snprintf(text, size, "rank %" PRId64 " could not restore: %s", event->rank, event->text);
+        return true;
+    case EVENT_SAVE_SKIPPED:
+        snprintf(text, size, "no save after %" PRId64 " steps: %s", event->step, event->text);
         return true;
     case EVENT_PEER_ERROR:
         snprintf(text, size, "rank %" PRId64 " failed its step: %s", event->rank, event->text);
@@ -88,7 +115,7 @@ void announce_batch(const struct actions *batch)
             !event_text(&record->u.event, text, sizeof text))
             continue;
         if (++lines <= LINES_MAX)
-            broker_log(LOG_LEVEL_INFO, "job %s: %s", record->u.event.job, text);
+            broker_log(event_level(&record->u.event.body), "job %s: %s", record->u.event.job, text);
     }
     if (lines > LINES_MAX)
         broker_log(LOG_LEVEL_INFO, "and %zu more events at once; see muster events",

@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #define COMMAND_HWM 1000
+#define UNREAD_MAX \
+    100 /* messages of a connection that libzmq holds for us: 6 MiB, as frames of 64 KiB */
 #define EVENTS_HWM 10000
 #define BACKLOG 4096
 #define HANDSHAKE_MS 3000 /* 5,000 idle connections hold 4,500 descriptors for 30 s by default */
@@ -284,7 +286,8 @@ static bool make_sockets(struct bus *bus, bool ipv6)
         return false;
     set_common(bus->commands, ipv6);
     set_common(bus->events, ipv6);
-    zsock_set_rcvhwm(bus->commands, COMMAND_HWM);
+    zsock_set_rcvhwm(bus->commands, UNREAD_MAX);
+    zsock_set_rcvhwm(bus->events, UNREAD_MAX);
     zsock_set_sndhwm(bus->commands, COMMAND_HWM);
     zsock_set_router_mandatory(bus->commands, 1); /* else what cannot be sent vanishes unseen */
     zsock_set_router_handover(bus->commands, 0);

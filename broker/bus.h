@@ -1,5 +1,6 @@
 /* bus - the broker's two sockets: ROUTER for commands, XPUB for events. The only place in broker/
  * that knows ZeroMQ.
+ * What a connection may send before it gets here is bus_guard.c's.
  * Owns: the endpoints, the socket options, routes (a route is a peer's automatic routing id), the
  * counters of what was dropped.
  * Never: decodes a frame, retries a send, waits in a send, sets ZMQ_HEARTBEAT_* (libzmq aborts), takes

@@ -2,8 +2,10 @@
 #include "broker/config.h"
 
 #include "broker/bus.h"
+#include "broker/core/core.h"
 #include "schema/error.h"
 #include "schema/limits.h"
+#include "schema/nearest.h"
 #include "schema/paths.h"
 
 #include <ctype.h>
@@ -19,7 +21,15 @@
 #define LINE_BYTES_MAX 2048
 #define NAME_BYTES_MAX 32
 
-enum option_type { OPTION_TEXT, OPTION_PATH, OPTION_FLAG, OPTION_MS, OPTION_FORMAT };
+enum option_type {
+    OPTION_TEXT,
+    OPTION_PATH,
+    OPTION_FLAG,
+    OPTION_MS,
+    OPTION_COUNT,
+    OPTION_FORMAT,
+    OPTION_LEVEL
+};
 
 static const struct option {
     const char *name; /* as a flag; with '_' and upper case in the other two */
@@ -30,7 +40,10 @@ static const struct option {
     {"db", OPTION_PATH, offsetof(struct config, db)},
     {"port-file", OPTION_PATH, offsetof(struct config, port_file)},
     {"log-format", OPTION_FORMAT, offsetof(struct config, log_format)},
+    {"log-level", OPTION_LEVEL, offsetof(struct config, log_level)},
     {"join-timeout-ms", OPTION_MS, offsetof(struct config, join_timeout_ms)},
+    {"keep-jobs", OPTION_COUNT, offsetof(struct config, keep_jobs)},
+    {"keep-jobs-days", OPTION_COUNT, offsetof(struct config, keep_jobs_days)},
     {"insecure", OPTION_FLAG, offsetof(struct config, insecure)},
     {"allow-network-fs", OPTION_FLAG, offsetof(struct config, allow_network_fs)},
 };
@@ -52,7 +65,11 @@ static const char help[] =
     "  --port-file FILE       write both endpoints there, one a line, once ready\n"
     "  --join-timeout-ms MS   how long all ranks of a job may take to join and restore\n"
     "                         (default 600000)\n"
+    "  --keep-jobs N          how many ended jobs are remembered (default 10000, 0: all); those\n"
+    "                         without checkpoints go first, one with a pin stays\n"
+    "  --keep-jobs-days DAYS  for how long (default 365, 0: for ever); no file is deleted\n"
     "  --log-format FORMAT    text (default) or json; one line a record, on stderr\n"
+    "  --log-level LEVEL      the least that is told: error, warning, info (default) or debug\n"
     "  --config FILE          read options from FILE, as `listen = ADDRESS`, one a line\n"
     "  --version, --help\n"
     "\n"
@@ -124,6 +141,20 @@ static enum muster_status set_ms(int64_t *field, const char *where, const char *
     return MUSTER_OK;
 }
 
+static enum muster_status set_count(int64_t *field, const char *where, const char *value,
+                                    struct muster_error *err)
+{
+    char *end;
+    long long number;
+
+    errno = 0;
+    number = strtoll(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0' || number < 0 || number > 10000000)
+        return wrong(where, value, "a number from 0 to 10000000", err);
+    *field = number;
+    return MUSTER_OK;
+}
+
 static enum muster_status set_value(struct config *config, const struct option *option,
                                     const char *where, const char *value, struct muster_error *err)
 {
@@ -134,10 +165,16 @@ static enum muster_status set_value(struct config *config, const struct option *
         return set_flag(field, where, value, err);
     case OPTION_MS:
         return set_ms(field, where, value, err);
+    case OPTION_COUNT:
+        return set_count(field, where, value, err);
     case OPTION_FORMAT:
         if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
             return wrong(where, value, "text or json", err);
         *(enum log_format *)field = value[0] == 'j' ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+        return MUSTER_OK;
+    case OPTION_LEVEL:
+        if (!broker_log_level_named(value, field))
+            return wrong(where, value, "error, warning, info or debug", err);
         return MUSTER_OK;
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -161,6 +198,21 @@ static const struct option *find_option(const char *name, size_t length)
             return &options[i];
     }
     return NULL;
+}
+
+/* With the option that was probably meant, which PREFIX stands before. */
+static enum muster_status no_option(const char *where, const char *name, size_t length,
+                                    const char *prefix, struct muster_error *err)
+{
+    struct nearest nearest = {.word = name, .length = length};
+    char hint[NEAREST_HINT_MAX];
+
+    for (size_t i = 0; i < OPTIONS_COUNT; i++)
+        nearest_offer(&nearest, options[i].name);
+    nearest_offer(&nearest, "config");
+    nearest_hint(&nearest, prefix, hint);
+    return error_set(err, MUSTER_E_ARGUMENT, "%sthere is no option %s%.*s%s; see musterd --help",
+                     where, prefix, (int)length, name, hint);
 }
 
 /* --- the three places ------------------------------------------------------------------------------- */
@@ -194,10 +246,10 @@ static enum muster_status take_line(struct config *config, const char *path, int
     *equals = '\0';
     name = trim(text);
     option = find_option(name, strlen(name));
-    if (option == NULL)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "%s line %d: there is no option %s; see musterd --help", path, number,
-                         name);
+    if (option == NULL) {
+        snprintf(where, sizeof where, "%s line %d: ", path, number);
+        return no_option(where, name, strlen(name), "", err);
+    }
     snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
     return set_value(config, option, where, trim(equals + 1), err);
 }
@@ -231,7 +283,7 @@ static const char *from_environment(const char *name, char *ret_variable)
     size_t at = (size_t)sprintf(ret_variable, "MUSTER_");
 
     for (; *name != '\0'; name++)
-        ret_variable[at++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+        ret_variable[at++] = (char)(*name == '-' ? '_' : toupper((unsigned char)*name));
     ret_variable[at] = '\0';
     value = getenv(ret_variable);
     return value != NULL && value[0] != '\0' ? value : NULL;
@@ -291,8 +343,7 @@ static enum muster_status take_flag(int argc, char *const *argv, int *at, struct
     is_config = flag_is(&flag, "config");
     option = find_option(flag.name, flag.length);
     if (option == NULL && !is_config)
-        return error_set(err, MUSTER_E_ARGUMENT, "there is no option %s; see musterd --help",
-                         argument);
+        return no_option("", flag.name, flag.length, "--", err);
     if (flag.value == NULL && option != NULL && option->type == OPTION_FLAG)
         flag.value = "yes";
     else if (flag.value == NULL && *at + 1 < argc)
@@ -372,8 +423,11 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
     const char *path = getenv("MUSTER_CONFIG");
     enum muster_status status;
 
-    *ret_config = (struct config){.show_help = asks_for(argc, argv, "--help"),
+    *ret_config = (struct config){.keep_jobs = KEEP_JOBS_DEFAULT,
+                                  .keep_jobs_days = KEEP_JOBS_DAYS_DEFAULT,
+                                  .show_help = asks_for(argc, argv, "--help"),
                                   .show_version = asks_for(argc, argv, "--version")};
+    ret_config->log_level = LOG_LEVEL_INFO;
     if (ret_config->show_help || ret_config->show_version)
         return MUSTER_OK;
     status = take_flags(argc, argv, NULL, &path, err); /* where is the file? */

@@ -16,7 +16,10 @@ struct config {
     char *db;        /* path of the database */
     char *port_file; /* NULL = none */
     enum log_format log_format;
+    enum log_level log_level;
     int64_t join_timeout_ms; /* 0 = JOIN_TIMEOUT_MS */
+    int64_t keep_jobs;       /* ended ones, 0 = all; */
+    int64_t keep_jobs_days;  /* 0 = for ever */
     bool insecure;
     bool allow_network_fs;
     bool show_help; /* then nothing else was checked */

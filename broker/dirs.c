@@ -55,15 +55,17 @@ static enum muster_status sync_name_of(const char *directory, struct muster_erro
 static enum muster_status make(const char *directory, struct muster_error *err)
 {
     struct stat info;
+    int code;
 
     if (mkdir(directory, 0700) == 0)
         return sync_name_of(directory, err);
+    code = errno;
     /* EEXIST alone is not enough: on a read-only root mkdir says EROFS for what is there, too */
     if (stat(directory, &info) == 0 && S_ISDIR(info.st_mode))
         return MUSTER_OK;
-    return error_set_code(err, MUSTER_E_IO, errno,
+    return error_set_code(err, MUSTER_E_IO, code,
                           "cannot create directory %s: %s; create it, or choose another place",
-                          directory, strerror(errno));
+                          directory, strerror(code));
 }
 
 enum muster_status dirs_make_parent(const char *path, struct muster_error *err)

@@ -33,7 +33,7 @@ static const char *const records[] = {"none",         "broker",        "job",
                                       "task",         "task state",    "task end",
                                       "task text",    "task part",     "task cancel",
                                       "task release", "task resource", "task worker",
-                                      "history"};
+                                      "history",      "job asleep",    "forget"};
 _Static_assert(sizeof records / sizeof *records == RECORD_KIND_COUNT, "one word for each record");
 
 /* --- what was asked ------------------------------------------------------------------------------ */
@@ -96,7 +96,8 @@ static void reach(enum failpoint place, const char *what)
         return;
     snprintf(point, sizeof point, "%s:%s", places[place].name, what);
     for (char *at = point; *at != '\0'; at++) /* "node lost": a point is one word */
-        *at = *at == ' ' ? '-' : *at;
+        if (*at == ' ')
+            *at = '-';
     if (strncmp(order, "trace ", 6) == 0)
         trace(order + 6, point);
     else if (strncmp(order, "kill ", 5) == 0 && is_asked(order + 5, point))
@@ -166,7 +167,8 @@ static void list_what(const char *place, const char *prefix, const char *what)
 
     snprintf(text, sizeof text, "%s:%s%s", place, prefix, what);
     for (char *at = text; *at != '\0'; at++)
-        *at = *at == ' ' ? '-' : *at;
+        if (*at == ' ')
+            *at = '-';
     puts(text);
 }
 

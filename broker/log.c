@@ -26,12 +26,30 @@ static enum log_format chosen_format = LOG_FORMAT_TEXT;
 static int log_fd = STDERR_FILENO;
 static enum { MODE_WRITE, MODE_POLL, MODE_SEND } log_mode = MODE_WRITE;
 static unsigned long dropped; /* lines, since the last one that was written */
-static const char *const level_names[] = {
-    [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARNING] = "warning", [LOG_LEVEL_INFO] = "info"};
+static const char *const level_names[] = {[LOG_LEVEL_ERROR] = "error",
+                                          [LOG_LEVEL_WARNING] = "warning",
+                                          [LOG_LEVEL_INFO] = "info",
+                                          [LOG_LEVEL_DEBUG] = "debug"};
+static enum log_level least = LOG_LEVEL_INFO;
 
 void broker_log_format(enum log_format format)
 {
     chosen_format = format;
+}
+
+void broker_log_least(enum log_level level)
+{
+    least = level;
+}
+
+bool broker_log_level_named(const char *name, enum log_level *ret_level)
+{
+    for (size_t i = 0; i < sizeof level_names / sizeof *level_names; i++)
+        if (strcmp(name, level_names[i]) == 0) {
+            *ret_level = (enum log_level)i;
+            return true;
+        }
+    return false;
 }
 
 static size_t escape(char *out, unsigned char byte, bool json)
@@ -131,6 +149,8 @@ void broker_log(enum log_level level, const char *format, ...)
     char text[LINE_MAX_BYTES / 2];
     va_list args;
 
+    if (level > least)
+        return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);

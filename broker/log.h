@@ -5,12 +5,17 @@
 #ifndef BROKER_LOG_H
 #define BROKER_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO };
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 void broker_log_format(enum log_format format);
+/* Lines above this level are not written. LOG_LEVEL_INFO at first. */
+void broker_log_least(enum log_level level);
+/* "warning". False: there is no such level. */
+bool broker_log_level_named(const char *name, enum log_level *ret_level);
 
 /* From now on a pipe, terminal or socket that is full costs lines, not time: they are dropped and counted,
  * and the next line that can be written is preceded by their number. Once, at the program's start. */

@@ -11,6 +11,7 @@
 #include "broker/failpoint.h"
 #include "broker/log.h"
 #include "broker/outbox.h"
+#include "broker/report.h"
 #include "schema/error.h"
 
 #include <inttypes.h>
@@ -29,7 +30,6 @@ _Static_assert(WAIT_MAX_MS * 2 <= LOOP_GAP_MS,
                "silence of others is counted while nothing happens");
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
-#define REPORT_EVERY_MS 10000
 #define DECODE_BYTES_MAX (1u << 20) /* a frame's strings and lists as structs */
 #define LACKING_MAX 1024            /* nodes of one pass that the journal cannot serve */
 
@@ -61,9 +61,10 @@ struct loop {
     size_t lacking_count;
 
     struct loop_counters counters;
-    struct loop_counters reported;
-    struct bus_counters bus_reported;
-    int64_t report_boot_ms;
+    struct report report;
+
+    enum muster_status failure; /* of a job's rows that could not be read: final */
+    struct muster_error failed;
 
     struct arena arena; /* of one decoded frame */
     struct store_rows rows;
@@ -514,6 +515,36 @@ static void refuse_for_storage(struct loop *loop, uint64_t route, const struct w
         refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 
+static void load_row(void *arg, const struct record *row)
+{
+    struct loop *loop = arg;
+
+    core_load(loop->core, row);
+    announce_loaded(row);
+}
+
+/* A job that has left memory comes back for this message. False: it could not. */
+static bool wake_job(struct loop *loop, const struct wire_msg *message)
+{
+    struct input input = {.kind = INPUT_JOB,
+                          .now_boot_ms = loop->now_boot_ms,
+                          .now_unix_ms = loop->now_unix_ms,
+                          .job = core_lacks(loop->core, message)};
+    struct muster_error err;
+    enum muster_status status;
+
+    if (input.job == NULL)
+        return true;
+    status = store_load_job(loop->store, input.job, load_row, loop, &err);
+    if (status == MUSTER_OK)
+        core_step(loop->core, &input, &loop->batch);
+    else if (loop->failure == MUSTER_OK) {
+        loop->failure = status;
+        loop->failed = err;
+    }
+    return status == MUSTER_OK;
+}
+
 static void take_frame(struct loop *loop, const struct bus_frame *frame)
 {
     struct wire_msg message = {.type = WIRE_NONE};
@@ -535,6 +566,8 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     } else if (!wire_is_up(message.type)) {
         loop->counters.unexpected++;
     } else if (!loop->blocked) {
+        if (!wake_job(loop, &message))
+            return;
         failpoint_message(FAILPOINT_CORE_BEFORE, &message);
         core_step(loop->core, &input, &loop->batch);
         failpoint_message(FAILPOINT_CORE_AFTER, &message);
@@ -597,33 +630,6 @@ static enum muster_status serve_lacking(struct loop *loop, struct muster_error *
 
 /* --- one pass --------------------------------------------------------------------------------------- */
 
-/* One line for what was thrown away, at most every ten seconds. */
-static void report_drops(struct loop *loop)
-{
-    const struct bus_counters *bus = bus_counters(loop->bus);
-    const struct loop_counters *now = &loop->counters;
-    const struct loop_counters *then = &loop->reported;
-    uint64_t malformed = now->malformed - then->malformed;
-    uint64_t version = now->version - then->version;
-    uint64_t unexpected = now->unexpected - then->unexpected;
-    uint64_t shape = bus->dropped_shape + bus->dropped_identity - loop->bus_reported.dropped_shape -
-                     loop->bus_reported.dropped_identity;
-    uint64_t full = bus->full - loop->bus_reported.full;
-
-    if (loop->now_boot_ms < loop->report_boot_ms ||
-        malformed + version + unexpected + shape + full == 0)
-        return;
-    broker_log(LOG_LEVEL_WARNING,
-               "dropped messages: %" PRIu64 " malformed, %" PRIu64 " of another version, %" PRIu64
-               " unexpected, %" PRIu64 " not framed as ours; %" PRIu64
-               " could not be sent to nodes "
-               "that do not read",
-               malformed, version, unexpected, shape, full);
-    loop->reported = *now;
-    loop->bus_reported = *bus;
-    loop->report_boot_ms = loop->now_boot_ms + REPORT_EVERY_MS;
-}
-
 static int64_t time_to_wait(const struct loop *loop, int64_t timeout_ms)
 {
     int64_t now = clock_ms(CLOCK_BOOTTIME);
@@ -661,6 +667,11 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
         *ret_stop = true;
     failpoint_pass(FAILPOINT_RECEIVE_BEFORE);
     drained = receive_all(loop);
+    if (loop->failure != MUSTER_OK) {
+        if (err != NULL)
+            *err = loop->failed;
+        return loop->failure;
+    }
     if (loop->blocked) {
         status = send_free_outputs(loop, err);
         if (status == MUSTER_OK && (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
@@ -678,7 +689,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     if (status == MUSTER_OK && !*ret_stop)
         store_manifest_work(loop->store, NULL); /* who asks for it hears what is wrong */
     send_held(loop, *ret_stop ? INT64_MAX : loop->now_boot_ms);
-    report_drops(loop);
+    report_say(&loop->report, &loop->counters, bus_counters(loop->bus), loop->now_boot_ms);
     return status;
 }
 
@@ -722,14 +733,6 @@ void loop_destroy(struct loop **loop)
     arena_free(&(*loop)->arena);
     free(*loop);
     *loop = NULL;
-}
-
-static void load_row(void *arg, const struct record *row)
-{
-    struct loop *loop = arg;
-
-    core_load(loop->core, row);
-    announce_loaded(row);
 }
 
 enum muster_status loop_start(struct loop *loop, struct muster_error *err)

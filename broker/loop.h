@@ -8,7 +8,7 @@
 
 #include "broker/bus.h"
 #include "broker/core/core.h"
-#include "broker/store.h"
+#include "broker/store/store.h"
 
 struct loop;
 

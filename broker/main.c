@@ -3,13 +3,14 @@
  * A failure of the running loop ends the process at once, without closing the database: the next
  * start reads what was committed. */
 #include "broker/bus.h"
+#include "broker/bus_guard.h"
 #include "broker/config.h"
 #include "broker/core/core.h"
 #include "broker/failpoint.h"
 #include "broker/json_memory.h"
 #include "broker/log.h"
 #include "broker/loop.h"
-#include "broker/store.h"
+#include "broker/store/store.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -25,6 +26,9 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_WAIT_MS \
+    3000 /* the kernel closes some 2,000 sockets of a killed musterd in half a second */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -54,20 +58,53 @@ static enum muster_status take_signals(int *ret_fd, struct muster_error *err)
     return MUSTER_OK;
 }
 
-/* Two connections a node: a low limit makes libzmq's I/O thread spin. */
-static void raise_file_limit(void)
+/* libzmq makes its connections and reads them through these: see bus_guard.h. The linker shows them to it,
+ * since a library that is linked calls them. */
+#define INSTEAD_OF(name) __asm__(name) __attribute__((visibility("default"), used))
+
+ssize_t instead_of_recv(int fd, void *data, size_t size, int flags) INSTEAD_OF("recv");
+int instead_of_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+    INSTEAD_OF("accept4");
+int instead_of_accept(int fd, struct sockaddr *address, socklen_t *address_size)
+    INSTEAD_OF("accept");
+
+ssize_t instead_of_recv(int fd, void *data, size_t size, int flags)
+{
+    return bus_guard_recv(fd, data, size, flags);
+}
+
+int instead_of_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+{
+    return bus_guard_accept(fd, address, address_size, flags);
+}
+
+int instead_of_accept(int fd, struct sockaddr *address, socklen_t *address_size)
+{
+    return bus_guard_accept(fd, address, address_size, 0);
+}
+
+/* Two connections a node. */
+static enum muster_status take_files(struct muster_error *err)
 {
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        broker_log(LOG_LEVEL_WARNING, "cannot raise the limit of open files: %s", strerror(errno));
-        return;
+        return error_set_code(err, MUSTER_E_IO, errno, "cannot ask for the limit of open files: %s",
+                              strerror(errno));
+    if (limit.rlim_cur < limit.rlim_max) {
+        const struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+            limit = raised;
+        else
+            broker_log(LOG_LEVEL_WARNING, "cannot raise the limit of open files: %s",
+                       strerror(errno));
     }
     broker_log(LOG_LEVEL_INFO, "open files: at most %llu, enough for about %llu nodes",
                (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur / 4);
+    if (!bus_guard_start((size_t)limit.rlim_cur))
+        return error_set(err, MUSTER_E_NOMEM, "no memory to watch connections");
+    return MUSTER_OK;
 }
 
 /* Complete before it has its name: who sees the file sees both lines. */
@@ -103,6 +140,8 @@ static enum muster_status make_core(struct program *program, struct muster_error
     struct core_options options = {
         .events_endpoint = bus_events_endpoint(program->bus),
         .join_timeout_ms = program->config.join_timeout_ms,
+        .keep_jobs = (size_t)program->config.keep_jobs,
+        .keep_jobs_days = program->config.keep_jobs_days,
     };
 
     while (options.start_id == 0) {
@@ -121,12 +160,14 @@ static enum muster_status make_core(struct program *program, struct muster_error
 
 static enum muster_status start(struct program *program, struct muster_error *err)
 {
-    const struct store_options store_options = {.allow_network_fs =
-                                                    program->config.allow_network_fs};
+    const struct store_options store_options = {
+        .allow_network_fs = program->config.allow_network_fs, .lock_wait_ms = LOCK_WAIT_MS};
     const struct bus_options bus_options = {.listen = program->config.listen,
                                             .insecure = program->config.insecure};
-    enum muster_status status = take_signals(&program->signal_fd, err);
+    enum muster_status status = take_files(err);
 
+    if (status == MUSTER_OK)
+        status = take_signals(&program->signal_fd, err);
     if (status == MUSTER_OK)
         status = store_open(program->config.db, &store_options, &program->store, err);
     if (status == MUSTER_OK)
@@ -159,7 +200,6 @@ static int run(struct program *program)
     struct muster_error err;
     enum muster_status status;
 
-    raise_file_limit();
     status = start(program, &err);
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
@@ -214,6 +254,7 @@ int main(int argc, char **argv)
     store_alone_in_process();
     umask(077); /* state, sockets and port file are this user's alone */
     broker_log_format(program.config.log_format);
+    broker_log_least(program.config.log_level);
     broker_log_never_waits();
     return run(&program);
 }

@@ -5,7 +5,7 @@
 #ifndef NODE_BEHIND_H
 #define NODE_BEHIND_H
 
-#include "node/agent_save.h"
+#include "node/agent/agent_save.h"
 
 struct behind;
 

@@ -31,7 +31,7 @@ struct half {
     bool up;            /* connected and shaken hands */
     bool wanted;
     int64_t retry_mono_ms; /* when to begin anew unless it is up */
-    int64_t backoff_ms;
+    uint64_t connections;  /* that were up so far */
     char endpoint[ENDPOINT_MAX + 1];
 };
 
@@ -159,19 +159,14 @@ static void half_close(struct half *half)
     half->up = false;
 }
 
-/* Twice the last pause, at most RECONNECT_MAX_MS, and up to a fifth less, so that the nodes of a
- * job do not all come in the same instant. xorshift64: a stream of our own. */
-static int64_t next_pause_ms(struct link *link, struct half *half)
+/* Up to a fifth less than RECONNECT_MS, so that the nodes of a job do not all come in the same instant.
+ * xorshift64: a stream of our own. */
+static int64_t next_pause_ms(struct link *link)
 {
-    int64_t pause_ms = half->backoff_ms > 0 ? half->backoff_ms * 2 : RECONNECT_MIN_MS;
-
-    if (pause_ms > RECONNECT_MAX_MS)
-        pause_ms = RECONNECT_MAX_MS;
-    half->backoff_ms = pause_ms;
     link->jitter ^= link->jitter << 13;
     link->jitter ^= link->jitter >> 7;
     link->jitter ^= link->jitter << 17;
-    return pause_ms - (int64_t)(link->jitter % (uint64_t)(pause_ms / 5));
+    return RECONNECT_MS - (int64_t)(link->jitter % (RECONNECT_MS / 5));
 }
 
 static void half_hear(struct link *link, struct half *half)
@@ -186,10 +181,10 @@ static void half_hear(struct link *link, struct half *half)
         memcpy(&event, zmq_msg_data(&part), sizeof event);
         if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
             half->up = true;
-            half->backoff_ms = 0;
-        } else if (half->up || half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC) > RECONNECT_MAX_MS) {
+            half->connections++;
+        } else if (half->up || half->retry_mono_ms - clock_ms(CLOCK_MONOTONIC) > RECONNECT_MS) {
             half->up = false; /* the first word of a broken connection; others may follow */
-            half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link, half);
+            half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
         }
     }
     zmq_msg_close(&part);
@@ -224,7 +219,7 @@ static void half_mend(struct link *link, struct half *half)
         return;
     half_close(half);
     if (check_descriptors(DESCRIPTORS_OF_SOCKET, NULL) != MUSTER_OK || !half_open(link, half))
-        half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link, half);
+        half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + next_pause_ms(link);
 }
 
 /* --- both ---------------------------------------------------------------------------------------- */
@@ -342,7 +337,6 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
         return MUSTER_OK;
     half_close(&link->sub);
     memcpy(link->sub.endpoint, resolved, sizeof resolved);
-    link->sub.backoff_ms = 0;
     link->sub.wanted = true;
     if (half_open(link, &link->sub))
         return MUSTER_OK;
@@ -353,6 +347,11 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint, struc
 bool link_is_up(const struct link *link)
 {
     return link->dealer.up;
+}
+
+uint64_t link_connections(const struct link *link)
+{
+    return link->dealer.connections;
 }
 
 bool link_send(struct link *link, const void *frame, size_t size)

@@ -34,6 +34,9 @@ enum muster_status link_subscribe(struct link *link, const char *endpoint,
 /* Is a broker connected, as far as was heard in link_wait? */
 bool link_is_up(const struct link *link);
 
+/* How many connections to a broker there were: it knows nobody on one that is new. */
+uint64_t link_connections(const struct link *link);
+
 /* False: dropped, no broker is connected or the queue is full. */
 bool link_send(struct link *link, const void *frame, size_t size);
 
@@ -42,7 +45,7 @@ bool link_send(struct link *link, const void *frame, size_t size);
 const uint8_t *link_receive(struct link *link, size_t *ret_size);
 
 /* Waits until a frame can be received, wake_fd is readable, or timeout_ms passed; and makes those
- * connections anew that broke: after 200 ms, doubling to 2 s, with jitter. True: wake_fd is readable. */
+ * connections anew that broke, after RECONNECT_MS with jitter. True: wake_fd is readable. */
 bool link_wait(struct link *link, int wake_fd, int64_t timeout_ms);
 
 /* The rule of link_subscribe. False: it does not fit or cannot be understood. */

@@ -30,6 +30,7 @@ void supervised_init(struct supervised *supervised)
     path_read(supervised->life_path, "MUSTER_LIFE_FILE");
     supervised->life_fd = -1;
     supervised->why[0] = '\0';
+    supervised->started = false;
     atomic_init(&supervised->told, false);
 }
 
@@ -65,7 +66,18 @@ void supervised_joins(struct supervised *supervised, const struct supervised_fac
     atomic_store(&life_pid, 0);
 }
 
-void supervised_preempted(struct supervised *supervised, const char *why)
+void supervised_starts(struct supervised *supervised)
+{
+    static const char line[] = "started\n";
+
+    if (supervised->started || supervised->life_fd < 0)
+        return;
+    supervised->started = true;
+    if (fs_write_all(supervised->life_fd, line, sizeof line - 1) != 0)
+        return; /* it is done without */
+}
+
+void supervised_says(struct supervised *supervised, const char *why)
 {
     snprintf(supervised->why, sizeof supervised->why, "%s", why);
     for (char *c = supervised->why; *c != '\0'; c++)
@@ -73,12 +85,20 @@ void supervised_preempted(struct supervised *supervised, const char *why)
             *c = ' ';
 }
 
+void supervised_finished(struct supervised *supervised)
+{
+    supervised->finished = true;
+}
+
 static void write_why(const struct supervised *supervised)
 {
     char text[sizeof supervised->why + 32];
-    int size = snprintf(text, sizeof text, "muster-left 1\n%s\n", supervised->why);
+    const char *head = supervised->finished ? "muster-finished 1" : "muster-left 1";
+    const char *end = supervised->why[0] != '\0' ? "\n" : "";
+    int size = snprintf(text, sizeof text, "%s\n%s%s", head, supervised->why, end);
 
-    if (supervised->why[0] == '\0' || lseek(supervised->life_fd, 0, SEEK_SET) != 0)
+    if ((supervised->why[0] == '\0' && !supervised->finished) ||
+        lseek(supervised->life_fd, 0, SEEK_SET) != 0)
         return;
     if (fs_write_all(supervised->life_fd, text, (size_t)size) != 0 &&
         ftruncate(supervised->life_fd, 0) != 0)

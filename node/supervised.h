@@ -6,7 +6,9 @@
  *   MUSTER_LIFE_FILE          which node lives in this process, under a lock that the kernel takes
  *                             away with the process: whoever finds the file unlocked and not empty
  *                             knows that the process died without leaving the job; one that left
- *                             empties it, or leaves there "muster-left 1" and a line: why
+ *                             empties it, or leaves there "muster-left 1" and a line: why, or
+ *                             which saves failed ("muster-finished 1": it had done all its steps).
+ *                             A last line "started" tells that steps are taken
  *
  * Owns: those files' form; the lock. Fields of the JSON object: schema_version (1), job, role, rank,
  * world_size, host, pid, generation, incarnation (16 hexadecimal digits), status (name), code, step
@@ -39,6 +41,8 @@ struct supervised {
     char torch_path[FS_PATH_MAX];
     char life_path[FS_PATH_MAX];
     int life_fd; /* -1: none */
+    bool started;
+    bool finished;
     char why[SUPERVISED_WHY_MAX];
     atomic_bool told;
 };
@@ -49,8 +53,15 @@ void supervised_init(struct supervised *supervised);
 /* The node begins to speak to the broker. One node a process is told of: the first. */
 void supervised_joins(struct supervised *supervised, const struct supervised_facts *facts);
 
-/* Preempted: why, for the time when it has left. Control characters become spaces there. */
-void supervised_preempted(struct supervised *supervised, const char *why);
+/* Its first step may begin. Training thread; the first call writes, later ones do nothing. */
+void supervised_starts(struct supervised *supervised);
+
+/* For the time when it has left: why it was preempted, or which saves failed. Control characters
+ * become spaces there. */
+void supervised_says(struct supervised *supervised, const char *why);
+
+/* It left as finished: a signal that ends the process from here on changes nothing. */
+void supervised_finished(struct supervised *supervised);
 
 /* It left, or will never be a member. NULL-safe, also before init's. */
 void supervised_leaves(struct supervised *supervised);

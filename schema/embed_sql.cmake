@@ -23,7 +23,7 @@ foreach(file ${files})
     string(APPEND rows "    {${version}, \"${name}\", sql_${version}},\n")
 endforeach()
 file(WRITE "${OUT}" "/* Generated from schema/sql by embed_sql.cmake. */
-#include \"schema/sql.h\"
+#include \"schema/sql/sql.h\"
 
 ${arrays}
 const struct sql_migration sql_migrations[] = {

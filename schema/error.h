@@ -17,6 +17,9 @@ enum muster_status error_set(struct muster_error *err, enum muster_status status
 enum muster_status error_set_code(struct muster_error *err, enum muster_status status, int code,
                                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Control bytes come from elsewhere, and would command the terminal that shows the text: '?' in their place. */
+void error_clean(char *text);
+
 #ifdef __clang_analyzer__ /* which cannot see into a variadic function that it returns `status` */
 #define error_set(err, status, ...) ((error_set)(err, status, __VA_ARGS__), (status))
 #define error_set_code(err, status, code, ...) \
@@ -39,5 +42,8 @@ bool error_names_rank(const char *text, int64_t rank);
  * words from one that is whole and does not fit the program. */
 #define ERROR_SAYS_DAMAGED "`muster verify` names every damaged file"
 #define ERROR_SAYS_NONE_OLDER "no older checkpoint is left to fall back to"
+
+/* How the reason of an abort begins when the notice left less than a freeze may take. */
+#define ERROR_SAYS_NOTICE_LEFT "the notice left "
 
 #endif

@@ -94,9 +94,9 @@
 #define START_GRACE_MS 30000  /* after a broker start nobody is declared lost by silence alone */
 #define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
 #define BROKER_BACK_MS 30000  /* a manager's close, with a save that no broker has heard of yet */
-#define LOOP_GAP_MS 1000      /* a longer gap between two loop passes is added to silence limits */
-/* ... whole so often, until there was none for GAP_STEADY_MS. Of each further one LOOP_GAP_MS counts: where every pass is
- * slow, a bound ends within GAPS_FORGIVEN + bound / LOOP_GAP_MS passes. */
+#define LOOP_GAP_MS 1000 /* the broker's clock stands still in a longer gap between two passes */
+/* ... so often, until there was no gap for GAP_STEADY_MS. Of each further gap LOOP_GAP_MS counts: where every
+ * pass is slow, a bound ends within GAPS_FORGIVEN + bound / LOOP_GAP_MS passes. */
 #define GAPS_FORGIVEN 10
 #define GAP_STEADY_MS 10000
 #define FREEZE_MS 2000            /* broker: for all reports */
@@ -114,8 +114,10 @@
 #define PLAN_RESTART_MS \
     4500 /* the broker starts again (1500), all reconnect, and say a heartbeat */
 #define PLAN_RESTART_SHARE 8 /* ... if that is not more than 1 / this of what could be trained */
+#define PLAN_SAVE_MS 24000   /* a save is planned with it as long as none was measured */
 #define LEAST_LEAD_MS \
-    2000 /* a told time left below it is taken for unknown: who still lives shows that it is not exact */
+    (FREEZE_MS +      \
+     MARGIN_MS) /* a freeze and the margin fill it: a shorter time left is taken for unknown */
 #define GRACE_DEFAULT_MS 30000   /* a notice that does not say, on an unknown platform */
 #define ENDING_MS 10000          /* an ending generation waits for its nodes */
 #define MANIFEST_WAIT_MS 2000    /* how long the others wait for the manifest before leaving */
@@ -131,8 +133,7 @@
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
 #define REPEAT_MAX_MS 1000       /* ... to this */
 #define PROBE_MS 1000            /* wait for the topic's echo */
-#define RECONNECT_MIN_MS 200
-#define RECONNECT_MAX_MS 2000
+#define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
 #define PROGRESS_MS 1000 /* progress rows at most this often */
 #define STUCK_MIN_MS 60000
 #define DELETE_REPEAT_MS 2000     /* DELETE until DELETED; who still removes it hears it in vain */

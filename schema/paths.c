@@ -2,6 +2,7 @@
 #include "schema/paths.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_absolute(const char *directory)
@@ -59,4 +60,18 @@ const char *paths_under_way(const char *path)
         strncmp(name - length, folder, length) != 0)
         return NULL;
     return name - length;
+}
+
+int64_t paths_step_offset(const char *path, int64_t step)
+{
+    const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
+    size_t end = strcspn(name, "."), from = end;
+
+    if (paths_under_way(path) != NULL)
+        return 0;
+    while (from > 0 && name[from - 1] >= '0' && name[from - 1] <= '9')
+        from--;
+    if (from == end || end - from > 18)
+        return 0;
+    return strtoll(name + from, NULL, 10) == step - 1 ? -1 : 0;
 }

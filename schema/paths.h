@@ -3,6 +3,7 @@
 #define SCHEMA_PATHS_H
 
 #include "schema/limits.h"
+#include <stdint.h>
 
 #include <stdbool.h>
 
@@ -23,5 +24,10 @@ bool paths_default_db(unsigned uid, const char *xdg_state_home, const char *home
 /* Of the directory of a checkpoint: the "/.muster/<name>" that a path of one without its final name ends in; NULL = it
  * has one. */
 const char *paths_under_way(const char *path);
+
+/* What a job's program calls a step, against the count of steps done: 0, or -1 for a manager's, which
+ * counts from 0. The name of a checkpoint's directory has the program's number. One without its final
+ * name, or of another name, says 0. */
+int64_t paths_step_offset(const char *path, int64_t step);
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef SCHEMA_RECORD_H
 #define SCHEMA_RECORD_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 enum record_kind {
     RECORD_NONE,
@@ -40,7 +40,9 @@ enum record_kind {
     RECORD_TASK_RELEASE,    /* write only: the ended ones up to a number are gone */
     RECORD_TASK_RESOURCE,
     RECORD_TASK_WORKER,
-    RECORD_HISTORY, /* read only: of the job's generations that are over */
+    RECORD_HISTORY,    /* read only: of the job's generations that are over */
+    RECORD_JOB_ASLEEP, /* read only: a job that has ended, instead of its rows */
+    RECORD_FORGET,     /* write only: all rows of the job go */
     RECORD_KIND_COUNT
 };
 
@@ -66,7 +68,16 @@ struct record_job {
     const char *saves;      /* ms of the newest saves, oldest first */
     int64_t freeze_unix_ms; /* the waiting plan's, 0 = none waits */
     const char *plan;       /* why then, for people */
-    const char *lineage;    /* starts of the broker: broker/core/lineage.c */
+    const char *lineage;    /* starts of the broker: broker/core/state/lineage.c */
+};
+struct record_job_asleep {
+    const char *job;
+    int64_t since_unix_ms;
+    bool saved;  /* it has committed checkpoints */
+    bool pinned; /* ... one of them without a lease */
+};
+struct record_forget {
+    const char *job;
 };
 struct record_generation {
     const char *job;
@@ -87,6 +98,7 @@ struct record_generation {
     int64_t opened_unix_ms;
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
+    int64_t ending_unix_ms;
 };
 struct record_node {
     const char *job;
@@ -340,6 +352,8 @@ struct record {
     union {
         struct record_broker broker;
         struct record_job job;
+        struct record_job_asleep job_asleep;
+        struct record_forget forget;
         struct record_generation generation;
         struct record_node node;
         struct record_progress progress;

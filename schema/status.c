@@ -75,6 +75,18 @@ static void cut_character_drop(char *text)
         text[begin - 1] = '\0';
 }
 
+void error_clean(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
+        bool wide = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009f */
+
+        if (wide)
+            at[0] = at[1] = '?', at++;
+        else if (*at < ' ' || *at == 0x7f)
+            *at = *at == '\n' || *at == '\t' ? ' ' : '?';
+    }
+}
+
 static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
                                const char *format, va_list args)
     __attribute__((format(printf, 4, 0)));
@@ -91,6 +103,7 @@ static enum muster_status fill(struct muster_error *err, enum muster_status stat
     err->task = 0;
     if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text)
         cut_character_drop(err->text);
+    error_clean(err->text);
     return status;
 }
 
@@ -114,6 +127,11 @@ enum muster_status error_set_code(struct muster_error *err, enum muster_status s
     fill(err, status, code, format, args);
     va_end(args);
     return status;
+}
+
+const char *muster_version(void)
+{
+    return MUSTER_VERSION;
 }
 
 bool error_names_rank(const char *text, int64_t rank)

@@ -32,8 +32,8 @@ struct muster_error {
     long long step;            /* the step that it is about, or -1 */
     /* of a coordinator's call: the number of the task whose failure this is, or 0: the call's own */
     unsigned long long task;
-    char
-        text[MUSTER_ERROR_TEXT_MAX]; /* one line: what happened, to what, what to do; never empty */
+    /* One line: what happened, to what, what to do. It is never empty and holds no control bytes. */
+    char text[MUSTER_ERROR_TEXT_MAX];
 };
 
 /* All three borrow nothing and return static strings; an unknown status gives "unknown status". */
@@ -45,6 +45,9 @@ MUSTER_API const char *muster_status_advice(enum muster_status status);   /* wha
  * it is cannot help (a wrong option, rank, world size, layout or version, another job's directory) · 1, a failure that a
  * restart may mend. Of MUSTER_PREEMPTED 42; if the restart code may be another, muster_node_restart_code() has it. */
 MUSTER_API int muster_status_exit_code(enum muster_status status);
+
+/* The version of the library that is loaded, as "0.1.0". */
+MUSTER_API const char *muster_version(void);
 
 #ifdef __cplusplus
 }

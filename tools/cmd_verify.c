@@ -2,9 +2,9 @@
 #include "tools/render.h"
 #include "tools/tool.h"
 
-#include "client/hold.h"
+#include "client/manager/hold.h"
+#include "client/manager/place.h"
 #include "node/shard/shard.h"
-#include "schema/paths.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ struct verify {
     json_t *found;   /* of the checkpoint that is read */
     json_t *damages; /* of all before it */
     int64_t checkpoints, files, bytes, damaged;
+    int64_t unsealed; /* manifests of an older muster */
     struct newest newest_read;
 };
 
@@ -105,9 +106,15 @@ static void verify_file(struct verify *v, const struct muster_checkpoint_row *ch
         say_damage(v, checkpoint, path, err.text);
 }
 
+/* As the manifest counts. */
+static int64_t steps_done(const struct verify *v, const struct muster_checkpoint_row *row)
+{
+    return row->step - v->tool->step_offset;
+}
+
 /* NULL: they are the same. */
 static const char *number_that_differs(const struct manifest *m,
-                                       const struct muster_checkpoint_row *row)
+                                       const struct muster_checkpoint_row *row, int64_t step)
 {
     if (m->epoch != row->epoch)
         return "epoch";
@@ -115,7 +122,7 @@ static const char *number_that_differs(const struct manifest *m,
         return "step_in_epoch";
     if (m->data_position != row->data_position)
         return "data_position";
-    if (m->total_run_calls != row->step)
+    if (m->total_run_calls != step)
         return "total_run_calls";
     if ((int64_t)m->world_size != row->world_size)
         return "world_size";
@@ -146,7 +153,7 @@ static void compare(struct verify *v, const struct muster_checkpoint_row *checkp
                     const char *path, const struct manifest *m, const struct muster_file_row *files,
                     size_t count)
 {
-    const char *number = number_that_differs(m, checkpoint);
+    const char *number = number_that_differs(m, checkpoint, steps_done(v, checkpoint));
     const char *file = file_that_differs(m, files, count);
     char what[FILE_PATH_MAX + 128];
 
@@ -162,41 +169,51 @@ static void compare(struct verify *v, const struct muster_checkpoint_row *checkp
 
 /* Of a checkpoint in its place: it is what a restore goes by. */
 static void verify_manifest(struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                            const struct muster_file_row *files, size_t count)
+                            const char *place, const struct muster_file_row *files, size_t count)
 {
     struct manifest *manifest = NULL;
     struct muster_error err;
     char path[FS_PATH_MAX];
+    enum muster_status status = shard_manifest_read(place, &manifest, &err);
 
-    snprintf(path, sizeof path, "%s/" MANIFEST_FILE_NAME, checkpoint->path);
-    if (shard_manifest_read(checkpoint->path, &manifest, &err) != MUSTER_OK) {
+    if (fs_path(path, NULL, "%s/" MANIFEST_FILE_NAME, place) != MUSTER_OK)
+        snprintf(path, sizeof path, "%.200s", place);
+    if (status == MUSTER_E_RESTORE && !checkpoint->in_place)
+        return; /* the next launch writes it */
+    if (status != MUSTER_OK) {
         say_damage(v, checkpoint, path, err.text);
         return;
     }
+    v->unsealed += !manifest->sealed;
     if (strcmp(manifest->job, v->tool->job) != 0 ||
         (int64_t)manifest->round != checkpoint->checkpoint ||
         (int64_t)manifest->generation != checkpoint->generation ||
-        manifest->step != checkpoint->step)
+        manifest->step != steps_done(v, checkpoint))
         say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
     else
         compare(v, checkpoint, path, manifest, files, count);
     manifest_destroy(&manifest);
 }
 
-/* One whose final name is not on record may have it all the same: its writer died before it could tell. */
-static void find_place(const struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                       char *ret_place)
+/* It is what a deletion and the next launch go by. Who copied a checkpoint by hand may have left it out. */
+static void verify_claim(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                         const char *place)
 {
-    const char *under_way = paths_under_way(checkpoint->path);
-    char root[FS_PATH_MAX];
-    enum dir_place place;
+    struct dir_claim claim;
+    struct muster_error err;
+    char path[FS_PATH_MAX];
+    enum muster_status status = dir_claim_read(place, &claim, &err);
 
-    snprintf(ret_place, FS_PATH_MAX, "%s", checkpoint->path);
-    if (checkpoint->in_place || under_way == NULL)
+    if (status == MUSTER_E_NOT_FOUND)
         return;
-    snprintf(root, sizeof root, "%.*s", (int)(under_way - checkpoint->path), checkpoint->path);
-    (void)dir_find(root, v->tool->job, (uint64_t)checkpoint->generation,
-                   (uint64_t)checkpoint->checkpoint, checkpoint->step, &place, ret_place, NULL);
+    if (fs_path(path, NULL, "%s/ROUND", place) != MUSTER_OK)
+        snprintf(path, sizeof path, "%.200s", place);
+    if (status != MUSTER_OK)
+        say_damage(v, checkpoint, path, err.text);
+    else if (strcmp(claim.job, v->tool->job) != 0 ||
+             (int64_t)claim.round != checkpoint->checkpoint ||
+             (int64_t)claim.generation != checkpoint->generation)
+        say_damage(v, checkpoint, path, "it is the ROUND file of another checkpoint");
 }
 
 static enum muster_status verify_files(struct verify *v,
@@ -211,14 +228,18 @@ static enum muster_status verify_files(struct verify *v,
 
     if (status != MUSTER_OK)
         return status;
-    find_place(v, checkpoint, place);
+    if (checkpoint->in_place ||
+        !place_find(v->tool->job, NULL, checkpoint, steps_done(v, checkpoint), place))
+        snprintf(place, sizeof place, "%s", checkpoint->path);
     is_there = fs_exists(place);
     if (!is_there)
         say_damage(v, checkpoint, place, "its directory is not there");
     for (size_t i = 0; is_there && i < muster_rows_count(rows); i++)
         verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
-    if (is_there && checkpoint->in_place)
-        verify_manifest(v, checkpoint, muster_rows_files(rows), muster_rows_count(rows));
+    if (is_there) {
+        verify_manifest(v, checkpoint, place, muster_rows_files(rows), muster_rows_count(rows));
+        verify_claim(v, checkpoint, place);
+    }
     muster_rows_destroy(&rows);
     return MUSTER_OK;
 }
@@ -369,6 +390,11 @@ static int print_result(struct verify *v)
                 " damaged\n",
                 v->checkpoints, v->checkpoints == 1 ? "" : "s", tool->job, v->files,
                 v->files == 1 ? "" : "s", render_bytes(v->bytes).text, v->damaged);
+        if (v->unsealed > 0)
+            fprintf(tool->out,
+                    "%" PRId64 " manifest%s of an older muster carr%s no checksum: a change in it "
+                    "may not be seen\n",
+                    v->unsealed, v->unsealed == 1 ? "" : "s", v->unsealed == 1 ? "ies" : "y");
         if (v->damaged > 0)
             print_advice(v);
         json_decref(v->damages);
@@ -379,6 +405,7 @@ static int print_result(struct verify *v)
     json_object_set_new(document, "checkpoints", json_integer(v->checkpoints));
     json_object_set_new(document, "files", json_integer(v->files));
     json_object_set_new(document, "bytes", json_integer(v->bytes));
+    json_object_set_new(document, "manifests_without_checksum", json_integer(v->unsealed));
     json_object_set_new(document, "damaged", v->damages);
     if (!render_json(document, tool->out, false))
         return tool_fail(TOOL_NO, "no memory for the answer");

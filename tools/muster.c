@@ -1,6 +1,8 @@
 /* muster - the tool: shows jobs, asks brokers for something, runs ranks.
  * Owns: the table of verbs, help, exit codes, what is written to stdout and stderr. */
 #include "node/clock.h"
+#include "schema/nearest.h"
+#include "schema/paths.h"
 #include "tools/render.h"
 #include "tools/tool.h"
 
@@ -9,18 +11,20 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 const struct tool_verb tool_verbs[] = {
-    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint", 0, 0,
-     1, cmd_status},
+    {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint",
+     OPTION_BIT(OPTION_ALL), 0, 1, cmd_status},
     {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0,
      0, cmd_nodes},
     {"rounds", "", "agreements on a save step and their outcomes", 0, 0, 0, cmd_rounds},
     {"round", "N", "one round: its members, their reports, saves and times", 0, 1, 1, cmd_round},
-    {"checkpoints", "", "checkpoints: step, state, size, shards, path", 0, 0, 0, cmd_checkpoints},
+    {"checkpoints", "", "checkpoints: step, state, size, shards, path", OPTION_BIT(OPTION_ALL), 0,
+     0, cmd_checkpoints},
     {"latest", "", "step and path to resume from, for scripts; exit 1 if there is none", 0, 0, 0,
      cmd_latest},
     {"events", "", "the job's journal", OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_FOLLOW), 0, 0,
@@ -33,6 +37,8 @@ const struct tool_verb tool_verbs[] = {
     {"pin", "[CHECKPOINT]", "hold a checkpoint, or the newest: it is not deleted",
      OPTION_BIT(OPTION_LEASE) | OPTION_BIT(OPTION_ID), 0, 1, cmd_pin},
     {"unpin", "CHECKPOINT", "let it go", OPTION_BIT(OPTION_ID), 1, 1, cmd_unpin},
+    {"forget", "JOB", "remove a job that has ended from the records; no file is deleted", 0, 1, 1,
+     cmd_forget},
     {"verify", "[CHECKPOINT]",
      "read shards again and name every damaged file; exit 1 if there is one", 0, 0, 1, cmd_verify},
     {"import", "DIR", "rebuild a lost database from the manifests in a checkpoint directory", 0, 1,
@@ -48,7 +54,9 @@ const struct tool_verb tool_verbs[] = {
 
 static char clean(char byte) /* what comes from elsewhere must not command the terminal */
 {
-    return (byte >= 0 && byte < ' ' && byte != '\n' && byte != '\t') || byte == 127 ? '?' : byte;
+    if ((byte >= 0 && byte < ' ' && byte != '\n' && byte != '\t') || byte == 127)
+        return '?';
+    return byte;
 }
 
 int tool_fail(int exit_code, const char *format, ...)
@@ -60,7 +68,7 @@ int tool_fail(int exit_code, const char *format, ...)
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     for (char *at = text; *at != '\0'; at++)
-        *at = *at == '\n' ? ' ' : clean(*at);
+        *at = (char)(*at == '\n' ? ' ' : clean(*at));
     fprintf(stderr, "muster: %s\n", text);
     return exit_code;
 }
@@ -143,7 +151,7 @@ static void print_options(unsigned options)
 static bool is_order(const struct tool_verb *verb)
 {
     return verb->run == cmd_notify || verb->run == cmd_save || verb->run == cmd_pin ||
-           verb->run == cmd_unpin || verb->run == cmd_import;
+           verb->run == cmd_unpin || verb->run == cmd_forget || verb->run == cmd_import;
 }
 
 static int help_verb(const struct tool_verb *verb)
@@ -180,6 +188,20 @@ static const struct tool_verb *find_verb(const char *name)
     return NULL;
 }
 
+static int no_verb(const char *name)
+{
+    struct nearest nearest = {.word = name, .length = strlen(name)};
+    char hint[NEAREST_HINT_MAX];
+
+    for (const struct tool_verb *verb = tool_verbs; verb->name != NULL; verb++)
+        nearest_offer(&nearest, verb->name);
+    nearest_offer(&nearest, "run");
+    nearest_offer(&nearest, "help");
+    nearest_offer(&nearest, "version");
+    nearest_hint(&nearest, "", hint);
+    return tool_fail(TOOL_USAGE, "there is no verb \"%s\"%s: `muster help` lists them", name, hint);
+}
+
 static int64_t now_unix_ms(void)
 {
     const char *fixed = getenv("MUSTER_TEST_NOW"); /* so that tests can compare ages */
@@ -189,9 +211,18 @@ static int64_t now_unix_ms(void)
     return clock_ms(CLOCK_REALTIME);
 }
 
+/* 0: the answer goes to a file, a pipe or a program, which gets it whole. */
+static int terminal_width(void)
+{
+    struct winsize size;
+
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 static int run_verb(const struct tool_verb *verb, int argc, char **argv)
 {
-    struct tool tool = {.verb = verb->name, .now_unix_ms = now_unix_ms()};
+    struct tool tool = {
+        .verb = verb->name, .now_unix_ms = now_unix_ms(), .width = terminal_width()};
     int code = tool_parse(&tool, verb, argc, argv);
     int written;
 
@@ -208,7 +239,7 @@ static int run_verb(const struct tool_verb *verb, int argc, char **argv)
     written = tool_flush(&tool);
     fclose(tool.out);
     free(collected);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     return code != TOOL_DONE ? code : written;
 }
 
@@ -230,7 +261,7 @@ static int run_help(int argc, char **argv)
     }
     if (strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)
         return help();
-    return tool_fail(TOOL_USAGE, "there is no verb \"%s\": see `muster help`", argv[2]);
+    return no_verb(argv[2]);
 }
 
 /* It asks nobody, so of the options only --json means something. */
@@ -274,7 +305,7 @@ int main(int argc, char **argv)
                          "%s comes before a verb: say first what to do, `muster VERB %s ...`; "
                          "`muster help` lists the verbs",
                          name, name);
-    return tool_fail(TOOL_USAGE, "there is no verb \"%s\": `muster help` lists them", name);
+    return no_verb(name);
 }
 
 /* The one that is named, of the environment, or the default one; NULL: none is known. */
@@ -328,10 +359,11 @@ bool tool_running_job(const char *broker, const char *job, char *ret_text, size_
         running = strcmp(row->state, "running") == 0 && row->nodes_live > 0;
         snprintf(ret_text, size,
                  "generation %" PRId64 ", step %" PRId64 ", %" PRId64 " of %" PRId64 " ranks live",
-                 row->generation, row->step, row->nodes_live, row->world_size);
+                 row->generation, row->step + paths_step_offset(row->newest_path, row->newest_step),
+                 row->nodes_live, row->world_size);
     }
     muster_rows_destroy(&rows);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     return running;
 }
 
@@ -349,9 +381,11 @@ int tool_latest_step(const char *broker, const char *job, int64_t *ret_step)
     if (status == MUSTER_OK)
         status = muster_client_latest(tool.client, job, &rows, NULL);
     if (status == MUSTER_OK && muster_rows_count(rows) > 0)
-        step = muster_rows_checkpoints(rows)[0].step;
+        step = muster_rows_checkpoints(rows)[0].step +
+               paths_step_offset(muster_rows_checkpoints(rows)[0].path,
+                                 muster_rows_checkpoints(rows)[0].step);
     muster_rows_destroy(&rows);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     if (status != MUSTER_OK)
         return (int)status;
     *ret_step = step;

@@ -1,6 +1,9 @@
 /* options - the words behind a verb, the place that answers, the job that is meant. */
 #include "tools/tool.h"
 
+#include "client/query/query_link.h"
+
+#include "schema/nearest.h"
 #include "schema/paths.h"
 
 #include <errno.h>
@@ -11,9 +14,10 @@
 
 const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_BROKER] = {"broker", "ADDRESS", "MUSTER_BROKER",
-                       "ask this broker: tcp://host:port or ipc://path"},
+                       "ask this broker, also -b: tcp://host:port or ipc://path"},
     [OPTION_DB] = {"db", "PATH", "MUSTER_DB", "read this database itself, without a broker"},
-    [OPTION_JOB] = {"job", "JOB", "MUSTER_JOB", "the job; not needed if there is only one"},
+    [OPTION_JOB] = {"job", "JOB", "MUSTER_JOB",
+                    "the job, also -j; not needed if there is only one"},
     [OPTION_JSON] = {"json", NULL, NULL, "print one JSON document instead of text"},
     [OPTION_TIMEOUT] = {"timeout", "SECONDS", "MUSTER_TIMEOUT",
                         "how long to wait for the broker's answer (5)"},
@@ -22,7 +26,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_FOLLOW] = {"follow", NULL, NULL,
                        "go on printing new events until interrupted; with --json one a line"},
     [OPTION_GRACE] = {"grace", "SECONDS", NULL,
-                      "the time that the rank has left (not known, or below 2: save at once)"},
+                      "the time that the rank has left (not known, or below 3: save at once)"},
     [OPTION_TEXT] = {"text", "TEXT", NULL, "why, for `muster why` to tell"},
     [OPTION_CANCEL] = {"cancel", "ID", NULL, "withdraw this notice instead"},
     [OPTION_WAIT] = {"wait", NULL, NULL,
@@ -30,6 +34,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_LEASE] = {"lease", "SECONDS", NULL,
                       "it falls by itself after so long (it stands until unpin)"},
     [OPTION_ID] = {"id", "ID", NULL, "who holds it (operator)"},
+    [OPTION_ALL] = {"all", NULL, NULL, "also what is left out of the list"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 
@@ -44,19 +49,41 @@ static int find_option(const struct tool_verb *verb, const char *name, size_t le
     return -1;
 }
 
-/* One "--name", "--name=value" or "--name value" at argv[*at]. */
+static int no_option(const struct tool_verb *verb, const char *word)
+{
+    struct nearest nearest = {.word = word + 2, .length = strcspn(word + 2, "=")};
+    char hint[NEAREST_HINT_MAX];
+
+    for (int id = 0; id < OPTION_COUNT && word[1] == '-'; id++)
+        if (((verb->options | OPTIONS_COMMON) & OPTION_BIT(id)) != 0)
+            nearest_offer(&nearest, tool_option_table[id].name);
+    nearest_hint(&nearest, "--", hint);
+    return tool_fail(TOOL_USAGE, "%s has no option %s%s: see `muster %s --help`", verb->name, word,
+                     hint, verb->name);
+}
+
+/* The short ones of `muster run`. */
+static const char *long_name(const char *word)
+{
+    static const char *const names[][2] = {{"-h", "help"}, {"-j", "job"}, {"-b", "broker"}};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(word, names[i][0]) == 0)
+            return names[i][1];
+    return word[1] == '-' ? word + 2 : "";
+}
+
+/* One "--name", "--name=value", "--name value" or "-j value" at argv[*at]. */
 static int parse_option(struct tool *tool, const struct tool_verb *verb, int argc, char **argv,
                         int *at)
 {
-    const char *name = strcmp(argv[*at], "-h") == 0 ? "help" : argv[*at] + 2;
+    const char *name = long_name(argv[*at]);
     const char *equals = strchr(name, '=');
     size_t length = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    int id =
-        argv[*at][1] == '-' || strcmp(argv[*at], "-h") == 0 ? find_option(verb, name, length) : -1;
+    int id = find_option(verb, name, length);
 
     if (id < 0)
-        return tool_fail(TOOL_USAGE, "%s has no option %s: see `muster %s --help`", verb->name,
-                         argv[*at], verb->name);
+        return no_option(verb, argv[*at]);
     if (tool_option_table[id].value == NULL) {
         if (equals != NULL)
             return tool_fail(TOOL_USAGE, "--%s takes no value: leave it out",
@@ -102,7 +129,10 @@ static int check(struct tool *tool, const struct tool_verb *verb)
     if (tool->values[OPTION_TIMEOUT] != NULL &&
         tool_seconds_ms(tool->values[OPTION_TIMEOUT], "--timeout", &timeout_ms) != TOOL_DONE)
         return TOOL_USAGE;
-    tool->timeout_ms = timeout_ms < 1 ? 1 : (int)timeout_ms;
+    if (timeout_ms < 1)
+        return tool_fail(TOOL_USAGE, "--timeout %s leaves no time for an answer: give more seconds",
+                         tool->values[OPTION_TIMEOUT]);
+    tool->timeout_ms = (int)timeout_ms;
     return TOOL_DONE;
 }
 
@@ -282,6 +312,14 @@ int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows)
     return TOOL_DONE;
 }
 
+int tool_count_steps(struct tool *tool)
+{
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = client_count_as(tool->client, tool->job, &tool->step_offset, &err);
+
+    return status == MUSTER_OK ? TOOL_DONE : tool_fail_status(status, &err);
+}
+
 int tool_find_job(struct tool *tool)
 {
     const char *name = tool->values[OPTION_JOB];
@@ -296,7 +334,7 @@ int tool_find_job(struct tool *tool)
         if (code == TOOL_DONE)
             snprintf(tool->job, sizeof tool->job, "%s", name);
         muster_rows_destroy(&rows);
-        return code;
+        return code == TOOL_DONE ? tool_count_steps(tool) : code;
     }
     status = muster_client_jobs(tool->client, NULL, &rows, &err);
     if (status != MUSTER_OK)
@@ -314,5 +352,5 @@ int tool_find_job(struct tool *tool)
                          tool->address, names);
     }
     muster_rows_destroy(&rows);
-    return code;
+    return code == TOOL_DONE ? tool_count_steps(tool) : code;
 }

@@ -21,7 +21,7 @@ static bool is_attempt(const struct muster_round_row *order, const struct muster
 }
 
 /* The order's round is to be tried again. Another cause's round may lie before the next attempt: if it saves, the
- * checkpoint that was asked for is there, and its failure is none of the order's. (As settles() in broker/core/round.c,
+ * checkpoint that was asked for is there, and its failure is none of the order's. (As settles() in broker/core/rounds/round.c,
  * by which the broker knows what it owes; a policy's is no answer.) A later launch's rounds are not looked at. */
 static enum order_state look_behind(const struct muster_round_row *round, size_t count,
                                     size_t *ret_index)

@@ -63,6 +63,32 @@ struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms)
     return shown;
 }
 
+struct shown render_stamp(int64_t unix_ms)
+{
+    struct shown shown = {"-"};
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm then;
+
+    if (unix_ms > 0 && localtime_r(&seconds, &then) != NULL)
+        strftime(shown.text, sizeof shown.text, "%Y-%m-%d %H:%M:%S", &then);
+    return shown;
+}
+
+struct shown render_zone(int64_t unix_ms)
+{
+    struct shown shown = {"UTC"};
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm then;
+    long minutes;
+
+    if (localtime_r(&seconds, &then) == NULL)
+        return shown;
+    minutes = labs(then.tm_gmtoff) / 60;
+    snprintf(shown.text, sizeof shown.text, "UTC%c%02ld:%02ld", then.tm_gmtoff < 0 ? '-' : '+',
+             minutes / 60, minutes % 60);
+    return shown;
+}
+
 struct shown render_bytes(int64_t bytes)
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
@@ -107,9 +133,38 @@ struct shown render_stuck(const struct muster_node_row *node)
     if (node->begun > node->done)
         snprintf(shown.text, sizeof shown.text, "in step %" PRId64 " for %.20s", node->begun,
                  time.text);
+    else if (strcmp(node->phase, "stepping") == 0)
+        snprintf(shown.text, sizeof shown.text, "in no step since step %" PRId64 " for %.20s",
+                 node->done, time.text);
     else
         snprintf(shown.text, sizeof shown.text, "saving for %.20s", time.text);
     return shown;
+}
+
+static int compare_stuck(const void *one, const void *other)
+{
+    const struct muster_node_row *a = *(const struct muster_node_row *const *)one;
+    const struct muster_node_row *b = *(const struct muster_node_row *const *)other;
+
+    if (a->stuck_unix_ms != b->stuck_unix_ms)
+        return a->stuck_unix_ms < b->stuck_unix_ms ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    size_t live = 0;
+
+    *ret_stuck = (struct stuck){.nodes = calloc(muster_rows_count(nodes) + 1, sizeof(void *))};
+    for (size_t i = 0; ret_stuck->nodes != NULL && i < muster_rows_count(nodes); i++) {
+        live += strcmp(node[i].state, "joined") == 0 || strcmp(node[i].state, "restored") == 0;
+        if (node[i].stuck_unix_ms != 0)
+            ret_stuck->nodes[ret_stuck->count++] = &node[i];
+    }
+    ret_stuck->all = live > 1 && ret_stuck->count == live;
+    if (ret_stuck->count > 0)
+        qsort(ret_stuck->nodes, ret_stuck->count, sizeof(void *), compare_stuck);
 }
 
 /* --- tables -------------------------------------------------------------------------------------- */
@@ -167,10 +222,18 @@ static void print_cell(FILE *out, const char *text, int width, bool right, bool 
     fputs(last ? "\n" : "  ", out);
 }
 
-void table_print(struct table *table, FILE *out)
+static int table_column(const struct table *table, const char *title)
 {
-    int widths[RENDER_COLUMNS_MAX] = {0};
-    int columns = table->columns;
+    for (int i = 0; i < table->columns; i++)
+        if (strcmp(table->titles[i] + (table->titles[i][0] == '>'), title) == 0)
+            return i;
+    return -1;
+}
+
+/* Widths of the columns; those that do not fit are hidden: width -1. */
+static void table_widths(const struct table *table, int limit, int widths[RENDER_COLUMNS_MAX])
+{
+    int columns = table->columns, all = -2;
 
     for (int i = 0; i < columns; i++)
         widths[i] = width_of(table->titles[i]) - (table->titles[i][0] == '>');
@@ -180,18 +243,43 @@ void table_print(struct table *table, FILE *out)
 
         *width = own > *width ? own : *width;
     }
-    for (int i = 0; i < columns; i++) {
+    for (int i = 0; i < columns; i++)
+        all += widths[i] + 2;
+    for (const char *const *spare = table->spare;
+         limit > 0 && all > limit && spare != NULL && *spare != NULL; spare++) {
+        int column = table_column(table, *spare);
+
+        all -= widths[column] + 2;
+        widths[column] = -1;
+    }
+}
+
+static void table_row(const struct table *table, const char *const *cells, bool titles,
+                      const int widths[RENDER_COLUMNS_MAX], FILE *out)
+{
+    int last = table->columns - 1;
+
+    while (widths[last] < 0)
+        last--;
+    for (int i = 0; i <= last; i++) {
         bool right = table->titles[i][0] == '>';
 
-        print_cell(out, table->titles[i] + right, widths[i], right, i + 1 == columns);
+        if (widths[i] >= 0)
+            print_cell(out, cells[i] + (titles && right), widths[i], right, i == last);
     }
-    for (size_t i = 0; i < table->cells_count; i++) {
-        int column = (int)(i % (size_t)columns);
+}
 
-        print_cell(out, table->cells[i], widths[column], table->titles[column][0] == '>',
-                   column + 1 == columns);
+void table_print(struct table *table, FILE *out, int width)
+{
+    int widths[RENDER_COLUMNS_MAX] = {0};
+    size_t columns = (size_t)table->columns;
+
+    table_widths(table, width, widths);
+    table_row(table, table->titles, true, widths, out);
+    for (size_t i = 0; i + columns <= table->cells_count; i += columns)
+        table_row(table, (const char *const *)table->cells + i, false, widths, out);
+    for (size_t i = 0; i < table->cells_count; i++)
         free(table->cells[i]);
-    }
     free(table->cells);
     if (table->broken)
         fputs("(out of memory: rows are missing)\n", out);
@@ -199,6 +287,17 @@ void table_print(struct table *table, FILE *out)
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------- */
+
+/* Columns that hold an enum muster_status. */
+static bool is_status(const char *name)
+{
+    static const char *const names[] = {"end_status", "reason_code", "error_status", "status"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
 
 json_t *render_row(const muster_rows_t *rows, size_t row)
 {
@@ -213,6 +312,9 @@ json_t *render_row(const muster_rows_t *rows, size_t row)
             value = json_string(muster_rows_text(rows, row, i));
         else if (kind == MUSTER_COLUMN_BOOLEAN)
             value = json_boolean(muster_rows_integer(rows, row, i) != 0);
+        else if (is_status(name))
+            value = json_string(
+                muster_status_name((enum muster_status)muster_rows_integer(rows, row, i)));
         else
             value = json_integer((json_int_t)muster_rows_integer(rows, row, i));
         if (value == NULL) /* a text that is no UTF-8: damaged, but the rest is worth showing */
@@ -310,4 +412,13 @@ bool render_json(json_t *document, FILE *out, bool one_line)
     free(text);
     json_decref(document);
     return ok;
+}
+
+const char *render_fate(const char *notice_kind)
+{
+    if (strcmp(notice_kind, "freeze") == 0)
+        return "will stand still for a while (nobody leaves)";
+    if (strcmp(notice_kind, "migrate") == 0)
+        return "will be moved to another machine (nobody leaves)";
+    return "will be ended";
 }

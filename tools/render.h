@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#define RENDER_SCHEMA_VERSION 1
+#define RENDER_SCHEMA_VERSION 2
 #define RENDER_COLUMNS_MAX 16
 
 /* A short text, by value, so that several fit in one printf. */
@@ -16,14 +16,27 @@ struct shown {
     char text[64];
 };
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
-struct shown render_duration(int64_t ms);                      /* "0.8 s", "-" for -1 */
+/* What becomes of a rank by a notice of this kind: "will be ended". */
+const char *render_fate(const char *notice_kind);
+struct shown render_duration(int64_t ms); /* "0.8 s", "-" for -1 */
 /* "12:00:03", with the date unless it is that of now, in local time. */
 struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms);
+struct shown render_stamp(int64_t unix_ms); /* "2026-11-23 12:00:03", in local time */
+struct shown render_zone(int64_t unix_ms);  /* "UTC+01:00": that of local times then */
 struct shown render_bytes(int64_t bytes);   /* "1.2 MB" */
 struct shown render_number(int64_t number); /* "-" below 0 */
 struct shown render_count(int64_t number);  /* "-" for 0 too */
-/* "in step 44 for 2 min", "saving for 2 min": where it is stuck; "" if it is not. */
+/* "in step 44 for 2 min", "saving for 2 min", "in no step since step 44 for 2 min": where it is
+ * stuck; "" if it is not. */
 struct shown render_stuck(const struct muster_node_row *node);
+
+/* Those of the nodes that are stuck, the longest first. */
+struct stuck {
+    const struct muster_node_row **nodes; /* owned: free */
+    size_t count;
+    bool all; /* nobody else lives, and they are several */
+};
+void render_stuck_find(const muster_rows_t *nodes, struct stuck *ret_stuck);
 
 /* One who holds a checkpoint, of its column "pins"; *pins goes on to the next. false: there is none. */
 struct pin {
@@ -36,6 +49,9 @@ bool render_next_pin(const char **pins, struct pin *ret_pin);
 /* Rows of texts in aligned columns; the last column is not padded. */
 struct table {
     const char *const *titles; /* a leading '>' aligns to the right */
+    const char *const
+        *spare; /* titles of columns that a narrow terminal does without, the first ones
+                                  first; ends with NULL; NULL: none */
     int columns;
     char **cells; /* owned */
     size_t cells_count;
@@ -44,7 +60,8 @@ struct table {
 };
 void table_init(struct table *table, const char *const *titles, int columns);
 void table_add(struct table *table, const char *text); /* copies; next column, next row */
-void table_print(struct table *table, FILE *out);      /* and frees */
+/* And frees. width: of the terminal, 0 = none: then no column is left out. */
+void table_print(struct table *table, FILE *out, int width);
 
 /* New references; NULL: no memory. Keys are the columns' names; unknown numbers stay -1 or 0. */
 json_t *render_row(const muster_rows_t *rows, size_t row);
@@ -55,7 +72,7 @@ json_t *render_checkpoint(const muster_rows_t *rows, size_t row);
 json_t *render_checkpoints(const muster_rows_t *rows);
 /* Those of the nodes that are stuck. */
 json_t *render_stuck_rows(const muster_rows_t *nodes);
-/* {"schema_version": 1}, to be filled. */
+/* {"schema_version": 2}, to be filled. */
 json_t *render_document(void);
 /* Writes and drops it. false: no memory, nothing was written. */
 bool render_json(json_t *document, FILE *out, bool one_line);

@@ -31,6 +31,7 @@ enum tool_option_id {
     OPTION_WAIT,
     OPTION_LEASE,
     OPTION_ID,
+    OPTION_ALL,
     OPTION_HELP,
     OPTION_COUNT
 };
@@ -54,7 +55,10 @@ struct tool {
     char address[1024]; /* broker or database, once opened */
     muster_client_t *client;
     char job[256]; /* once resolved */
-    FILE *out;     /* collected, then written to stdout by the main program */
+    int64_t
+        step_offset; /* then: rows tell counts of steps done + this, as the job's program counts */
+    int width;       /* of the terminal that reads the answer; 0 = none does */
+    FILE *out;       /* collected, then written to stdout by the main program */
 };
 
 struct tool_verb {
@@ -88,6 +92,8 @@ bool tool_default_broker(char *address, size_t size);
 int tool_find_job(struct tool *tool);
 /* The same for a job given by name; *ret_rows (owned) holds its one row. */
 int tool_get_job(struct tool *tool, const char *name, muster_rows_t **ret_rows);
+/* Rows of tool->job tell steps as its program counts them from here on; tool_find_job does it. */
+int tool_count_steps(struct tool *tool);
 
 /* --- muster.c --- */
 
@@ -131,6 +137,7 @@ int cmd_notify(struct tool *tool);
 int cmd_save(struct tool *tool);
 int cmd_pin(struct tool *tool);
 int cmd_unpin(struct tool *tool);
+int cmd_forget(struct tool *tool);
 int cmd_verify(struct tool *tool);
 int cmd_import(struct tool *tool);
 int cmd_why(struct tool *tool);

@@ -1,5 +1,5 @@
 /* core - create, load, dispatch, timers. See core.h for the contract and state.h for the rest. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #include "schema/room.h"
 
@@ -43,6 +43,7 @@ void core_destroy(struct core **core)
         job = next;
     }
     import_free(*core);
+    asleep_free(*core);
     tasks_free(*core);
     free(*core);
     *core = NULL;
@@ -58,7 +59,7 @@ struct job *job_find(const struct core *core, const char *name)
 
 struct job *job_create(struct core *core, const char *name)
 {
-    if (core->jobs_count == CORE_JOBS_MAX)
+    if (core->jobs_count == CORE_JOBS_MAX || asleep_holds(core, name))
         return NULL;
     struct job *job = calloc(1, sizeof *job);
     if (job == NULL)
@@ -67,7 +68,7 @@ struct job *job_create(struct core *core, const char *name)
     job->gen.error_rank = -1;
     job->policy_step = -1;
     job->policy_pending = -1;
-    job->created_unix_ms = core->now_unix;
+    job->created_unix_ms = job->state_unix_ms = core->now_unix;
     job->timer_boot_ms = INT64_MAX;
     if (core->started)
         lineage_begin(core, job);
@@ -75,6 +76,17 @@ struct job *job_create(struct core *core, const char *name)
     core->jobs = job;
     core->jobs_count++;
     return job;
+}
+
+void job_drop(struct core *core, struct job *job)
+{
+    struct job **at = &core->jobs;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    core->jobs_count--;
+    job_free(core, job);
 }
 
 static struct peer **hash_slot(struct core *core, uint64_t incarnation)
@@ -195,12 +207,12 @@ void core_fill_down(const struct core *core, const char *name, struct wire_down 
 
 int64_t core_wakeup_boot_ms(const struct core *core)
 {
-    int64_t at = import_is_due(core) ? core->last_tick_boot_ms : tasks_wakeup_boot_ms(core);
+    int64_t at = import_is_due(core) ? core->ticked_ms : tasks_wakeup_boot_ms(core);
 
     for (const struct job *job = core->jobs; job != NULL; job = job->next)
         if (job->timer_boot_ms < at)
             at = job->timer_boot_ms;
-    return at;
+    return at == INT64_MAX ? at : at + core->away_ms;
 }
 
 bool core_input_is_free(const struct wire_msg *message)
@@ -335,6 +347,9 @@ static void on_tool(struct core *core, const struct input *in)
         answer = pins_unpin(core, job, &m->u.unpin);
     else if (m->type == WIRE_DROP)
         answer = keep_drop(core, job, &m->u.drop);
+    else if (m->type == WIRE_FORGET)
+        answer = asleep_take(core, job);
+    job = job_find(core, m->up.job);
     if (job != NULL)
         persist_want(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
@@ -444,73 +459,68 @@ void job_tick(struct core *core, struct job *job)
     persist_want(core, job);
 }
 
-/* A moment that something began at, or is to end at, is put off by what the loop was away, at most to `most`: what is
- * from behind that keeps its own. */
-void core_put_off(int64_t *boot_ms, int64_t away_ms, int64_t most_boot_ms)
+/* How much of the time since the last pass is nobody's. A loop that is away again and again does not
+ * stand still: it hears and tells between. Were all that time nobody's, no bound would ever end. */
+static int64_t time_away(struct core *core, int64_t gap_ms)
 {
-    int64_t at = *boot_ms + away_ms < most_boot_ms ? *boot_ms + away_ms : most_boot_ms;
-
-    if (*boot_ms < at)
-        *boot_ms = at;
-}
-
-/* Up to the loop's last tick: messages are taken before the tick of their pass, which finds out that the loop was away,
- * and who was not heard meanwhile may be the next in the queue. */
-int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms)
-{
-    return core->last_tick_boot_ms - since_boot_ms;
-}
-
-/* We were away, not they. */
-static void job_gap(struct core *core, struct job *job, int64_t away_ms)
-{
-    struct generation *gen = &job->gen;
-
-    round_gap(core, job, away_ms);
-    core_put_off(&gen->ending_boot_ms, away_ms, core->now);
-    core_put_off(&gen->join_until_boot_ms, away_ms, core->now + gen->join_ms);
-    if (gen->back_until_boot_ms > 0)
-        core_put_off(&gen->back_until_boot_ms, away_ms, core->now + START_GRACE_MS);
-    for (size_t i = 0; i < job->peers_count; i++) {
-        struct peer *peer = job->peers[i];
-        core_put_off(&peer->heard_boot_ms, away_ms, core->now);
-        if (peer->pinged_boot_ms > 0)
-            core_put_off(&peer->pinged_boot_ms, away_ms, core->now);
-        core_put_off(&peer->gone_boot_ms, away_ms, core->now);
-    }
-}
-
-/* How much of the time since the last pass is nobody's. A loop that is away again and again does not stand still: what
- * it hears and tells between is heard and told, and were that time nobody's no bound would ever end. */
-static int64_t time_away(struct core *core, int64_t gap)
-{
-    if (gap <= LOOP_GAP_MS) {
-        if (core->now - core->away_boot_ms >= GAP_STEADY_MS)
+    if (gap_ms <= LOOP_GAP_MS) {
+        if (core->now_boot - core->gap_boot_ms >= GAP_STEADY_MS)
             core->gaps = 0;
         return 0;
     }
-    core->away_boot_ms = core->now;
+    core->gap_boot_ms = core->now_boot;
     if (core->gaps == GAPS_FORGIVEN)
-        return gap - LOOP_GAP_MS;
+        return gap_ms - LOOP_GAP_MS;
     core->gaps++;
-    return gap;
+    return gap_ms;
+}
+
+/* Moves the loop's clock. Messages of a pass come before its tick, and what they begin begins at the
+ * time that the tick will have: of a gap that is nobody's the clock counts nothing. */
+static void clock_move(struct core *core, const struct input *in)
+{
+    int64_t since_tick = in->now_boot_ms - (core->ticked_ms + core->away_ms);
+    int64_t now = core->ticked_ms + since_tick;
+
+    core->now_boot = in->now_boot_ms;
+    core->now_unix = in->now_unix_ms;
+    if (in->kind == INPUT_START)
+        core->now = core->ticked_ms = now;
+    else if (in->kind == INPUT_TICK)
+        now -= time_away(core, since_tick);
+    else if (since_tick > LOOP_GAP_MS) /* as the tick of this pass will count it */
+        now = core->ticked_ms + (core->gaps == GAPS_FORGIVEN ? LOOP_GAP_MS : 0);
+    if (now > core->now)
+        core->now = now;
+    if (in->kind != INPUT_TICK)
+        return;
+    core->ticked_ms = core->now;
+    core->away_ms = core->now_boot - core->now;
+}
+
+/* What passed up to the last tick, since a moment on the loop's clock: who asks for a rank that is held is answered by
+ * what was known then, for the holder's word may be the next in the queue. */
+int64_t core_passed_ms(const struct core *core, int64_t since_ms)
+{
+    return core->ticked_ms - since_ms;
+}
+
+int64_t core_clock_ms(const struct core *core, int64_t boot_ms)
+{
+    return boot_ms - core->away_ms;
 }
 
 static void on_tick(struct core *core)
 {
-    int64_t away_ms = time_away(core, core->now - core->last_tick_boot_ms);
+    bool away = core->away_ms != core->timers_away_ms; /* deadlines came nearer on the clock */
 
-    core->last_tick_boot_ms = core->now;
-    if (away_ms > 0)
-        tasks_gap(core, away_ms);
+    core->timers_away_ms = core->away_ms;
     tasks_tick(core);
     import_tick(core);
-    for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        if (away_ms > 0)
-            job_gap(core, job, away_ms);
-        if (core->now >= job->timer_boot_ms)
+    for (struct job *job = core->jobs; job != NULL; job = job->next)
+        if (away || core->now >= job->timer_boot_ms)
             job_tick(core, job);
-    }
+    asleep_tick(core);
 }
 
 void core_step(struct core *core, const struct input *in, struct actions *out)
@@ -518,8 +528,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
     struct job *job;
     struct peer *peer;
 
-    core->now = in->now_boot_ms;
-    core->now_unix = in->now_unix_ms;
+    clock_move(core, in);
     core->out = out;
     switch (in->kind) {
     case INPUT_START:
@@ -530,6 +539,11 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
         break;
     case INPUT_TICK:
         on_tick(core);
+        break;
+    case INPUT_JOB:
+        job = job_find(core, in->job);
+        if (job != NULL)
+            start_job(core, job);
         break;
     case INPUT_NO_EVENTS:
         job = job_find(core, in->job);

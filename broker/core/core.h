@@ -16,9 +16,12 @@
 
 #include "schema/arena.h"
 #include "schema/record.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
-#define CORE_JOBS_MAX 1024
+#define CORE_JOBS_MAX 1280      /* in memory: those that run, and the ended ones that follow */
+#define CORE_ENDED_MAX 256      /* ended jobs that stay in memory; the others are asleep */
+#define KEEP_JOBS_DEFAULT 10000 /* ended jobs whose rows stay */
+#define KEEP_JOBS_DAYS_DEFAULT 365
 #define CORE_NODES_MAX \
     65536 /* over all jobs, the ended ones of a job's newest generation included */
 
@@ -30,6 +33,10 @@ struct core_options {
     int64_t join_timeout_ms;     /* 0 = JOIN_TIMEOUT_MS; a HELLO may ask for another */
     size_t task_bytes_max;       /* 0 = TASK_QUEUE_BYTES_MAX */
     size_t task_queues_max;      /* 0 = TASK_QUEUES_MAX */
+    /* ended jobs: their rows are kept by number and by age (0: without that bound) */
+    size_t keep_jobs;
+    int64_t keep_jobs_days;
+    int ended_held; /* of these in memory; 0 = CORE_ENDED_MAX, below it none */
 };
 
 enum input_kind {
@@ -37,6 +44,7 @@ enum input_kind {
     INPUT_START,     /* after all rows were loaded: begins a new broker epoch */
     INPUT_MESSAGE,   /* a decoded UP message from route */
     INPUT_TICK,      /* time passed; give one a loop pass, after the messages of that pass */
+    INPUT_JOB,       /* the rows of `job` were loaded: see core_lacks */
     INPUT_NO_EVENTS, /* the journal has no event from_seq for this node: it needs a snapshot */
 };
 
@@ -46,7 +54,7 @@ struct input {
     int64_t now_unix_ms;
     uint64_t route;                 /* MESSAGE, NO_EVENTS: whom to answer */
     const struct wire_msg *message; /* MESSAGE: borrowed for the call */
-    const char *job;                /* NO_EVENTS */
+    const char *job;                /* JOB, NO_EVENTS */
 };
 
 enum action_kind {
@@ -99,10 +107,14 @@ void core_destroy(struct core **core);
  * checkpoints: every one `writing` or `deleting`, the CORE_CHECKPOINTS_MAX newest committed
  * (ascending or descending), as many superseded (the oldest), the policies, the pins, the history. Behind all jobs: the queues of tasks, their
  * resources (ascending number), the workers, the tasks that have not ended (ascending number). Older checkpoints than that are never
- * deleted. */
+ * deleted. A job that has ended may be told by RECORD_JOB_ASLEEP alone; the newest are not. */
 #define CORE_CHECKPOINTS_MAX 16384
 #define CORE_OUTCOMES_MAX 64
 void core_load(struct core *core, const struct record *row);
+
+/* The job that this message is about, when it has left memory: load its rows (the job's first, then in
+ * the order above) and give INPUT_JOB, then the message. NULL: none. Not while a batch is kept. */
+const char *core_lacks(const struct core *core, const struct wire_msg *message);
 
 void core_step(struct core *core, const struct input *input, struct actions *out);
 

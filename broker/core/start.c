@@ -1,5 +1,5 @@
 /* start - what a start of the broker makes of the rows that it read. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* Members' times count from the opening. After a reboot that moment is put where the last thing
  * that is known of the round happened just now, so that no time of it becomes negative. */
@@ -17,7 +17,7 @@ static void place_opening(const struct core *core, struct round *round)
             if (times[t] > last)
                 last = times[t];
     }
-    round->opened_boot_ms = core->now - last;
+    round->opened_boot_ms = core->now_boot - last;
 }
 
 /* The cause is wanted again, with the attempt's number: it was not its fault. */
@@ -71,7 +71,8 @@ static void restart_rounds(struct core *core, struct job *job)
         place_opening(core, round);
         if (round->cause == CAUSE_TERMINATION)
             round->attempts_before = attempts_of_others(job, round->round, round->attempt);
-        if (round->deadline_boot_ms > 0 && round->deadline_boot_ms < core->now + LEAST_LEAD_MS)
+        if (round->deadline_boot_ms > 0 &&
+            round->deadline_boot_ms < core->now_boot + PLAN_FREEZE_MS + MARGIN_MS)
             round->deadline_boot_ms = notice_deadline(job);
         round->way_until_boot_ms = core->now + round_way_ms(round);
         for (size_t p = 0; p < round->count; p++)
@@ -90,42 +91,43 @@ void start_take(struct core *core)
     core->epoch++;
     core->started = true;
     core->start_boot_ms = core->now;
-    core->last_tick_boot_ms = core->now;
     persist_broker(core);
     tasks_start(core);
-    for (struct job *job = core->jobs; job != NULL; job = job->next) {
-        job->start_seq = job->seq;
-        lineage_begin(core, job);
-        if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
-            persist_job(core, job); /* else nobody is told of it but with more of the job's rows */
-        job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
-        job->gen.ending_boot_ms = core->now;
-        job->gen.join_ms = core->options.join_timeout_ms;
-        job->gen.join_until_boot_ms = core->now + job->gen.join_ms;
-        for (size_t i = 0; i < job->peers_count; i++) {
-            job->peers[i]->heard_boot_ms = core->now;
-            job->peers[i]->advanced_boot_ms = core->now;
-        }
-        /* whoever failed first is known by the error's row: it takes part in no round */
-        if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
-            job->trainers[job->gen.error_rank] != NULL)
-            job->trainers[job->gen.error_rank]->failed = true;
-        generation_await_unknown(core, job);
-        notices_let_pass(core, job);
-        want_as_before(job);
-        restart_rounds(core, job);
-        keep_start(core, job);
-        save_policy_start(core, job);
-        bool takes_notices =
-            job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
-        if (!takes_notices)
-            round_want_nothing(job);
-        else if (job->want.cause == CAUSE_NONE)
-            round_want_owed(
-                job); /* also one that joined the save of a policy, which no row wants */
-        if (round_open_one(job) == NULL)
-            grace_consider(core, job); /* a plan that waited is made anew */
-        persist_want(core, job);
-        job_timer(job, core->now);
+    for (struct job *job = core->jobs; job != NULL; job = job->next)
+        start_job(core, job);
+}
+
+void start_job(struct core *core, struct job *job)
+{
+    lineage_begin(core, job);
+    if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
+        persist_job(core, job); /* else nobody is told of it but with more of the job's rows */
+    job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
+    job->gen.ending_boot_ms = core->now;
+    job->gen.join_ms = core->options.join_timeout_ms;
+    job->gen.join_until_boot_ms = core->now + job->gen.join_ms;
+    for (size_t i = 0; i < job->peers_count; i++) {
+        job->peers[i]->heard_boot_ms = core->now;
+        job->peers[i]->advanced_boot_ms = core->now;
     }
+    /* whoever failed first is known by the error's row: it takes part in no round */
+    if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
+        job->trainers[job->gen.error_rank] != NULL)
+        job->trainers[job->gen.error_rank]->failed = true;
+    generation_await_unknown(core, job);
+    notices_let_pass(core, job);
+    want_as_before(job);
+    restart_rounds(core, job);
+    keep_start(core, job);
+    save_policy_start(core, job);
+    bool takes_notices =
+        job->gen.state == GENERATION_RUNNING || job->gen.state == GENERATION_JOINING;
+    if (!takes_notices)
+        round_want_nothing(job);
+    else if (job->want.cause == CAUSE_NONE)
+        round_want_owed(job); /* also one that joined the save of a policy, which no row wants */
+    if (round_open_one(job) == NULL)
+        grace_consider(core, job); /* a plan that waited is made anew */
+    persist_want(core, job);
+    job_timer(job, core->now);
 }

@@ -151,7 +151,7 @@ static int work(struct training *t)
         muster_worker_start(worker, &error) == MUSTER_OK)
         while (read(stop_fd, &signal, sizeof signal) < 0 && errno == EINTR)
             continue;
-    muster_worker_close(&worker);
+    muster_worker_close(&worker, NULL);
     close(stop_fd);
     return error.status == MUSTER_OK ? 0 : complain_muster(&error);
 }
@@ -279,7 +279,7 @@ static int coordinate(struct training *t)
         code = complain_muster(&c.error);
     else if (code == 0)
         printf("step %" PRIu64 " weights %016" PRIx64 "\n", c.step, words_model_hash(&t->model));
-    muster_coordinator_close(&c.coordinator);
+    muster_coordinator_close(&c.coordinator, NULL);
     if (c.node != NULL) {
         restart_code = muster_node_restart_code(c.node);
         if (muster_node_close(&c.node, code, NULL) == MUSTER_PREEMPTED && code == 0)

@@ -1,6 +1,7 @@
 /* member - create, dispatch, the view, time. See member.h for the contract. */
 #include "node/core/member_state.h"
 
+#include "schema/error.h"
 #include "schema/room.h"
 
 #include <stdarg.h>
@@ -51,7 +52,10 @@ char *member_text(struct member *m, const char *text)
     static char empty[1];
     char *copy = wire_text_fit(&m->out->arena, text, TEXT_MAX);
 
-    return copy ? copy : empty;
+    if (copy == NULL)
+        return empty;
+    error_clean(copy); /* it becomes an error's, or a line of the log */
+    return copy;
 }
 
 void member_log(struct member *m, int level, const char *format, ...)
@@ -194,7 +198,7 @@ void member_end(struct member *m, enum muster_status status, bool restart, int r
     if (m->view.mode == VIEW_END)
         return;
     close_gate(m, GATE_NO_USE);
-    m->part = PART_NONE;
+    part_move(m, PART_NONE);
     m->policy_wait = false;
     m->thaw_at = m->give_up_at = m->policy_until = m->manifest_until = m->error_until = NEVER;
     m->view.end.status = status;
@@ -299,6 +303,9 @@ static void dispatch(struct member *m, const struct member_input *in)
     switch (in->kind) {
     case MEMBER_FRAME:
         link_frame(m, in->message);
+        break;
+    case MEMBER_CONNECTED:
+        link_connected(m);
         break;
     case MEMBER_GATE_CLOSED:
         round_gate_closed(m);

@@ -3,7 +3,7 @@
  * in rounds, the verdict its training thread gets.
  * Never: socket, file, clock, lock, log, thread, randomness. Time comes in; work comes out.
  *
- * The driver (node/agent.c, and the simulator) feeds inputs one at a time and carries out the
+ * The driver (node/agent/agent.c, and the simulator) feeds inputs one at a time and carries out the
  * actions in order. The gate and the training thread belong to the driver:
  *   - MEMBER_CLOSE_GATE: close it now, then feed MEMBER_GATE_CLOSED with the begun and done of the
  *     closing (an already closed gate gives its present begun, exact because only the slow path,
@@ -27,7 +27,7 @@
 
 #include "schema/arena.h"
 #include "schema/error.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 struct member;
 
@@ -41,7 +41,8 @@ struct member_options { /* strings are copied */
     uint64_t pid;
     enum wire_layout layout;
     const char *checkpoint_dir;
-    uint64_t directory; /* its number, see node/shard/dir.h; 0 = not known */
+    uint64_t directory;      /* its number, see node/shard/dir.h; 0 = not known */
+    int64_t started_boot_ms; /* of the process; 0 = not known, or it had a node before */
     int64_t join_timeout_ms;
     bool join_timeout_default; /* not asked for: HELLO says 0, and the broker's own counts */
     int64_t abort_timeout_ms;
@@ -49,7 +50,8 @@ struct member_options { /* strings are copied */
         grace_period_ms; /* -1: as the notice says; 0: no step more than is needed; else at most this */
     bool save_on_notice; /* one save at once, one before the end */
     bool restore_fallback;
-    bool exit_allowed; /* MEMBER_EXIT_PROCESS ends the process: it says LEAVE before */
+    int64_t step_offset; /* what the user calls a step: the count of steps done, and this */
+    bool exit_allowed;   /* MEMBER_EXIT_PROCESS ends the process: it says LEAVE before */
     int restart_code;
 };
 
@@ -68,9 +70,10 @@ enum member_input_kind {
     MEMBER_RESTORE_FAILED,   /* checkpoint, step, text, final */
     MEMBER_MANIFEST_WRITTEN, /* checkpoint, text = path */
     MEMBER_MANIFEST_FAILED,  /* checkpoint, text */
-    MEMBER_ASK,     /* ask: a request of the program's, one at a time; answered in the view */
-    MEMBER_DELETED, /* checkpoint, code = status, text: what became of MEMBER_DELETE */
-    MEMBER_CLOSE,   /* close() or the exit policy: why, code. A boundary: begun == done */
+    MEMBER_ASK,       /* ask: a request of the program's, one at a time; answered in the view */
+    MEMBER_DELETED,   /* checkpoint, code = status, text: what became of MEMBER_DELETE */
+    MEMBER_CLOSE,     /* close() or the exit policy: why, code. A boundary: begun == done */
+    MEMBER_CONNECTED, /* to a broker, anew: it knows this node on no connection that is new */
     MEMBER_CAPTURED, /* round: its state at S is safe in memory; SAVED or SAVE_FAILED follows from behind */
 };
 
@@ -120,6 +123,7 @@ enum member_outcome_state {
     OUTCOME_ABORTED, /* rank, code, text: whose fault, and what */
     OUTCOME_UNKNOWN  /* the round's end was never heard, and the broker knows of none */
 };
+#define MEMBER_FAILED_TEXT 320
 struct member_outcome {
     uint64_t round;
     int64_t step; /* S */
@@ -163,7 +167,10 @@ struct member_view {
     bool
         kept; /* after MEMBER_CLOSE: LEAVE waits for what this node is to write, or for its answer. Bounded here,
                   within this process's own deadline, so that the driver is not to bound it again: it goes at `left` */
-    bool termination_seen; /* a termination was announced (hint or event) */
+    unsigned
+        saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */
+    char save_failed[MEMBER_FAILED_TEXT]; /* the last of them: its step and why */
+    bool termination_seen;                /* a termination was announced (hint or event) */
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;
                                               0 = none; published with the next change of another field */
@@ -238,6 +245,8 @@ void member_deletion_lost(struct member *member, uint64_t checkpoint);
 int64_t member_give_up_boot_ms(const struct member *member);
 const struct member_view *member_get_view(const struct member *member);
 int64_t member_wakeup_boot_ms(const struct member *member);
+/* Did a state change as no table of member_moves.c allows? For tests: it never does. */
+bool member_moved_wrong(const struct member *member);
 /* Was there no memory for a message that the broker has to hear? It would wait for it in vain: the node is of no use. */
 bool member_is_starved(const struct member *member);
 /* Is the checkpoint of the round that ends the job committed? */

@@ -50,7 +50,8 @@ struct peer_text {
 };
 
 /* On a cluster's log the words alone would read as this rank's own failure. */
-static struct peer_text peer_text(int64_t rank, int64_t step, const char *words)
+static struct peer_text peer_text(const struct member *m, int64_t rank, int64_t step,
+                                  const char *words)
 {
     struct peer_text shown;
 
@@ -58,7 +59,7 @@ static struct peer_text peer_text(int64_t rank, int64_t step, const char *words)
         snprintf(shown.text, sizeof shown.text, "%s", words); /* the broker's, of a lost rank */
     else if (step > 0)
         snprintf(shown.text, sizeof shown.text, "rank %lld failed at step %lld: %s",
-                 (long long)rank, (long long)step, words);
+                 (long long)rank, member_shown(m, step), words);
     else
         snprintf(shown.text, sizeof shown.text, "rank %lld failed: %s", (long long)rank, words);
     return shown;
@@ -73,7 +74,7 @@ static void on_peer(struct member *m, const struct wire_event *event)
             ? (int)event->left_ms
             : 0;
     error_heard(m, (int)event->rank, code, event->step,
-                peer_text(event->rank, event->step, event->text).text,
+                peer_text(m, event->rank, event->step, event->text).text,
                 (event->flags & EVENT_FLAG_ROUND_FOLLOWS) != 0);
 }
 
@@ -115,10 +116,11 @@ static void on_decision(struct member *m, const struct wire_event *event)
 
 static void not_saved(struct member *m, const char *text)
 {
-    char line[TEXT_MAX + 64];
+    char line[TEXT_MAX + 256];
 
-    snprintf(line, sizeof line, "the job is being terminated and no checkpoint was committed: %s",
-             text);
+    snprintf(line, sizeof line,
+             "NOT saved: the job is being terminated and no checkpoint was committed: %s; %s", text,
+             outcome_cost(m).text);
     member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1, line);
 }
 
@@ -284,7 +286,7 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
         on_started(m);
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
         error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
-                    peer_text(s->error_rank, -1, s->error_text).text, s->round > 0);
+                    peer_text(m, s->error_rank, -1, s->error_text).text, s->round > 0);
     snapshot_round(m, s);
     snapshot_end(m, s);
 }

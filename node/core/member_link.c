@@ -103,6 +103,13 @@ static void on_ack(struct member *m, const struct wire_ack *ack)
 
 /* --- HELLO --------------------------------------------------------------------------------------------- */
 
+static uint64_t age_ms(const struct member *m)
+{
+    int64_t since = m->options.started_boot_ms;
+
+    return since > 0 && since < m->now ? (uint64_t)(m->now - since) : 0;
+}
+
 static void send_hello(struct member *m)
 {
     struct wire_msg message = message_make(WIRE_HELLO);
@@ -143,6 +150,7 @@ static void send_hello(struct member *m)
         .restore_fallback = m->options.restore_fallback,
         .history = m->history,
         .directory = m->options.directory,
+        .age_ms = age_ms(m),
     };
     message_send(m, &message, 0);
     m->hello_open = true;
@@ -152,12 +160,19 @@ static void send_hello(struct member *m)
 
 void link_rehello(struct member *m)
 {
-    m->link = LINK_HELLO;
+    link_move(m, LINK_HELLO);
     m->nonce++;
     m->hello_every = RESEND_MIN_MS;
     m->hello_at = m->now;
     m->gap_since = m->gap_asked_at = NEVER;
     m->snapshot_until = NEVER;
+}
+
+/* What was said to the connection before may be lost, and the broker would answer the next word E_HELLO. */
+void link_connected(struct member *m)
+{
+    if (m->link != LINK_OVER && m->nonce != 0)
+        link_rehello(m);
 }
 
 static void subscribe(struct member *m, const char *endpoint)
@@ -181,7 +196,7 @@ static int64_t join_wait_ms(const struct member *m)
 
 static void joined(struct member *m)
 {
-    m->link = LINK_JOINED;
+    link_move(m, LINK_JOINED);
     m->history = m->start_id;
     m->snapshot_until = NEVER;
     m->heartbeat_at = m->now;
@@ -228,7 +243,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
         requests_retell(m);
     subscribe(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
-        m->link = LINK_SNAPSHOT;
+        link_move(m, LINK_SNAPSHOT);
         m->snapshot_until = m->now + RESEND_MAX_MS;
     } else {
         joined(m);
@@ -237,10 +252,9 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
 
 static void on_refused(struct member *m, const struct wire_refused *refused)
 {
-    enum muster_status code =
-        refused->code > MUSTER_PREEMPTED && refused->code < MUSTER_STATUS_COUNT
-            ? (enum muster_status)refused->code
-            : MUSTER_E_PROTOCOL;
+    enum muster_status code = refused->code > MUSTER_OK && refused->code < MUSTER_STATUS_COUNT
+                                  ? (enum muster_status)refused->code
+                                  : MUSTER_E_PROTOCOL;
 
     if (m->link != LINK_HELLO || refused->nonce != m->nonce)
         return;
@@ -254,7 +268,7 @@ static void on_refused(struct member *m, const struct wire_refused *refused)
     m->view_changed = true;
     if (refused->retry)
         return; /* HELLO goes on */
-    m->link = LINK_OVER;
+    link_move(m, LINK_OVER);
     requests_pop(m, UINT64_MAX);
     if (m->view.joined)
         member_end(m, code, false, (int)m->options.rank, 0, -1, refused->text);

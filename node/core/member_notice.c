@@ -1,5 +1,6 @@
 /* member_notice - this process's own notices: kept until they are withdrawn, said as soon as there is room. */
 #include "node/core/member_state.h"
+#include "schema/rules/plan.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,17 @@ int64_t notice_own_deadline(const struct member *m)
             m->notices[i].deadline_boot_ms > 0 && m->notices[i].deadline_boot_ms < deadline)
             deadline = m->notices[i].deadline_boot_ms;
     return deadline;
+}
+
+void notice_words(const struct member *m, char *ret_text, size_t size)
+{
+    for (size_t i = 0; i < m->notices_count; i++) {
+        const struct own_notice *notice = &m->notices[i];
+        if (!notice->termination || notice->withdrawn)
+            continue;
+        snprintf(ret_text, size, "told to end by %s: %s", notice->source, notice->text);
+        return;
+    }
 }
 
 bool member_ends_soon(const struct member *m, int64_t now_boot_ms, char *ret_why, size_t size)
@@ -58,14 +70,12 @@ static struct own_notice *notice_place(struct member *m, const struct member_inp
 }
 
 static void notice_fill(struct member *m, struct own_notice *notice, const struct member_input *in,
-                        int64_t deadline)
+                        int64_t deadline, bool too_short)
 {
     memset(notice, 0, sizeof *notice);
     snprintf(notice->id, sizeof notice->id, "%s", in->id);
     snprintf(notice->source, sizeof notice->source, "%s", in->source ? in->source : "");
-    const char *note = in->left_ms >= 0 && in->left_ms < LEAST_LEAD_MS
-                           ? " (that is over, or too short to save in)"
-                           : "";
+    const char *note = too_short ? " (that is over, or too short to save in)" : "";
     char *text = wire_text_fit(&m->out->arena, in->text, sizeof notice->text - 1 - strlen(note));
     snprintf(notice->text, sizeof notice->text, "%s%s", text ? text : "", note);
     notice->kind = in->notice_kind;
@@ -74,28 +84,22 @@ static void notice_fill(struct member *m, struct own_notice *notice, const struc
     notice->deadline_boot_ms = deadline;
 }
 
-/* The time left that counts, and where it comes from. *told_ms: what the source says, if that can be true. */
-static int64_t notice_left(const struct member *m, const struct member_input *in, int64_t *told_ms,
-                           uint64_t *flags)
+static uint64_t notice_flags(const struct member *m, const struct plan_left *left)
 {
-    int64_t grace = m->options.grace_period_ms;
-    int64_t told = in->left_ms >= LEAST_LEAD_MS ? in->left_ms : -1, left = told;
+    return (m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0) |
+           (left->by_option ? NOTICE_FLAG_GRACE_PERIOD : 0) |
+           (left->assumed ? NOTICE_FLAG_ASSUMED : 0) | (left->at_once ? NOTICE_FLAG_AT_ONCE : 0);
+}
 
-    *flags = m->options.save_on_notice ? NOTICE_FLAG_SAVE_NOW : 0;
-    if (grace > 0 && (left < 0 || left > grace)) {
-        left = grace;
-        *flags |= NOTICE_FLAG_GRACE_PERIOD;
-    }
-    bool usual = grace < 0 && in->notice_kind == NOTICE_SIGNAL;
-    if (left < 0 || usual)
-        *flags |= NOTICE_FLAG_ASSUMED;
-    /* nobody trains on towards a deadline that is a guess */
-    if (left < 0 || usual || told != in->left_ms || grace == 0)
-        *flags |= NOTICE_FLAG_AT_ONCE;
-    *told_ms = told;
-    if (left < 0)
-        return GRACE_DEFAULT_MS;
-    return left > INT32_MAX ? INT32_MAX : left; /* 24 days: as good as for ever */
+static void say_too_short(struct member *m, const struct member_input *in)
+{
+    bool told = in->left_ms >= 0 && in->left_ms < LEAST_LEAD_MS;
+
+    member_log(m, 2,
+               "notice %s: %s %lld ms, in which nothing could be saved, so the time left is taken "
+               "as unknown, and what is new since the last save is saved at once",
+               in->id, told ? "it leaves" : "grace_period_ms is",
+               (long long)(told ? in->left_ms : m->options.grace_period_ms));
 }
 
 /* Said at once, whatever the training thread does. An id that is known counts again if its deadline is
@@ -104,13 +108,12 @@ void notice_put(struct member *m, const struct member_input *in)
 {
     struct own_notice *notice = notice_find(m, in->id);
     bool ends = wire_notice_ends(in->notice_kind);
-    int64_t told;
-    uint64_t flags;
-    int64_t left = notice_left(m, in, &told, &flags);
-    int64_t deadline = m->now + left;
+    struct plan_left left =
+        plan_left_of(in->left_ms, m->options.grace_period_ms, in->notice_kind == NOTICE_SIGNAL);
+    int64_t deadline = m->now + left.ms;
     bool again = notice != NULL && notice->withdrawn; /* before its withdrawal could be told */
     if (notice != NULL && !again && notice->termination == ends &&
-        (told < 0 || deadline >= notice->deadline_boot_ms))
+        (left.too_short || in->left_ms < 0 || deadline >= notice->deadline_boot_ms))
         return;
     if (notice != NULL && notice->termination && !ends && !again)
         return;
@@ -118,14 +121,10 @@ void notice_put(struct member *m, const struct member_input *in)
         notice = notice_place(m, in, deadline);
     if (notice == NULL)
         return;
-    if (told != in->left_ms && in->left_ms >= 0)
-        member_log(
-            m, 2,
-            "notice %s says that %lld ms are left: nothing could be saved in that time, so it is "
-            "taken as unknown, and what is new since the last save is saved at once",
-            in->id, (long long)in->left_ms);
-    notice_fill(m, notice, in, deadline);
-    notice->flags = flags;
+    if (left.too_short)
+        say_too_short(m, in);
+    notice_fill(m, notice, in, deadline, left.too_short);
+    notice->flags = notice_flags(m, &left);
     if (notice->termination) {
         m->view.termination_seen = true;
         m->view_changed = true;

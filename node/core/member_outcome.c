@@ -99,6 +99,49 @@ void outcome_on_disk(struct member *m, int64_t step)
     m->view.committed[m->commits_count++ % MEMBER_COMMITS_MAX] = step;
 }
 
+static int64_t newest_on_disk(const struct member *m)
+{
+    int64_t newest =
+        m->view.resume_known && m->view.resume_checkpoint != 0 ? m->view.resume_step : 0;
+
+    for (size_t i = 0; i < MEMBER_COMMITS_MAX; i++)
+        if (m->view.committed[i] > newest)
+            newest = m->view.committed[i];
+    return newest;
+}
+
+struct outcome_cost outcome_cost(const struct member *m)
+{
+    int64_t newest = newest_on_disk(m), again = m->done > newest ? m->done - newest : 0;
+    struct outcome_cost cost;
+    char from[64] = "begins from the start";
+
+    if (newest > 0)
+        snprintf(from, sizeof from, "resumes at step %lld", member_shown(m, newest));
+    snprintf(cost.text, sizeof cost.text, "it %s and computes %lld step%s again", from,
+             (long long)again, again == 1 ? "" : "s");
+    return cost;
+}
+
+/* A rank's log tells of its own failures, and rank 0's of all. */
+static void say_not_saved(struct member *m, const struct wire_event *event)
+{
+    bool mine = event->rank == (int64_t)m->options.rank || m->options.rank == 0;
+    int64_t step = event->step > 0 ? event->step : m->done;
+
+    if ((event->flags & EVENT_FLAG_RETRY) != 0) {
+        member_log(m, 2, "step %lld is not saved yet, it is tried again: %s", member_shown(m, step),
+                   event->text);
+        return;
+    }
+    m->view.saves_failed++;
+    m->view_changed = true;
+    snprintf(m->view.save_failed, sizeof m->view.save_failed, "step %lld: %.250s",
+             member_shown(m, step), event->text);
+    member_log(m, mine ? 1 : 2, "step %lld was NOT saved: %s; if the job ends now, %s",
+               member_shown(m, step), event->text, outcome_cost(m).text);
+}
+
 void outcome_event(struct member *m, const struct wire_event *event)
 {
     struct member_outcome *outcome = outcome_of(m, event->round);
@@ -108,6 +151,9 @@ void outcome_event(struct member *m, const struct wire_event *event)
         outcome_on_disk(m, event->step);
     if (event->kind == EVENT_MANIFEST)
         in_place(m, event->round);
+    if ((event->kind == EVENT_ABORT && (outcome != NULL || event->round == m->round)) ||
+        (event->kind == EVENT_SAVE_SKIPPED && event->code != MUSTER_E_EXISTS))
+        say_not_saved(m, event);
     if (outcome == NULL && event->kind == EVENT_ABORT)
         outcome = outcome_on_the_way(m, event->round);
     if (outcome == NULL)

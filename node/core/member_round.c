@@ -48,7 +48,7 @@ void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool 
     m->reported = false;
     m->step = -1;
     m->writer = false;
-    m->part = PART_FROZEN;
+    part_move(m, PART_FROZEN);
     policy_forget(m);
     m->give_up_at = NEVER;
     m->error_until =
@@ -78,7 +78,7 @@ static void say_past(struct member *m)
     message.u.past = (struct wire_past){.round = m->round, .begun = m->begun};
     request_put(m, &message);
     m->past_round = m->round;
-    m->part = PART_NONE;
+    part_move(m, PART_NONE);
     if (m->error_until != NEVER)
         m->error_until = m->now + THAW_MS; /* it is over; the freeze of the next one may follow */
 }
@@ -90,7 +90,7 @@ static void walk(struct member *m)
         view_open_or_end(m);
         return;
     }
-    m->part = PART_TO_STEP;
+    part_move(m, PART_TO_STEP);
     m->walk_from = m->now;
     m->thaw_at = NEVER;
     m->give_up_at = m->now + way_ms(m);
@@ -158,7 +158,7 @@ void round_decision(struct member *m, uint64_t round, uint64_t generation, enum 
         step >= m->done) /* a late one of an earlier step is not what it waits for */
         policy_forget(m);
     m->thaw_at = m->give_up_at = NEVER; /* a late decision must not be thawed in its own step */
-    m->part = PART_NONE;                /* until the gate's closing says where this node stands */
+    part_move(m, PART_NONE);            /* until the gate's closing says where this node stands */
     m->error_until = m->error.status != MUSTER_OK ? m->now + GIVE_UP_MS : NEVER;
     close_gate(m, GATE_DECISION);
     view_set(m, VIEW_WAIT);
@@ -197,7 +197,7 @@ void round_arrived(struct member *m)
         (struct wire_at_step){.round = m->round, .step = m->step, .captured = !m->writer};
     request_put(m, &message);
     if (m->writer) {
-        m->part = PART_CAPTURING;
+        part_move(m, PART_CAPTURING);
         m->give_up_at = NEVER; /* the thread is busy; its wait begins when it comes back */
         if (m->written_behind != 0)
             m->give_up_at =
@@ -205,7 +205,7 @@ void round_arrived(struct member *m)
         view_set(m, VIEW_CAPTURE);
         return;
     }
-    m->part = PART_CAPTURED;
+    part_move(m, PART_CAPTURED);
     hold_or_go(m);
 }
 
@@ -260,7 +260,7 @@ void round_policy(struct member *m, int64_t step)
 
 void round_over_for_me(struct member *m)
 {
-    m->part = PART_NONE;
+    part_move(m, PART_NONE);
     m->thaw_at = m->give_up_at = NEVER;
     if (m->error.status != MUSTER_OK)
         m->error_until = NEVER; /* the round that was announced is over */
@@ -286,7 +286,7 @@ void round_committed(struct member *m, uint64_t round, enum wire_cause cause, bo
     }
     m->round = round > m->round ? round : m->round;
     m->cause = cause;
-    m->part = PART_COMMITTED;
+    part_move(m, PART_COMMITTED);
     policy_forget(m);
     m->thaw_at = m->give_up_at = m->error_until = NEVER;
     m->manifest_until = m->now + (writes_manifest ? ENDING_MS : MANIFEST_WAIT_MS);
@@ -311,7 +311,7 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
         return;
     if (again && m->view.mode != VIEW_OPEN) { /* the next freeze is the next event; its bound is the
                                                  same as after a freeze */
-        m->part = PART_FROZEN;
+        part_move(m, PART_FROZEN);
         m->reported = true; /* nothing to report for this one */
         m->step = -1;
         m->give_up_at = NEVER;
@@ -335,9 +335,13 @@ void round_aborted(struct member *m, uint64_t round, uint64_t generation, bool a
 void part_unchanged(struct member *m, uint64_t round, enum wire_cause cause, int64_t step)
 {
     if (cause == CAUSE_TERMINATION) {
-        char text[128];
-        snprintf(text, sizeof text, "the job is being terminated; step %lld is on disk already",
-                 (long long)step);
+        char why[NOTICE_WORDS_MAX] = "the job is being terminated", text[NOTICE_WORDS_MAX + 64];
+        notice_words(m, why, sizeof why); /* a notice of this process says more */
+        if (step > 0)
+            snprintf(text, sizeof text, "%s; step %lld is on disk already", why,
+                     member_shown(m, step));
+        else
+            snprintf(text, sizeof text, "%s; no step was done, so there is nothing to save", why);
         member_end(m, MUSTER_PREEMPTED, true, -1, 0, step, text);
     } else if (is_serving(m, round)) {
         round_over_for_me(m);
@@ -385,15 +389,22 @@ static void own_margin(struct member *m)
 {
     if (m->now < own_margin_at(m))
         return;
-    member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1,
-               "the job is being terminated and no checkpoint was committed before this process's "
-               "own deadline");
+    char text[384];
+
+    snprintf(text, sizeof text,
+             "NOT saved: the job is being terminated and no checkpoint was committed before this "
+             "process's own deadline; %s",
+             outcome_cost(m).text);
+    member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1, text);
 }
 
 static void end_preempted(struct member *m)
 {
-    member_end(m, MUSTER_PREEMPTED, true, -1, 0, m->step,
-               "the job is being terminated; its checkpoint is committed");
+    char text[128];
+
+    snprintf(text, sizeof text, "the job is being terminated; saved at step %lld, it resumes there",
+             member_shown(m, m->step));
+    member_end(m, MUSTER_PREEMPTED, true, -1, 0, m->step, text);
 }
 
 /* When this node gives up its way to S, or at S its wait for the save before, which the broker bounds as long as
@@ -427,7 +438,7 @@ void part_tick(struct member *m)
     if (m->part == PART_FROZEN &&
         m->now >= m->thaw_at) { /* training must not hang on a dead broker */
         request_withdraw(m, m->reported ? m->report_request : 0);
-        m->part = PART_THAWED;
+        part_move(m, PART_THAWED);
         m->thaw_at = NEVER;
         if (m->error.status != MUSTER_OK)
             m->error_until = NEVER;
@@ -438,7 +449,7 @@ void part_tick(struct member *m)
     if (m->now >= way_over_at(m)) {
         round_over_for_me(m);
         if (m->view.mode != VIEW_END)
-            m->part = PART_THAWED; /* the broker may wait longer: it is told when S is passed */
+            part_move(m, PART_THAWED); /* the broker may wait longer: it is told when S is passed */
     }
     if (m->part == PART_CAPTURED && m->now >= m->give_up_at)
         round_over_for_me(m); /* its SAVED stays valid */

@@ -39,7 +39,7 @@ void round_captured(struct member *m, const struct member_input *in)
     m->behind_step = m->step;
     message.u.at_step = (struct wire_at_step){.round = m->round, .step = m->step, .captured = true};
     request_put(m, &message);
-    m->part = PART_CAPTURED;
+    part_move(m, PART_CAPTURED);
     hold_or_go(m);
 }
 
@@ -80,7 +80,7 @@ static void save_told(struct member *m, const struct member_input *in, int64_t s
         m->behind_round = 0;
         return;
     }
-    m->part = PART_CAPTURED;
+    part_move(m, PART_CAPTURED);
     hold_or_go(m);
 }
 

@@ -138,6 +138,7 @@ struct member {
     uint64_t round;
     uint64_t round_generation;
     enum part_state part;
+    bool moved_wrong; /* see member_moves.c */
     enum gate_use gate_use;
     enum wire_cause cause;
     int64_t step; /* S */
@@ -235,6 +236,7 @@ void link_frame(struct member *m, const struct wire_msg *message);
 void link_tick(struct member *m);
 void link_flush(struct member *m); /* end of a step: acknowledge what was applied */
 void link_rehello(struct member *m);
+void link_connected(struct member *m);
 struct wire_msg message_make(enum wire_type type);
 void message_send(struct member *m, const struct wire_msg *message, uint64_t request);
 int64_t link_wakeup(const struct member *m);
@@ -254,6 +256,9 @@ void notice_put(struct member *m, const struct member_input *in);
 void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
+#define NOTICE_WORDS_MAX 400
+void notice_words(const struct member *m, char *ret_text,
+                  size_t size);                              /* unless no own one ends it */
 bool notice_is_being_told(struct member *m, const char *id); /* it has no answer yet */
 int64_t notice_own_deadline(const struct member *m);         /* earliest, NEVER = none */
 
@@ -279,11 +284,26 @@ void outcome_event(struct member *m, const struct wire_event *event);
 void outcome_snapshot(struct member *m, const struct wire_snapshot *snapshot);
 /* What was retold of its save is refused: the database there knows of no such round. */
 void outcome_forgotten(struct member *m, uint64_t round);
+/* As the user counts steps. */
+static inline long long member_shown(const struct member *m, int64_t step)
+{
+    return (long long)step + m->options.step_offset;
+}
+/* "it resumes at step 384 and computes 495 steps again": what an end without a save costs now. */
+struct outcome_cost {
+    char text[128];
+};
+struct outcome_cost outcome_cost(const struct member *m);
 
 /* member_save.c */
 void round_captured(struct member *m, const struct member_input *in);
 void round_saved(struct member *m, const struct member_input *in);
 void round_save_failed(struct member *m, const struct member_input *in);
+
+/* member_moves.c */
+extern const struct moves link_moves, part_moves;
+void link_move(struct member *m, enum link_state to);
+void part_move(struct member *m, enum part_state to);
 
 /* member_round.c */
 void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode);

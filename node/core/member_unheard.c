@@ -32,7 +32,7 @@ static void held_says(const struct member *m, char ret_text[SAYS_SIZE])
     snprintf(ret_text, SAYS_SIZE,
              "this rank is held at step %lld%s until that is committed; without a broker it %s in "
              "%lld s",
-             (long long)m->step, wrote(m) ? ", its shard is written," : "",
+             member_shown(m, m->step), wrote(m) ? ", its shard is written," : "",
              first        ? "leaves"
              : m->closing ? "closes"
                           : "trains on",
@@ -42,7 +42,7 @@ static void held_says(const struct member *m, char ret_text[SAYS_SIZE])
 /* True: the round that this rank is in says what it does. */
 static bool round_says(const struct member *m, char ret_text[SAYS_SIZE])
 {
-    long long step = (long long)m->step;
+    long long step = member_shown(m, m->step);
 
     if (is_held(m))
         held_says(m, ret_text);
@@ -120,7 +120,7 @@ static void say_told_to_end(struct member *m)
         return;
     m->silence_said = true;
     if (decided)
-        snprintf(save, sizeof save, "the save of step %lld is committed", (long long)m->step);
+        snprintf(save, sizeof save, "the save of step %lld is committed", member_shown(m, m->step));
     member_log(
         m, 1,
         "told to end in %lld s, and no broker was heard for %lld s: %s as soon as it is back "

@@ -2,8 +2,8 @@
 #include "node/notice/detect.h"
 
 #include "node/notice/http.h"
-#include "node/notice/platform.h"
 #include "node/notice/probe.h"
+#include "node/notice/providers/platform.h"
 #include "node/notice/watch_state.h"
 #include "schema/error.h"
 

@@ -5,7 +5,7 @@
 #include "node/notice/identity.h"
 
 #include "schema/error.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef NODE_NOTICE_REMOTE_H
 #define NODE_NOTICE_REMOTE_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 /* A source of source_ops' kind; all but open are the same for all providers. E_ARGUMENT: the address
  * is no http:// one. */

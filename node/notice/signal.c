@@ -20,8 +20,8 @@
 
 #define INSIDE_MAX 16 /* threads in the handler of one signal at once, beyond sense */
 #define RECORD_MS 100 /* after it a thread that stands in record is not waited for any more */
-#define NESTED_MAX \
-    8 /* calls of ours from the handler that we chain to, where nothing is below it */
+#define CHAIN_MAX 8   /* handlers of the host that ours was put over */
+#define NESTED_MAX 8  /* calls of ours from the lowest handler of the chain */
 
 struct signal_watch {
     _Atomic int wake_fd_1; /* a descriptor of our own + 1; 0: the slot is free */
@@ -43,14 +43,12 @@ struct inside {
 
 struct signal_entry {
     unsigned watch_count;
-    bool installed;       /* our handler is the current one, or is chained to by a later one */
-    struct sigaction old; /* complete before our handler is installed */
-    struct sigaction
-        inner; /* what we chained to before somebody who chains to us was put over us */
-    bool has_inner;
+    bool installed; /* our handler is the current one, or is chained to by a later one */
+    /* What ours was put over, oldest first. A handler that chains to ours calls the one below it. */
+    struct sigaction chain[CHAIN_MAX];
+    _Atomic int chain_count;       /* an entry is complete before it is counted */
     _Atomic int64_t first_boot_ms; /* of the last burst; 0: has not come */
     _Atomic int first_pid;
-    _Atomic unsigned installs; /* orders what install wrote before what a handler reads */
     struct inside inside[INSIDE_MAX];
 };
 
@@ -168,9 +166,9 @@ static void handle(int signo, siginfo_t *info, void *context)
     struct signal_entry *entry = &signals[signo];
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer_frame = 0;
     struct inside *slot;
+    int count = atomic_load(&entry->chain_count);
     bool told;
 
-    (void)atomic_load(&entry->installs);
     slot = slot_of(entry, syscall(SYS_gettid));
     if (slot != NULL && slot->depth > 0 && frame < slot->frame) {
         outer_depth = slot->depth;
@@ -179,14 +177,12 @@ static void handle(int signo, siginfo_t *info, void *context)
     depth = outer_depth + 1;
     /* called from our own chain it is told once all the same: a burst */
     told = record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
-    if (depth <= (entry->has_inner ? 1 : NESTED_MAX)) {
+    if (count > 0 && depth < count + NESTED_MAX) {
         if (slot != NULL)
             slot_set(slot, frame, depth);
-        chain(&entry->old, signo, info, context, told);
+        chain(&entry->chain[depth < count ? count - depth : 0], signo, info, context, told);
         if (slot != NULL)
             slot_set(slot, outer_frame, outer_depth);
-    } else if (entry->has_inner) { /* the handler that we chain to has chained to us */
-        chain(&entry->inner, signo, info, context, told);
     }
     errno = saved_errno;
 }
@@ -208,6 +204,28 @@ static bool is_ours(int signo)
            current.sa_sigaction == handle;
 }
 
+static bool is_same(const struct sigaction *one, const struct sigaction *other)
+{
+    return ((one->sa_flags ^ other->sa_flags) & SA_SIGINFO) == 0 &&
+           one->sa_handler == other->sa_handler;
+}
+
+/* Counts *old in the chain, unless the host set its newest handler again. False: it is full. */
+static bool chain_push(struct signal_entry *entry, const struct sigaction *old)
+{
+    int count = entry->installed ? atomic_load(&entry->chain_count) : 0;
+
+    if (count > 0 && is_same(&entry->chain[count - 1], old))
+        return true;
+    if (count == CHAIN_MAX) {
+        errno = EBUSY;
+        return false;
+    }
+    entry->chain[count] = *old;
+    atomic_store(&entry->chain_count, count + 1); /* a handler reads it before the entry */
+    return true;
+}
+
 /* Under table_mutex. */
 static bool install(int signo)
 {
@@ -218,16 +236,10 @@ static bool install(int signo)
 
     if (is_ours(signo)) /* left over: restored by the host from a copy of it */
         return true;
-    if (sigaction(signo, NULL, &old) != 0)
+    if (sigaction(signo, NULL, &old) != 0 || !chain_push(entry, &old))
         return false;
     ours.sa_mask = old.sa_mask; /* what the chained handler was promised */
-    if (entry->installed && !entry->has_inner) {
-        entry->inner = entry->old;
-        entry->has_inner = true;
-    }
-    entry->old = old;
     entry->installed = true;
-    atomic_fetch_add(&entry->installs, 1); /* a handler reads it first: then it sees the above */
     return sigaction(signo, &ours, NULL) == 0;
 }
 
@@ -235,12 +247,14 @@ static bool install(int signo)
 static void uninstall(int signo)
 {
     struct signal_entry *entry = &signals[signo];
+    int count = atomic_load(&entry->chain_count);
 
     if (!entry->installed || !is_ours(signo))
         return; /* somebody chains to us: keep our part of the chain */
-    sigaction(signo, &entry->old, NULL);
-    entry->installed =
-        entry->has_inner; /* under the one that was put over us we are chained to still */
+    sigaction(signo, &entry->chain[count - 1], NULL);
+    entry->installed = count > 1; /* the handler that is back may chain to us */
+    if (count > 1)
+        atomic_store(&entry->chain_count, count - 1);
 }
 
 /* Nobody is in record any more who may write to what was a watch's descriptor until now. */
@@ -416,6 +430,28 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
         return true;
     }
     return false;
+}
+
+/* A handler can be called from ours. SIG_DFL and SIG_IGN are a program's wish to have no handler. */
+static bool can_be_chained(int signo)
+{
+    struct sigaction current;
+
+    return sigaction(signo, NULL, &current) == 0 &&
+           ((current.sa_flags & SA_SIGINFO) != 0 ||
+            (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN));
+}
+
+int signal_put_back(struct signal_watch *watch)
+{
+    int found = 0;
+
+    pthread_mutex_lock(&table_mutex);
+    for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
+        if (watch->watched[signo] && !is_ours(signo) && can_be_chained(signo) && install(signo))
+            found = signo;
+    pthread_mutex_unlock(&table_mutex);
+    return found;
 }
 
 int signal_displaced(const struct signal_watch *watch)

@@ -30,8 +30,9 @@ struct signal_watch; /* one node's */
 enum muster_status signal_watch(const int *signals, size_t count, int wake_fd,
                                 struct signal_watch **ret_watch, struct muster_error *err);
 /* Restores the former handlers of signals that nobody else watches, where ours is still the
- * current one; a handler that was put over ours stays and goes on to chain. A thread that stands still where it tells a
- * signal holds it up for 100 ms, and leaves a descriptor open. NULL-safe. */
+ * current one; a handler that was put over ours since stays and goes on to chain. A thread that
+ * stands still where it tells a signal holds it up for 100 ms, and leaves a descriptor open.
+ * NULL-safe. */
 void signal_unwatch(struct signal_watch **watch);
 
 struct signal_seen {
@@ -44,7 +45,10 @@ struct signal_seen {
  * same signal is told with it: two TERMs of one teardown are one notice. A later one is told anew. */
 bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen);
 
-/* A watched signal whose present handler is another's, put over ours: whether we hear it is up to that one. 0: none. */
+/* Puts our handler back over one that the program put over it since; ours calls the program's. A
+ * program that set SIG_DFL or SIG_IGN keeps that. The signal for which it was done; 0: none. */
+int signal_put_back(struct signal_watch *watch);
+/* A watched signal whose present handler is another's, which decides whether we hear it. 0: none. */
 int signal_displaced(const struct signal_watch *watch);
 
 /* The host's own handler saw it (async-signal-safe): all watches of this process are told. */

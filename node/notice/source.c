@@ -65,7 +65,7 @@ void notice_text(char ret_text[NOTICE_TEXT_MAX + 1], const char *bytes, size_t s
 
         if (space && (count == 0 || ret_text[count - 1] == ' '))
             continue;
-        ret_text[count++] = space ? ' ' : byte < 0x20 || byte > 0x7e ? '?' : (char)byte;
+        ret_text[count++] = (char)(space ? ' ' : byte < 0x20 || byte > 0x7e ? '?' : byte);
     }
     while (count > 0 && ret_text[count - 1] == ' ')
         count--;

@@ -12,7 +12,7 @@
  *   2. one line in providers[] of node/notice/sources.c, and in auto.c how DMI tells the platform.
  *   3. tests/unit/test_notice_NAME.c: the parsers, byte by byte; tests/proc/test_notice_NAME.c: each
  *      reply and trap against tests/support/http_server.h, with tests/support/notice_fixture.h.
- *   4. the name in schema/wire.def's neighbours is not needed: sources are names on the wire.
+ *   4. the name in schema/wire/wire.def's neighbours is not needed: sources are names on the wire.
  * A source that is no HTTP service implements struct source_ops below (file.c is the pattern).
  *
  * HOW IT RUNS. One background thread a node (watch.c) runs all sources with `run`, which never waits:
@@ -26,7 +26,7 @@
 
 #include "schema/limits.h"
 #include "schema/status.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <poll.h>
 #include <stdbool.h>

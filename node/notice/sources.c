@@ -1,14 +1,14 @@
 /* sources - see sources.h. */
 #include "node/notice/sources.h"
 
-#include "node/notice/alibaba.h"
-#include "node/notice/azure.h"
 #include "node/notice/command.h"
-#include "node/notice/ec2.h"
 #include "node/notice/file.h"
-#include "node/notice/gce.h"
-#include "node/notice/slurm.h"
-#include "node/notice/tencent.h"
+#include "node/notice/providers/alibaba.h"
+#include "node/notice/providers/azure.h"
+#include "node/notice/providers/ec2.h"
+#include "node/notice/providers/gce.h"
+#include "node/notice/providers/slurm.h"
+#include "node/notice/providers/tencent.h"
 #include "schema/error.h"
 
 #include <ctype.h>

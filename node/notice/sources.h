@@ -5,7 +5,7 @@
 #ifndef NODE_NOTICE_SOURCES_H
 #define NODE_NOTICE_SOURCES_H
 
-#include "node/notice/provider.h"
+#include "node/notice/providers/provider.h"
 
 struct source_wish {
     char name[SOURCE_NAME_MAX + 1];

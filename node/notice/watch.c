@@ -352,23 +352,63 @@ void watch_forget(struct watch *watch, uint64_t number)
     pthread_mutex_unlock(&watch->shared->mutex);
 }
 
-/* A library that is loaded later may put its own handler over ours, and chain or not. */
+struct signal_name {
+    char text[16];
+};
+
+static struct signal_name name_of(int signo)
+{
+    struct signal_name name;
+    const char *abbreviation = sigabbrev_np(signo);
+
+    if (abbreviation != NULL)
+        snprintf(name.text, sizeof name.text, "SIG%.10s", abbreviation);
+    else
+        snprintf(name.text, sizeof name.text, "%d", signo);
+    return name;
+}
+
+static void say_displaced(struct source_status *status, int signo)
+{
+    const struct signal_name name = name_of(signo);
+
+    status->state = SOURCE_DEGRADED;
+    snprintf(status->text, sizeof status->text,
+             "the program took %s from muster after open, so it saves nothing; set your handler "
+             "before open, or call muster_notify_signal(%s) in it",
+             name.text, name.text);
+}
+
+static void say_put_back(struct source_status *status, int signo)
+{
+    const struct signal_name name = name_of(signo);
+
+    status->state = SOURCE_HEALTHY;
+    snprintf(status->text, sizeof status->text,
+             "the program put its own handler for %s over muster's; muster put its own back, "
+             "which calls the program's too",
+             name.text);
+}
+
+/* A program or library may put its own handler over ours after open: ours goes back over it. */
 static void look_after_signals(struct watch *watch)
 {
     struct source_status *status = &watch->signal_slot->status;
-    int signo = signal_displaced(watch->signals);
-    const char *name = signo != 0 ? sigabbrev_np(signo) : NULL;
+    int back, displaced;
 
     if (status->state == SOURCE_OFF)
         return;
+    back = signal_put_back(watch->signals);
+    displaced = signal_displaced(watch->signals);
     pthread_mutex_lock(&watch->shared->mutex);
-    status->state = signo != 0 ? SOURCE_DEGRADED : SOURCE_HEALTHY;
-    status->text[0] = '\0';
-    if (signo != 0)
-        snprintf(status->text, sizeof status->text,
-                 "the program put its own handler for %s%s over ours; it is heard if that one "
-                 "calls ours, or muster_node_notify_signal",
-                 name != NULL ? "SIG" : "signal ", name != NULL ? name : "");
+    if (displaced != 0)
+        say_displaced(status, displaced);
+    else if (back != 0)
+        say_put_back(status, back);
+    else if (status->state == SOURCE_DEGRADED) {
+        status->state = SOURCE_HEALTHY;
+        status->text[0] = '\0';
+    }
     pthread_mutex_unlock(&watch->shared->mutex);
 }
 

@@ -57,17 +57,10 @@ void checksum_update(struct checksum *sum, const void *data, size_t size)
 
 void checksum_text(const struct checksum *sum, char ret_text[MANIFEST_CHECKSUM_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    const size_t prefix = sizeof MANIFEST_CHECKSUM_PREFIX - 1;
     unsigned char bytes[CHECKSUM_RAW_BYTES];
 
     checksum_bytes(sum, bytes);
-    memcpy(ret_text, MANIFEST_CHECKSUM_PREFIX, prefix);
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        ret_text[prefix + 2 * i] = digits[bytes[i] >> 4];
-        ret_text[prefix + 2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret_text[prefix + 2 * sizeof bytes] = '\0';
+    manifest_checksum_text(bytes, ret_text);
 }
 
 void checksum_bytes(const struct checksum *sum, unsigned char ret_sum[CHECKSUM_RAW_BYTES])

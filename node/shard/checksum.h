@@ -6,7 +6,7 @@
 #ifndef NODE_SHARD_CHECKSUM_H
 #define NODE_SHARD_CHECKSUM_H
 
-#include "schema/manifest.h" /* MANIFEST_CHECKSUM_SIZE: the text with its NUL */
+#include "schema/manifest/manifest.h" /* MANIFEST_CHECKSUM_SIZE: the text with its NUL */
 #include "schema/status.h"
 
 #include <stddef.h>

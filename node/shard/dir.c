@@ -2,6 +2,8 @@
  * dir_prepare.c, committing in dir_commit.c. */
 #include "node/shard/dir.h"
 
+#include "node/shard/checksum.h"
+#include "node/shard/shard.h"
 #include "schema/error.h"
 
 #include <errno.h>
@@ -11,8 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define ROUND_BEGINS "muster_round 1\njob %s\ngeneration "
 
 void dir_shard_name(uint64_t rank, uint64_t incarnation, char ret_name[DIR_NAME_SIZE])
 {
@@ -31,13 +31,86 @@ enum muster_status dir_muster_path(const char *root, char ret_path[FS_PATH_MAX],
     return fs_path(ret_path, err, "%s/.muster", root);
 }
 
-/* The first bytes of a ROUND file; all of it but the nonce. */
-static void round_text(const char *job, uint64_t generation, uint64_t round,
-                       char ret_text[DIR_OWNER_BYTES_MAX])
+#define ROUND_SEAL "checksum "
+
+/* --- ROUND ---------------------------------------------------------------------------------- */
+
+/* Returns the length of what is before its last line, the checksum of it. */
+static size_t claim_text(const struct dir_claim *claim, char ret_text[DIR_OWNER_BYTES_MAX])
 {
-    snprintf(ret_text, DIR_OWNER_BYTES_MAX, ROUND_BEGINS "%" PRIu64 "\nround %" PRIu64 "\nnonce ",
-             job, generation, round);
+    unsigned char sum[CHECKSUM_RAW_BYTES];
+    char digits[MANIFEST_CHECKSUM_SIZE];
+    size_t length;
+
+    snprintf(ret_text, DIR_OWNER_BYTES_MAX,
+             "muster_round 1\njob %s\ngeneration %" PRIu64 "\nround %" PRIu64 "\nnonce %016" PRIx64
+             "\n",
+             claim->job, claim->generation, claim->round, claim->nonce);
+    length = strlen(ret_text);
+    checksum_raw(ret_text, length, sum);
+    manifest_checksum_text(sum, digits);
+    snprintf(ret_text + length, DIR_OWNER_BYTES_MAX - length, ROUND_SEAL "%s\n", digits);
+    return length;
 }
+
+static bool claim_parse(const char *text, struct dir_claim *ret_claim)
+{
+    static const char begin[] = "muster_round 1\njob ", nonce[] = "\nnonce ";
+    const char *at = text + sizeof begin - 1;
+    size_t length;
+
+    if (strncmp(text, begin, sizeof begin - 1) != 0)
+        return false;
+    length = strcspn(at, "\n");
+    if (length > JOB_NAME_MAX)
+        return false;
+    snprintf(ret_claim->job, sizeof ret_claim->job, "%.*s", (int)length, at);
+    at += length;
+    if (!dir_take_number(&at, "\ngeneration ", &ret_claim->generation) ||
+        !dir_take_number(&at, "\nround ", &ret_claim->round) ||
+        strncmp(at, nonce, sizeof nonce - 1) != 0)
+        return false;
+    ret_claim->nonce = strtoull(at + sizeof nonce - 1, NULL, 16);
+    return true;
+}
+
+/* Written again it must give the same bytes, with its checksum or, of an older muster, without. */
+static bool claim_is_whole(const char *text, size_t size, struct dir_claim *ret_claim)
+{
+    char again[DIR_OWNER_BYTES_MAX];
+    size_t length;
+
+    if (!claim_parse(text, ret_claim))
+        return false;
+    length = claim_text(ret_claim, again);
+    return (size == strlen(again) || size == length) && memcmp(text, again, size) == 0;
+}
+
+enum muster_status dir_claim_read(const char *dir, struct dir_claim *ret_claim,
+                                  struct muster_error *err)
+{
+    struct dir_claim claim;
+    char path[FS_PATH_MAX];
+    char *text;
+    size_t size;
+    bool is_whole;
+    enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
+
+    if (status == MUSTER_OK)
+        status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &text, &size, err);
+    if (status != MUSTER_OK)
+        return status;
+    is_whole = claim_is_whole(text, size, &claim);
+    free(text);
+    if (!is_whole)
+        return error_set(
+            err, MUSTER_E_CORRUPT,
+            "%.600s is damaged: its text and the checksum in its last line do not agree", path);
+    *ret_claim = claim;
+    return MUSTER_OK;
+}
+
+/* --- a round's directory -------------------------------------------------------------------- */
 
 static enum muster_status other_owner(const char *dir, const char *job, const char *found,
                                       struct muster_error *err)
@@ -64,13 +137,10 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     char path[FS_PATH_MAX];
     char *found;
     size_t size;
-    bool created;
     enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
 
     if (status == MUSTER_OK)
-        status = fs_claim(muster, path, text, strlen(text), &created, err);
-    if (status == MUSTER_OK && created)
-        return fs_sync_dir(dir, err);
+        status = fs_claim(muster, path, text, strlen(text), err);
     if (status == MUSTER_OK)
         status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, err);
     if (status != MUSTER_OK)
@@ -78,7 +148,8 @@ static enum muster_status claim_round(const char *muster, const char *dir, const
     if (strcmp(found, text) != 0)
         status = other_owner(dir, job, found, err);
     free(found);
-    return status;
+    /* The rank that made it may have died before its sync. */
+    return status == MUSTER_OK ? fs_sync_dir(dir, err) : status;
 }
 
 /* The job has both since it was opened: whoever took them away puts them back, and nobody creates them anew. */
@@ -100,7 +171,7 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     char muster[FS_PATH_MAX];
     char path[FS_PATH_MAX];
     char text[DIR_OWNER_BYTES_MAX];
-    size_t length;
+    struct dir_claim claim = {.generation = generation, .round = round, .nonce = nonce};
     enum muster_status status = dir_muster_path(root, muster, err);
 
     if (status == MUSTER_OK)
@@ -109,9 +180,8 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
         return status;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return no_round(root, muster, path, errno, err);
-    round_text(job, generation, round, text);
-    length = strlen(text);
-    snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);
+    snprintf(claim.job, sizeof claim.job, "%s", job);
+    claim_text(&claim, text);
     status = fs_sync_dir(muster, err);
     if (status == MUSTER_OK)
         status = claim_round(muster, path, job, text, err);
@@ -124,40 +194,40 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     return MUSTER_E_SAVE;
 }
 
-enum round_owner { OWNER_NONE, OWNER_OURS, OWNER_OTHER }; /* NONE: there is no ROUND */
-
-static enum muster_status look_at_round(const char *dir, const char *text,
-                                        enum round_owner *ret_owner, struct muster_error *err)
+static bool is_of(const struct dir_claim *claim, const char *job, uint64_t generation,
+                  uint64_t round)
 {
-    char path[FS_PATH_MAX];
-    char *found;
-    size_t size;
-    enum muster_status status = fs_path(path, err, "%s/ROUND", dir);
+    return strcmp(claim->job, job) == 0 && claim->generation == generation && claim->round == round;
+}
 
-    if (status == MUSTER_OK)
-        status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, err);
-    if (status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) {
-        *ret_owner = status == MUSTER_E_NOT_FOUND ? OWNER_NONE : OWNER_OTHER;
-        return MUSTER_OK;
-    }
-    if (status != MUSTER_OK)
-        return status;
-    *ret_owner = strncmp(found, text, strlen(text)) == 0 ? OWNER_OURS : OWNER_OTHER;
-    free(found);
-    return MUSTER_OK;
+/* False: it has none that can be read. */
+static bool look_at_manifest(const char *dir, const char *job, uint64_t generation, uint64_t round,
+                             bool *ret_is)
+{
+    struct manifest *manifest = NULL;
+
+    if (shard_manifest_read(dir, &manifest, NULL) != MUSTER_OK)
+        return false;
+    *ret_is = strcmp(manifest->job, job) == 0 && manifest->generation == generation &&
+              manifest->round == round;
+    manifest_destroy(&manifest);
+    return true;
 }
 
 enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
                                   uint64_t round, bool *ret_is, struct muster_error *err)
 {
-    char text[DIR_OWNER_BYTES_MAX];
-    enum round_owner owner = OWNER_NONE;
-    enum muster_status status;
+    struct dir_claim claim;
+    struct muster_error why = {0};
+    enum muster_status status = dir_claim_read(dir, &claim, &why);
 
-    round_text(job, generation, round, text);
-    status = look_at_round(dir, text, &owner, err);
-    *ret_is = status == MUSTER_OK && owner == OWNER_OURS;
-    return status;
+    *ret_is = status == MUSTER_OK && is_of(&claim, job, generation, round);
+    if (status == MUSTER_OK ||
+        ((status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) &&
+         look_at_manifest(dir, job, generation, round, ret_is)) ||
+        status == MUSTER_E_NOT_FOUND)
+        return MUSTER_OK;
+    return error_pass(err, status, &why);
 }
 
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round)
@@ -169,23 +239,12 @@ bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_
 
 bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round)
 {
-    char path[FS_PATH_MAX], begin[DIR_OWNER_BYTES_MAX];
-    char *found = NULL;
-    const char *at;
-    size_t size;
-    uint64_t generation, round;
-    bool is;
+    struct dir_claim claim;
 
-    if (fs_path(path, NULL, "%s/ROUND", dir) != MUSTER_OK ||
-        fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, NULL) != MUSTER_OK)
+    if (dir_claim_read(dir, &claim, NULL) != MUSTER_OK || strcmp(claim.job, job) != 0)
         return false;
-    snprintf(begin, sizeof begin, ROUND_BEGINS, job);
-    at = found;
-    is = dir_take_number(&at, begin, &generation) && dir_take_number(&at, "\nround ", &round);
-    free(found);
-    if (is)
-        *ret_generation = generation, *ret_round = round;
-    return is;
+    *ret_generation = claim.generation, *ret_round = claim.round;
+    return true;
 }
 
 /* Out of sight by one rename, so that a writer that still runs cannot add to what is removed. */
@@ -210,51 +269,56 @@ static enum muster_status remove_by_trash(const char *muster, const char *path, 
     return status;
 }
 
-/* Whether a round's directory may go: by its ROUND file, and because it has no manifest. What cannot
- * be looked at is no answer. */
-static enum muster_status may_remove(const char *path, const char *text, bool *ret_there,
-                                     enum round_owner *ret_owner, struct muster_error *err)
+/* Whether a round's directory may go: it has no manifest, and its ROUND file, if it has one, names this life of it. What
+ * cannot be looked at is no answer. */
+static enum muster_status may_remove(const char *path, const struct dir_claim *ours,
+                                     bool *ret_claimed, struct muster_error *err)
 {
     char manifest[FS_PATH_MAX];
+    struct dir_claim claim;
+    struct muster_error why = {0};
     bool committed = false;
     enum muster_status status = fs_path(manifest, err, "%s/" MANIFEST_FILE_NAME, path);
 
     if (status == MUSTER_OK)
-        status = fs_look(path, ret_there, err);
-    if (status != MUSTER_OK || !*ret_there)
+        status = fs_look(manifest, &committed, err);
+    if (status != MUSTER_OK)
         return status;
-    status = fs_look(manifest, &committed, err);
-    if (status == MUSTER_OK)
-        status = look_at_round(path, text, ret_owner, err);
-    if (status != MUSTER_OK || (*ret_owner != OWNER_OTHER && !committed))
-        return status;
-    return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: it %s", path,
-                     committed ? "has a manifest, so it was committed"
-                               : "belongs to another job or life of this round");
+    status = dir_claim_read(path, &claim, &why);
+    if (status != MUSTER_OK && status != MUSTER_E_NOT_FOUND && status != MUSTER_E_CORRUPT)
+        return error_pass(err, status, &why);
+    *ret_claimed = status == MUSTER_OK;
+    if (!committed &&
+        (status == MUSTER_E_NOT_FOUND ||
+         (status == MUSTER_OK && is_of(&claim, ours->job, ours->generation, ours->round) &&
+          (ours->nonce == 0 || claim.nonce == ours->nonce))))
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: %s", path,
+                     committed ? "it has a manifest, so it was committed"
+                     : status == MUSTER_E_CORRUPT
+                         ? "its ROUND file is damaged"
+                         : "it belongs to another job or life of this round");
 }
 
 enum muster_status dir_remove_round(const char *root, const char *job, uint64_t generation,
                                     uint64_t round, uint64_t nonce, struct muster_error *err)
 {
+    struct dir_claim ours = {.generation = generation, .round = round, .nonce = nonce};
     char muster[FS_PATH_MAX];
     char path[FS_PATH_MAX];
-    char text[DIR_OWNER_BYTES_MAX];
-    size_t length;
-    bool there = false;
-    enum round_owner owner = OWNER_NONE;
+    bool there = false, claimed = false;
     enum muster_status status = dir_muster_path(root, muster, err);
 
+    snprintf(ours.job, sizeof ours.job, "%s", job);
     if (status == MUSTER_OK)
         status = dir_round_path(root, generation, round, path, err);
-    round_text(job, generation, round, text);
-    length = strlen(text);
-    if (nonce != 0)
-        snprintf(text + length, sizeof text - length, "%016" PRIx64 "\n", nonce);
     if (status == MUSTER_OK)
-        status = may_remove(path, text, &there, &owner, err);
+        status = fs_look(path, &there, err);
+    if (status == MUSTER_OK && there)
+        status = may_remove(path, &ours, &claimed, err);
     if (status != MUSTER_OK || !there)
         return status;
-    if (owner == OWNER_OURS)
+    if (claimed)
         return remove_by_trash(muster, path, generation, round, err);
     /* Without ROUND its maker died between mkdir and the claim: rmdir takes it only if empty. */
     if (rmdir(path) == 0 || errno == ENOENT)

@@ -3,10 +3,10 @@
  *   <root>/.muster/JOB                 whose directory this is: "<job>\n"
  *   <root>/.muster/NUMBER              by which it is known: 16 hexadecimal digits, see dir_number
  *   <root>/.muster/<g>-<r>/            round r of generation g while it is being written
- *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (job, g, r, nonce)
+ *   <root>/.muster/<g>-<r>/ROUND       which life of which round writes here (struct dir_claim), and a checksum of that
  *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>.safetensors   one rank's shard, or
  *   <root>/.muster/<g>-<r>/shard-<rank>-<incarnation>/…             what a save_fn wrote
- *   <root>/.muster/LONE           of a process without a broker: see node/local_left.h
+ *   <root>/.muster/LONE           of a process without a broker: see node/local/local_left.h
  *   <root>/.muster/tmp-*, trash-*      on their way in or out; nobody reads them
  *   <root>/<step>/                     committed: the round's directory, with manifest.json in it
  *   <root>/<step>.<g>-<r>/             the same, when another round has the step's name
@@ -16,13 +16,14 @@
  * directory (a network file system, or one host), and any of them may die at any point.
  * Never: a shard's content; a decision: rounds are removed only when the caller says that an abort
  * was journaled, and a directory with a manifest in it not even then.
- * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint.
+ * Invariant: a directory outside .muster whose manifest.json parses is a whole, durable checkpoint. What another process
+ * made counts as durable once this one has synced it, too: that process may have died before its fsync.
  * All calls block for the disk; none keeps a descriptor or memory. */
 #ifndef NODE_SHARD_DIR_H
 #define NODE_SHARD_DIR_H
 
 #include "node/shard/fs.h"
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #define DIR_NAME_SIZE 112 /* "<name>.<g>-<r>" or "shard-<rank>-<incarnation>" with its NUL */
 #define DIR_PREFIX_MAX 31
@@ -115,11 +116,20 @@ enum muster_status dir_commit_manifest(const char *root, const struct manifest *
 enum muster_status dir_commit_rename(const char *root, const struct manifest *manifest,
                                      char ret_path[FS_PATH_MAX], struct muster_error *err);
 
-/* Whether a directory is that of this round, by its ROUND file, wherever it was renamed to. */
+/* What a ROUND file says. */
+struct dir_claim {
+    char job[JOB_NAME_MAX + 1];
+    uint64_t generation, round, nonce;
+};
+/* E_NOT_FOUND: there is none. E_CORRUPT: it is not what was written. E_IO, E_NOMEM. */
+enum muster_status dir_claim_read(const char *dir, struct dir_claim *ret_claim,
+                                  struct muster_error *err);
+/* Whether a directory is that of this round, wherever it was renamed to: by its ROUND file or, if that is lost or damaged,
+ * by its manifest. */
 bool dir_is_round(const char *dir, const char *job, uint64_t generation, uint64_t round);
 /* Which round of the job's a directory is of, by its ROUND file; false: of none, or it cannot be told. */
 bool dir_round_of(const char *dir, const char *job, uint64_t *ret_generation, uint64_t *ret_round);
-/* The same where "it is not" has consequences: E_IO when it cannot be told. */
+/* dir_is_round where "it is not" has consequences: E_IO or E_CORRUPT when it cannot be told. */
 enum muster_status dir_look_round(const char *dir, const char *job, uint64_t generation,
                                   uint64_t round, bool *ret_is, struct muster_error *err);
 

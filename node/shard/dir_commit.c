@@ -88,10 +88,8 @@ static enum muster_status put_manifest(const char *root, const char *dir, const 
         status = dir_muster_path(root, muster, err);
     if (status != MUSTER_OK)
         return status;
-    if (has_text(path, text, size)) { /* of an earlier try, whose fsyncs may be missing */
-        status = fs_sync_file(path, NULL, err);
-        return status != MUSTER_OK ? status : fs_sync_dir(dir, err);
-    }
+    if (has_text(path, text, size)) /* of an earlier try: its name is maybe not durable */
+        return fs_sync_dir(dir, err);
     return fs_replace(muster, dir, path, text, size, err);
 }
 

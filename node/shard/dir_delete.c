@@ -9,24 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was copied back by hand may lack its ROUND file; its manifest says the same. */
+/* One that its manifest alone tells has to be of that step, too: it may be of another life of the job's records. */
 static enum muster_status is_it(const struct dir_deletion *d, const char *path, bool *ret_is,
                                 struct muster_error *err)
 {
     struct manifest *manifest;
-    char round[FS_PATH_MAX];
-    bool claimed = false;
+    struct dir_claim claim;
     enum muster_status status = dir_look_round(path, d->job, d->generation, d->round, ret_is, err);
 
-    if (status == MUSTER_OK && !*ret_is)
-        status = fs_path(round, err, "%s/ROUND", path);
-    if (status == MUSTER_OK && !*ret_is)
-        status = fs_look(round, &claimed, err);
-    if (status != MUSTER_OK || *ret_is || claimed ||
+    if (status != MUSTER_OK || !*ret_is || dir_claim_read(path, &claim, NULL) == MUSTER_OK ||
         shard_manifest_read(path, &manifest, NULL) != MUSTER_OK)
         return status;
-    *ret_is = strcmp(manifest->job, d->job) == 0 && manifest->generation == d->generation &&
-              manifest->round == d->round && manifest->step == d->step;
+    *ret_is = manifest->step == d->step;
     manifest_destroy(&manifest);
     return MUSTER_OK;
 }
@@ -127,15 +121,41 @@ static enum muster_status users_place(const struct dir_deletion *d, const char *
                    dot != NULL && strcmp(dot, suffix) == 0 ? "" : suffix);
 }
 
+/* Where it goes. */
+static enum muster_status trash_folder(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
+                                       struct muster_error *err)
+{
+    return fs_path(ret_path, err, "%s/%s", d->root, d->trash[0] != '\0' ? d->trash : ".muster");
+}
+
 static enum muster_status sync_names(const struct dir_deletion *d, struct muster_error *err)
 {
     char folder[FS_PATH_MAX];
-    enum muster_status status =
-        fs_path(folder, err, "%s/%s", d->root, d->trash[0] != '\0' ? d->trash : ".muster");
+    enum muster_status status = trash_folder(d, folder, err);
 
     if (status == MUSTER_OK)
         status = fs_sync_dir(d->root, err);
     if (status == MUSTER_OK)
+        status = fs_sync_dir(folder, err);
+    return status;
+}
+
+/* It is in its place no more, and the process that moved it may have died before it synced that. */
+static enum muster_status sync_gone(const struct dir_deletion *deletion, struct muster_error *err)
+{
+    struct dir_deletion d = *deletion;
+    char root[FS_PATH_MAX], folder[FS_PATH_MAX];
+    enum muster_status status = MUSTER_OK;
+
+    if (known_name(&d)[0] != '\0')
+        status = root_of(&d, d.path, root, err);
+    if (status == MUSTER_OK && known_name(&d)[0] != '\0')
+        d.root = root;
+    if (status == MUSTER_OK)
+        status = trash_folder(&d, folder, err);
+    if (status == MUSTER_OK && fs_is_dir(d.root))
+        status = fs_sync_dir(d.root, err);
+    if (status == MUSTER_OK && fs_is_dir(folder))
         status = fs_sync_dir(folder, err);
     return status;
 }
@@ -197,7 +217,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     enum muster_status status = find(deletion, from, err);
 
     if (status == MUSTER_E_NOT_FOUND)
-        return MUSTER_OK;
+        return sync_gone(deletion, err);
     if (status == MUSTER_OK)
         status = root_of(&d, from, root, err);
     d.root = root;
@@ -206,7 +226,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_OK)
         status = keeps ? take_beside(&d, from, to, err) : take_out(&d, from, to, err);
     if (status == MUSTER_E_NOT_FOUND)
-        return MUSTER_OK; /* another hand was quicker */
+        return sync_gone(deletion, err); /* another process was quicker */
     if (status == MUSTER_OK)
         status = sync_names(&d, err);
     if (status == MUSTER_OK && !keeps)

@@ -22,7 +22,7 @@ struct dir_deletion { /* all borrowed for the call */
 };
 
 /* MUSTER_OK also when it is gone already. What is another job's or round's is never touched, whatever its
- * name. E_IO: path and cause; it may be in its place or on its way out, or another have taken its name meanwhile. */
+ * name. E_CORRUPT: neither its ROUND file nor its manifest tells what it is. E_IO: path and cause; it may be in its place or on its way out, or another have taken its name meanwhile. */
 enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
                                          struct muster_error *err);
 

@@ -6,7 +6,7 @@
 
 #include "node/shard/dir.h"
 #include "schema/arena.h"
-#include "schema/superseded.h"
+#include "schema/rules/superseded.h"
 
 #include <stdbool.h>
 #include <stddef.h>

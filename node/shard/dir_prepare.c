@@ -51,29 +51,16 @@ static enum muster_status probe(const char *root, const char *muster, int64_t *r
  * froze before its rename may have moved another, and died before it could put that back. */
 static bool is_trash(const char *name, const char *path)
 {
-    char file[FS_PATH_MAX], expected[96];
+    struct dir_claim claim;
     uint64_t generation, round;
-    char *text, *end;
-    size_t size;
     enum muster_status status;
-    bool is;
 
-    generation = strtoull(name + strlen("trash-"), &end, 10);
-    if (*end != '-')
+    if (!dir_take_number(&name, "trash-", &generation) || !dir_take_number(&name, "-", &round) ||
+        *name != '-')
         return true;
-    round = strtoull(end + 1, &end, 10);
-    if (*end != '-')
-        return true;
-    if (fs_path(file, NULL, "%s/ROUND", path) != MUSTER_OK)
-        return false;
-    status = fs_read_small(file, DIR_OWNER_BYTES_MAX, &text, &size, NULL);
-    if (status != MUSTER_OK)
-        return status == MUSTER_E_NOT_FOUND;
-    snprintf(expected, sizeof expected, "\ngeneration %" PRIu64 "\nround %" PRIu64 "\n", generation,
-             round);
-    is = strstr(text, expected) != NULL;
-    free(text);
-    return is;
+    status = dir_claim_read(path, &claim, NULL);
+    return status == MUSTER_E_NOT_FOUND ||
+           (status == MUSTER_OK && claim.generation == generation && claim.round == round);
 }
 
 /* Clears leftovers. Best effort: what stays is in nobody's way, and the next start tries again. */
@@ -144,14 +131,11 @@ static enum muster_status claim_for_job(const char *root, const char *muster, co
     char text[DIR_OWNER_BYTES_MAX];
     char *found;
     size_t size, length;
-    bool created;
     enum muster_status status = fs_path(path, err, "%s/JOB", muster);
 
     snprintf(text, sizeof text, "%s\n", job);
     if (status == MUSTER_OK)
-        status = fs_claim(muster, path, text, strlen(text), &created, err);
-    if (status == MUSTER_OK && created)
-        return fs_sync_dir(muster, err);
+        status = fs_claim(muster, path, text, strlen(text), err);
     if (status == MUSTER_OK)
         status = fs_read_small(path, DIR_OWNER_BYTES_MAX, &found, &size, err);
     if (status != MUSTER_OK)
@@ -176,15 +160,14 @@ static enum muster_status claim_number(const char *muster, struct muster_error *
 {
     char path[FS_PATH_MAX], text[32];
     uint64_t number = 0;
-    bool created = false;
     enum muster_status status = fs_path(path, err, "%s/NUMBER", muster);
 
     if (status == MUSTER_OK)
         status = fs_random_u64(&number, err);
     snprintf(text, sizeof text, "%016" PRIx64 "\n", number);
     if (status == MUSTER_OK)
-        status = fs_claim(muster, path, text, strlen(text), &created, err);
-    return status == MUSTER_OK && created ? fs_sync_dir(muster, err) : status;
+        status = fs_claim(muster, path, text, strlen(text), err);
+    return status;
 }
 
 static enum muster_status make(const char *root, const char *muster, struct dir_made *ret_made,
@@ -277,6 +260,8 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
     }
     if (status == MUSTER_OK)
         status = claim_number(muster, err);
+    if (status == MUSTER_OK) /* also of a claim whose process died before this */
+        status = fs_sync_dir(muster, err);
     made.number = dir_number(root);
     if (lock >= 0)
         close(lock);

@@ -381,33 +381,54 @@ enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
     return fs_make_dirs_counted(path, &made, err);
 }
 
+static enum muster_status parent_of(const char *path, char ret_parent[FS_PATH_MAX],
+                                    struct muster_error *err)
+{
+    enum muster_status status = fs_path(ret_parent, err, "%s", path);
+    char *slash;
+
+    if (status != MUSTER_OK)
+        return status;
+    slash = strrchr(ret_parent, '/');
+    while (slash != NULL && slash > ret_parent && slash[1] == '\0') { /* "a/b//" */
+        *slash = '\0';
+        slash = strrchr(ret_parent, '/');
+    }
+    if (slash == NULL)
+        memcpy(ret_parent, ".", 2);
+    else
+        slash[slash == ret_parent ? 1 : 0] = '\0';
+    return MUSTER_OK;
+}
+
+/* The process that made `path` may have died before it synced the name. A parent that this user may not read is not
+ * synced: another user made what is in it. */
+static enum muster_status sync_made_before(const char *parent, struct muster_error *err)
+{
+    int fd = fs_open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    if (fd < 0 && (errno == EACCES || errno == EPERM))
+        return MUSTER_OK;
+    return sync_opened(fd, parent, err);
+}
+
 enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
                                         struct muster_error *err)
 {
     char parent[FS_PATH_MAX];
-    char *slash;
     struct stat st;
-    enum muster_status status;
+    const int code = stat(path, &st) == 0 ? 0 : errno; /* a link to a directory is good here */
+    enum muster_status status = parent_of(path, parent, err);
 
     *ret_made = 0;
-    if (stat(path, &st) == 0) /* a link to a directory is the user's good right here */
-        return S_ISDIR(st.st_mode) ? MUSTER_OK
-                                   : fs_fail(err, MUSTER_E_IO, ENOTDIR, "use as a directory", path);
-    if (errno != ENOENT)
-        return fs_fail(err, MUSTER_E_IO, errno, "look at", path);
-    status = fs_path(parent, err, "%s", path);
-    if (status != MUSTER_OK)
-        return status;
-    slash = strrchr(parent, '/');
-    while (slash != NULL && slash > parent && slash[1] == '\0') { /* "a/b//" */
-        *slash = '\0';
-        slash = strrchr(parent, '/');
-    }
-    if (slash == NULL)
-        memcpy(parent, ".", 2);
-    else
-        slash[slash == parent ? 1 : 0] = '\0';
-    status = fs_make_dirs_counted(parent, ret_made, err);
+    if (code == 0 && !S_ISDIR(st.st_mode))
+        return fs_fail(err, MUSTER_E_IO, ENOTDIR, "use as a directory", path);
+    if (code != 0 && code != ENOENT)
+        return fs_fail(err, MUSTER_E_IO, code, "look at", path);
+    if (status == MUSTER_OK && code == 0)
+        return sync_made_before(parent, err);
+    if (status == MUSTER_OK)
+        status = fs_make_dirs_counted(parent, ret_made, err);
     if (status != MUSTER_OK)
         return status;
     if (mkdir(path, 0777) == 0)
@@ -416,11 +437,7 @@ enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
         *ret_made = 0;
     else
         return fs_fail(err, MUSTER_E_IO, errno, "create the directory", path);
-    status = fs_sync_dir(parent, err);
-    if (status != MUSTER_OK)
-        rmdir(
-            path); /* what is there is taken for durable: so the next try syncs it. Another rank's stays */
-    return status;
+    return fs_sync_dir(parent, err);
 }
 
 enum muster_status fs_random_u64(uint64_t *ret_number, struct muster_error *err)
@@ -468,16 +485,14 @@ static enum muster_status temp_write(const char *temp_dir, const void *data, siz
 }
 
 enum muster_status fs_claim(const char *temp_dir, const char *path, const void *data, size_t size,
-                            bool *ret_created, struct muster_error *err)
+                            struct muster_error *err)
 {
     char temp[FS_PATH_MAX];
     int code;
     enum muster_status status;
 
-    if (fs_exists(path)) {
-        *ret_created = false;
+    if (fs_exists(path))
         return MUSTER_OK;
-    }
     status = temp_write(temp_dir, data, size, temp, err);
     if (status != MUSTER_OK)
         return status;
@@ -488,7 +503,6 @@ enum muster_status fs_claim(const char *temp_dir, const char *path, const void *
     unlink(temp);
     if (code != 0 && code != EEXIST)
         return fs_fail(err, MUSTER_E_IO, code, "create", path);
-    *ret_created = code == 0;
     return MUSTER_OK;
 }
 

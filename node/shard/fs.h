@@ -72,7 +72,8 @@ int fs_await_disk(int fd, uint64_t bytes, const struct fs_watcher *watcher);
 enum muster_status fs_sync_file(const char *path, const struct fs_watcher *watcher,
                                 struct muster_error *err);
 
-/* mkdir of path and of its missing parents, each made durable in its own parent. */
+/* mkdir of path and of its missing parents. Each of these, and the deepest directory that was there before, is made
+ * durable in its own parent: the process that made that one may have died before its fsync. */
 enum muster_status fs_make_dirs(const char *path, struct muster_error *err);
 /* How many at the path's end this call itself made: of those that were there, or that another rank made, none. */
 enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
@@ -90,10 +91,10 @@ enum muster_status fs_random_u64(uint64_t *ret_number, struct muster_error *err)
 enum muster_status fs_rename_new(const char *from, const char *to, struct muster_error *err);
 
 /* Makes `path` hold exactly these bytes, with one winner among concurrent callers and never a half
- * file: a temporary file in temp_dir (same file system), fsync, link. *ret_created false: another
- * one's file was there first, unread. */
+ * file: a temporary file in temp_dir (same file system), fsync, link. MUSTER_OK also if a file was there
+ * first: the caller reads it, and syncs the directory in either case. */
 enum muster_status fs_claim(const char *temp_dir, const char *path, const void *data, size_t size,
-                            bool *ret_created, struct muster_error *err);
+                            struct muster_error *err);
 
 /* Replaces or creates `path` whole: temporary file in temp_dir, fsync, rename, fsync of dir. */
 enum muster_status fs_replace(const char *temp_dir, const char *dir, const char *path,

@@ -12,7 +12,7 @@
 #define NODE_SHARD_SAFETENSORS_H
 
 #include "node/shard/safetensors_header.h"
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #include <stdatomic.h>
 

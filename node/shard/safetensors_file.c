@@ -209,7 +209,7 @@ static void find_in_tensors(const struct safetensors_file *file, char *text, siz
             continue;
         snprintf(text, text_size, " in tensor \"%s\" (from its byte %llu on)",
                  safetensors_index_tensor(file->index, i)->name,
-                 (unsigned long long)(piece * file->piece_bytes));
+                 (unsigned long long)piece * file->piece_bytes);
         break;
     }
     free(buffer);

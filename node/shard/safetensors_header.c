@@ -3,7 +3,7 @@
 
 #include "node/shard/sums.h"
 #include "schema/error.h"
-#include "schema/json_sure.h"
+#include "schema/manifest/json_sure.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -50,7 +50,7 @@ static json_t *range_json(enum state_dtype dtype, const int64_t *dims, size_t di
         return NULL;
     }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", state_dtype_name(dtype), "shape", shape,
-                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes));
+                     "data_offsets", (json_int_t)begin, (json_int_t)begin + (json_int_t)bytes);
 }
 
 /* An empty object or array says nothing. */
@@ -140,8 +140,9 @@ static char *frame_header(const char *json, size_t *ret_size)
     if (header == NULL)
         return NULL;
     memcpy(header, &prefix, sizeof prefix);
-    memcpy(header + SAFETENSORS_PREFIX_BYTES, json, length);
-    memset(header + SAFETENSORS_PREFIX_BYTES + length, ' ', padded - length);
+    memset(header + SAFETENSORS_PREFIX_BYTES, ' ', padded);
+    for (size_t i = 0; i < length; i++) /* no string: its size stands before it */
+        header[SAFETENSORS_PREFIX_BYTES + i] = json[i];
     *ret_size = SAFETENSORS_PREFIX_BYTES + padded;
     return header;
 }

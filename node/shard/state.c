@@ -15,13 +15,15 @@ static const struct {
     const char *name;
     size_t size_bytes;
 } dtypes[STATE_DTYPE_COUNT] = {
-    [STATE_DTYPE_NONE] = {"?", 0},  [STATE_DTYPE_BOOL] = {"BOOL", 1},
-    [STATE_DTYPE_I8] = {"I8", 1},   [STATE_DTYPE_U8] = {"U8", 1},
-    [STATE_DTYPE_I16] = {"I16", 2}, [STATE_DTYPE_U16] = {"U16", 2},
-    [STATE_DTYPE_F16] = {"F16", 2}, [STATE_DTYPE_BF16] = {"BF16", 2},
-    [STATE_DTYPE_I32] = {"I32", 4}, [STATE_DTYPE_U32] = {"U32", 4},
-    [STATE_DTYPE_F32] = {"F32", 4}, [STATE_DTYPE_I64] = {"I64", 8},
-    [STATE_DTYPE_U64] = {"U64", 8}, [STATE_DTYPE_F64] = {"F64", 8},
+    [STATE_DTYPE_NONE] = {"?", 0},          [STATE_DTYPE_BOOL] = {"BOOL", 1},
+    [STATE_DTYPE_I8] = {"I8", 1},           [STATE_DTYPE_U8] = {"U8", 1},
+    [STATE_DTYPE_I16] = {"I16", 2},         [STATE_DTYPE_U16] = {"U16", 2},
+    [STATE_DTYPE_F16] = {"F16", 2},         [STATE_DTYPE_BF16] = {"BF16", 2},
+    [STATE_DTYPE_I32] = {"I32", 4},         [STATE_DTYPE_U32] = {"U32", 4},
+    [STATE_DTYPE_F32] = {"F32", 4},         [STATE_DTYPE_I64] = {"I64", 8},
+    [STATE_DTYPE_U64] = {"U64", 8},         [STATE_DTYPE_F64] = {"F64", 8},
+    [STATE_DTYPE_F8_E4M3] = {"F8_E4M3", 1}, [STATE_DTYPE_F8_E5M2] = {"F8_E5M2", 1},
+    [STATE_DTYPE_F8_E8M0] = {"F8_E8M0", 1}, [STATE_DTYPE_C64] = {"C64", 8},
 };
 
 size_t state_dtype_size(enum state_dtype dtype)

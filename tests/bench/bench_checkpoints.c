@@ -105,7 +105,7 @@ static double measure_list(const char *path)
     if (muster_rows_count(rows) != CHECKPOINTS)
         exit(EXIT_FAILURE);
     muster_rows_destroy(&rows);
-    muster_client_close(&client);
+    muster_client_close(&client, NULL);
     return took;
 }
 

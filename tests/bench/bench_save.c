@@ -205,7 +205,7 @@ static void make(struct bench *b, uint64_t mib)
     }
 }
 
-/* Prints it; false: it is not what README promises. */
+/* Prints it; false: it is not what FIGURES.md promises. */
 static bool print_side(struct bench *b, const char *name, enum what plain, enum what ours,
                        int rounds)
 {

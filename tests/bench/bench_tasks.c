@@ -263,8 +263,8 @@ static void measure_ratios(const char *directory, double ratios[BLOCKS])
         block(&trips[1], NULL, placed);
         ratios[i] = block_p50(&trips[0]) / block_p50(&trips[1]);
     }
-    muster_coordinator_close(&coordinator);
-    muster_worker_close(&worker);
+    muster_coordinator_close(&coordinator, NULL);
+    muster_worker_close(&worker, NULL);
     broker_stop();
     echo_close(&placed);
 }
@@ -307,8 +307,8 @@ static void latency(const char *directory)
     print_trips("task", directory, &trips[0]);
     print_trips("echo, a context each", directory, &trips[1]);
     print_trips("echo, one context", directory, &trips[2]);
-    muster_coordinator_close(&coordinator);
-    muster_worker_close(&worker);
+    muster_coordinator_close(&coordinator, NULL);
+    muster_worker_close(&worker, NULL);
     broker_stop();
     echo_close(&placed);
     echo_close(&shared);
@@ -347,8 +347,8 @@ static void long_results(const char *directory)
     }
     print_trips("16 MiB from the worker to the broker", directory, &puts_);
     print_trips("16 MiB from the broker to the coordinator", directory, &fetches);
-    muster_coordinator_close(&coordinator);
-    muster_worker_close(&worker);
+    muster_coordinator_close(&coordinator, NULL);
+    muster_worker_close(&worker, NULL);
     broker_stop();
 }
 
@@ -371,9 +371,9 @@ static void measure(const char *directory, int workers_count, int in_flight, int
            "\"tasks\": %d, \"tasks_per_s\": %.0f, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
            directory, workers_count, in_flight, tasks, rate, nth(&trips, 50), nth(&trips, 99));
     fflush(stdout);
-    muster_coordinator_close(&coordinator);
+    muster_coordinator_close(&coordinator, NULL);
     for (int i = 0; i < workers_count; i++)
-        muster_worker_close(&workers[i]);
+        muster_worker_close(&workers[i], NULL);
     broker_stop();
 }
 
@@ -394,9 +394,9 @@ static bool rate_holds(const char *directory)
            "\"lowest\": %.0f, \"highest\": %.0f, \"at_least\": %.0f}\n",
            rate, rates[0], rates[RATES - 1], RATE_MIN);
     fflush(stdout);
-    muster_coordinator_close(&coordinator);
+    muster_coordinator_close(&coordinator, NULL);
     for (int i = 0; i < WORKERS_MAX; i++)
-        muster_worker_close(&workers[i]);
+        muster_worker_close(&workers[i], NULL);
     broker_stop();
     return rate >= RATE_MIN;
 }

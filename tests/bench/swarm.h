@@ -4,7 +4,7 @@
 #ifndef TESTS_BENCH_SWARM_H
 #define TESTS_BENCH_SWARM_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <sys/types.h>
 #include <zmq.h>

@@ -23,6 +23,11 @@ for header in "$SOURCE_DIR"/client/include/muster/*.h "$BUILD_DIR/include/muster
             { echo "muster/$name does not compile alone as $language"; failed=1; }
     done
 done
+if [ -n "$cxx" ]; then
+    "$cxx" -std=c++17 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror \
+        -I "$SOURCE_DIR/client/include" -I "$BUILD_DIR/include" "$SOURCE_DIR/tests/install/consumer.cpp" ||
+        { echo "a program in C++17 does not compile"; failed=1; }
+fi
 [ -n "$cxx" ] || echo "no C++ compiler: compiled as C only"
 echo "$count public headers"
 exit "$failed"

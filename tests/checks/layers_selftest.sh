@@ -13,17 +13,17 @@ plant() { # FILE LINE
 
 clean_tree() {
     rm -rf "$tree"
-    for file in schema/wire.h schema/status.h broker/bus.h broker/core/round.h node/gate.h node/core/member.h \
+    for file in schema/wire/wire.h schema/status.h broker/bus.h broker/core/round.h node/gate.h node/core/member.h \
                 client/manager.h client/include/muster/node.h tools/render.h; do
         plant "$file" '#include <stdint.h>'
     done
-    plant broker/store.c '#include <sqlite3.h>'
+    plant broker/store/store.c '#include <sqlite3.h>'
     plant broker/bus.c '#include <czmq.h>'
     plant node/link.c '#include <zmq.h>'
-    plant client/dbread.c '#include <sqlite3.h>'
-    plant client/node.c '#include "node/gate.h"'
+    plant client/query/dbread.c '#include <sqlite3.h>'
+    plant client/node/node.c '#include "node/gate.h"'
     plant client/examples/train.c '#include <muster/node.h>'
-    plant node/agent.c '#include <muster/status.h>'
+    plant node/agent/agent.c '#include <muster/status.h>'
     plant tests/unit/test_x.c '#include "broker/core/round.h"'
 }
 
@@ -53,11 +53,11 @@ refuses node/a.c '#include "broker/bus.h"' 'node must not include broker'
 refuses node/a.c '#include "client/manager.h"' 'node must not include client'
 refuses node/a.c '#include <muster/node.h>' 'node must not include client/include'
 refuses node/core/a.c '#include "node/gate.h"' 'node/core must not include node'
-refuses node/agent.c '#include <zmq.h>' 'belongs to broker/bus'
+refuses node/agent/agent.c '#include <zmq.h>' 'belongs to broker/bus'
 refuses node/link.c '  #  include <czmq.h>' 'czmq.h> belongs'
 refuses client/a.c '#include "tools/render.h"' 'client must not include tools'
 refuses client/a.c '#include "broker/bus.h"' 'client must not include broker'
-refuses node/notice/ec2.c '#include <curl/curl.h>' 'belongs to node/notice/http.c'
+refuses node/notice/providers/ec2.c '#include <curl/curl.h>' 'belongs to node/notice/http.c'
 refuses client/a.c '#include <sqlite3.h>' 'belongs to broker/store'
 refuses client/include/muster/a.h '#include "node/gate.h"' 'a public header includes'
 refuses client/include/muster/a.h '#include <czmq.h>' 'a public header includes'

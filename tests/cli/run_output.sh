@@ -73,3 +73,25 @@ tail=$(sed 's/^.*|   //' "$dir/err" "$dir/out" | grep -E '^(0{395}|(€)+) \.\.\
 [ $? = 0 ] || fail "the job died of a full disk"
 expect err "the standard output cannot be written (No space left on device)"
 [ "$(grep -c "cannot be written" "$dir/err")" = 1 ] || fail "a full disk was told more than once"
+
+# What the ranks left word of is told: first what was not saved, and where the job resumes.
+cat >"$dir/left" <<'RANK'
+printf 'muster-left 1\n%s\n' "$([ "$MUSTER_RANK" = 1 ] && echo "NOT saved: the disk is full" || echo "saved at step 4")" \
+    >"$MUSTER_LIFE_FILE"
+touch "$0.$MUSTER_RESTART_COUNT.$MUSTER_RANK" # the first that leaves ends the other, which has not begun a step
+until [ -e "$0.$MUSTER_RESTART_COUNT.$((1 - MUSTER_RANK))" ]; do sleep 0.01; done
+exit $((MUSTER_RESTART_COUNT == 0 ? 42 : 0))
+RANK
+run -n 2 -- bash "$dir/left"
+expect_code 0 "ranks that leave word"
+[ "$(grep -c '^muster run: rank 1: NOT saved: the disk is full$' "$dir/err")" = 2 ] || fail "what was not saved is not told"
+expect err "muster run: launch 2: restarting"
+
+rm -f "$dir/left".*
+
+# Of what goes as it should --log-level warning says nothing.
+run -n 2 --log-level warning -- bash "$dir/left"
+[ "$(grep -vc '^muster run: rank 1: NOT saved' "$dir/err")" = 0 ] || fail "more is said than warnings"
+run --log-level loud -- true
+expect_code 2 "a level that does not exist"
+expect err '"loud"; it takes none, error, warning, info or debug'

@@ -129,7 +129,7 @@ await "the restart" grep -q "launch 2: restarting 2 ranks (preempted" "$dir/err"
 kill -TERM $pid
 ended
 expect_code 42 "preempted twice"
-expect err "rank 1 left with the restart code, these ranks still run: 0. One in a step leaves at its end"
+expect err "rank 1 left with the restart code, these ranks still run: 0. One that starts or is in a step leaves when that ends"
 
 # SIGTERM while it waits to restart after a failure.
 launch --backoff-ms 30000 -- false

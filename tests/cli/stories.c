@@ -152,6 +152,22 @@ static void make_several(struct db_fixture *db)
     db->job = "words";
 }
 
+/* Seven jobs that ended on seven days, and of the one that runs a checkpoint that is deleted. */
+static void make_many_ended(struct db_fixture *db)
+{
+    static const char *const jobs[] = {"a1", "a2", "a3", "a4", "a5", "a6", "a7"};
+
+    make_periodic(db);
+    db_round(db, 2, "cause = 'policy', state = 'committed', step = 30");
+    db_checkpoint(db, 2, "state = 'deleted', cause = 'policy', step = 30, path = '30'");
+    for (int i = 0; i < 7; i++) {
+        db->job = jobs[i];
+        db_job(db, "state = 'ended', state_unix_ms = %lld", DB_T0 - 86400000LL * (9 - i));
+        db_generation(db, 1, "state = 'ended'");
+    }
+    db->job = "words";
+}
+
 static void make_retried(struct db_fixture *db)
 {
     make_periodic(db);
@@ -165,10 +181,11 @@ static void make_retried(struct db_fixture *db)
             member_came(db, 4, rank, 46);
         else
             db_member(db, 4, rank, NULL);
-    db_event(db, 11,
-             "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
-             " 'rank 1 (process 4102 on h1) was lost after step 43: it was silent for 5.0 s'",
-             DB_T0 + 4000);
+    db_event(
+        db, 11,
+        "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
+        " 'rank 1 (process 4102 on h1) was lost after 43 steps or more: it was silent for 5.0 s'",
+        DB_T0 + 4000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
     db_sql(db, "UPDATE generation SET layout = 'replicated', error_rank = 1,"
                " error_text = 'node lost'");
@@ -422,17 +439,20 @@ static void make_killed(struct db_fixture *db)
     make_periodic(db);
     db_event(db, 11,
              "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
-             " 'rank 1 (process 4102 on h1) was lost after step 43: its process ended'",
+             " 'rank 1 (process 4102 on h1) was lost after 43 steps or more: its process ended'",
              DB_T0 + 4000);
     db_event(db, 12,
-             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost after step 43'",
+             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost after 43 steps or "
+             "more'",
              DB_T0 + 5000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
-    db_sql(db,
-           "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
-           " end_text = 'rank 1 was lost after step 43',"
-           " error_text = 'rank 1 (process 4102 on h1) was lost after step 43: its process ended'",
-           MUSTER_E_PEER);
+    db_sql(
+        db,
+        "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
+        " end_text = 'rank 1 was lost after 43 steps or more',"
+        " error_text = 'rank 1 (process 4102 on h1) was lost after 43 steps or more: its process "
+        "ended'",
+        MUSTER_E_PEER);
     db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 5000);
 }
 
@@ -440,7 +460,7 @@ static void make_killed(struct db_fixture *db)
 static void make_broker_away(struct db_fixture *db)
 {
     static const char *const text =
-        "rank 0 (process 4100 on h0) was lost some time after step 40: in 30.0 s it did not come "
+        "rank 0 (process 4100 on h0) was lost after 40 steps or more: in 30.0 s it did not come "
         "back"
         " to the restarted broker, and what it did while none ran is not known";
 
@@ -463,7 +483,7 @@ static void make_killed_later(struct db_fixture *db)
     make_resumed(db);
     db_event(db, 21,
              "generation = 2, kind = 'node lost', rank = 1, step = 60, unix_ms = %lld, text ="
-             " 'rank 1 (process 4202 on h1) was lost after step 60: its process ended'",
+             " 'rank 1 (process 4202 on h1) was lost after 60 steps or more: its process ended'",
              DB_T0 + 20000);
     db_sql(db, "UPDATE generation SET state = 'ended', end_status = %d WHERE generation = 2",
            MUSTER_E_PEER);
@@ -603,6 +623,7 @@ const struct cli_story cli_stories[] = {
     {"first_not_saved", make_first_not_saved},
     {"open", make_open},
     {"several", make_several},
+    {"many_ended", make_many_ended},
     {"retried", make_retried},
     {"cancelled", make_cancelled},
     {"cancelled_late", make_cancelled_late},
@@ -627,6 +648,7 @@ const struct cli_story cli_stories[] = {
     {"broker_blocked", make_broker_blocked},
     {"broker_blocked_end", make_broker_blocked_at_the_end},
     {"stuck", make_stuck},
+    {"stuck_all", make_stuck_all},
     {"stuck_later", make_stuck_later},
     {"stuck_no_more", make_stuck_no_more},
     {"stuck_once", make_stuck_once},
@@ -671,6 +693,8 @@ const struct cli_story cli_stories[] = {
 const struct cli_abort cli_aborts[] = {
     {"freeze_timeout", 0, 1, MUSTER_E_TIMEOUT,
      "rank 1 did not answer the freeze in 2.0 s, and a sharded checkpoint needs every rank", NULL},
+    {"freeze_cut_short", 0, 1, MUSTER_E_TIMEOUT,
+     "the notice left 0.4 s: rank 1 did not answer the freeze in that time", NULL},
     {"member_lost", 1, 1, MUSTER_E_PEER, "rank 1 was lost",
      "UPDATE node SET state = 'lost' WHERE rank = 1"},
     {"member_finished", 1, 1, MUSTER_E_ABORTED, "rank 1 finished before the save", NULL},

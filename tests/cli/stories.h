@@ -26,6 +26,7 @@ void make_four_notices(struct db_fixture *db);
 void make_finished_without(struct db_fixture *db);
 
 /* stories_stuck.c */
+void make_stuck_all(struct db_fixture *db);
 void make_stuck_later(struct db_fixture *db);
 void make_stuck_no_more(struct db_fixture *db);
 void make_stuck_once(struct db_fixture *db);

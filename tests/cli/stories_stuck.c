@@ -23,6 +23,17 @@ void make_stuck_later(struct db_fixture *db)
     says_stuck(db, 13, 3, 46, "step"); /* it went on since */
 }
 
+/* All hang at equal counts, in a loop that muster does not step: rank 2 for the longest. */
+void make_stuck_all(struct db_fixture *db)
+{
+    make_periodic(db);
+    for (int rank = 0; rank < DB_RANKS; rank++) {
+        db_progress(db, 1, rank, "begun = 46, done = 46, phase = 'stepping'");
+        says_stuck(db, 11 + rank, rank, 46, "no step since step");
+    }
+    db_sql(db, "UPDATE event SET unix_ms = unix_ms - 30000 WHERE kind = 'stuck' AND rank = 2");
+}
+
 /* It came out of its step, and trains. */
 void make_stuck_no_more(struct db_fixture *db)
 {

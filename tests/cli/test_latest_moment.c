@@ -29,14 +29,14 @@ static enum muster_status moving_latest(muster_client_t *client, const char *job
 }
 
 #define muster_client_latest moving_latest
-#include "tools/latest.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tools/show/latest.c" /* NOLINT(bugprone-suspicious-include) */
 
 static void the_path_is_the_final_one(void **state)
 {
     char directory[SCRATCH_PATH_MAX];
     struct muster_error err = {.status = MUSTER_OK};
     muster_client_t *client = NULL;
-    muster_rows_t *rows = NULL;
+    struct latest latest;
     struct db_fixture db;
 
     (void)state;
@@ -48,12 +48,12 @@ static void the_path_is_the_final_one(void **state)
     writer = &db;
     assert_int_equal(muster_client_open(scratch_path(directory, "m.db"), 1000, &client, &err),
                      MUSTER_OK);
-    assert_int_equal(latest_in_place(client, db.job, &rows, &err), MUSTER_OK);
+    assert_int_equal(latest_find(client, db.job, &latest, &err), MUSTER_OK);
     assert_int_equal(looks, 2);
-    assert_int_equal(muster_rows_checkpoints(rows)[0].step, 47);
-    assert_null(strstr(muster_rows_checkpoints(rows)[0].path, ".muster"));
-    muster_rows_destroy(&rows);
-    muster_client_close(&client);
+    assert_int_equal(latest.whole->step, 47);
+    assert_null(strstr(latest.path, ".muster"));
+    muster_rows_destroy(&latest.rows);
+    muster_client_close(&client, NULL);
     db_close(&db);
     scratch_remove(directory);
 }

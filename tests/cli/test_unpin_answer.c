@@ -102,7 +102,7 @@ static char *unpinned_by(const char *directory, const char *id)
     assert_non_null(tool.out);
     assert_int_equal(cmd_unpin(&tool), TOOL_DONE);
     fclose(tool.out);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     assert_int_equal(unpins, 1);
     assert_int_equal(questions, 2);
     return output;

@@ -31,7 +31,7 @@ static enum muster_status moving_latest(muster_client_t *client, const char *job
 }
 
 #define muster_client_latest moving_latest
-#include "tools/cmd_why.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tools/why/cmd_why.c" /* NOLINT(bugprone-suspicious-include) */
 
 int cmd_run(int argc, char **argv)
 {
@@ -69,7 +69,7 @@ static void story_is_of_one_moment(void **state)
     assert_non_null(strstr(output, "newest committed checkpoint is step 47"));
     assert_null(strstr(output, "It is still"));
     free(output);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     db_close(&db);
     scratch_remove(directory);
 }

@@ -2,7 +2,7 @@
 #include "tests/faults/allocations.h"
 
 #include "broker/core/core.h"
-#include "broker/store.h"
+#include "broker/store/store.h"
 
 #include <jansson.h>
 #include <msgpack.h>

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -23,6 +24,7 @@ static struct {
     uint64_t count, hits;
     file_calls_seen_fn *seen_fn;
     void *seen_arg;
+    uint64_t random;
 } plan;
 
 void file_calls_plan(unsigned calls, int code, uint64_t at, bool sticky)
@@ -94,10 +96,26 @@ static bool transfer_fails(enum file_call call, size_t *size)
     return true;
 }
 
-static void seen(const char *name, const char *path)
+void file_calls_random(uint64_t seed)
 {
-    if (plan.counting && plan.seen_fn != NULL)
-        plan.seen_fn(plan.seen_arg, name, path);
+    plan.random = seed;
+}
+
+static bool is_watched(void)
+{
+    return plan.counting && plan.seen_fn != NULL;
+}
+
+static void seen(const char *name, const char *from, const char *path)
+{
+    const int code = errno;
+
+    if (!is_watched())
+        return;
+    plan.counting = false;
+    plan.seen_fn(plan.seen_arg, &(struct file_calls_seen){name, path, from});
+    plan.counting = true;
+    errno = code;
 }
 
 static void seen_fd(const char *name, int fd)
@@ -106,12 +124,12 @@ static void seen_fd(const char *name, int fd)
     char path[PATH_MAX];
     ssize_t size;
 
-    if (!plan.counting || plan.seen_fn == NULL)
+    if (!is_watched())
         return;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     size = readlink(link, path, sizeof path - 1);
     path[size > 0 ? size : 0] = '\0';
-    plan.seen_fn(plan.seen_arg, name, path);
+    seen(name, "", path);
 }
 
 /* --- the calls ------------------------------------------------------------------------------------ */
@@ -125,7 +143,7 @@ static void seen_fd(const char *name, int fd)
         return fails(call) ? (failed) : __real_##name arguments; \
     }
 /* The same, with the path of a call that succeeded. */
-#define WRAP_SEEN(call, name, parameters, arguments, path)       \
+#define WRAP_SEEN(call, name, parameters, arguments, from, path) \
     int __real_##name parameters;                                \
     int __wrap_##name parameters;                                \
     int __wrap_##name parameters                                 \
@@ -133,15 +151,19 @@ static void seen_fd(const char *name, int fd)
         int result = fails(call) ? -1 : __real_##name arguments; \
                                                                  \
         if (result == 0)                                         \
-            seen(#name, path);                                   \
+            seen(#name, from, path);                             \
         return result;                                           \
     }
-#define WRAP_TRANSFER(call, name, parameters, arguments)                   \
-    ssize_t __real_##name parameters;                                      \
-    ssize_t __wrap_##name parameters;                                      \
-    ssize_t __wrap_##name parameters                                       \
-    {                                                                      \
-        return transfer_fails(call, &size) ? -1 : __real_##name arguments; \
+#define WRAP_TRANSFER(call, name, parameters, arguments)                           \
+    ssize_t __real_##name parameters;                                              \
+    ssize_t __wrap_##name parameters;                                              \
+    ssize_t __wrap_##name parameters                                               \
+    {                                                                              \
+        ssize_t done = transfer_fails(call, &size) ? -1 : __real_##name arguments; \
+                                                                                   \
+        if (done > 0 && (call) == FILE_CALL_WRITE)                                 \
+            seen_fd(#name, fd);                                                    \
+        return done;                                                               \
     }
 
 int __real_open(const char *path, int flags, ...);
@@ -150,12 +172,16 @@ int __wrap_open(const char *path, int flags, ...)
 {
     va_list args;
     unsigned mode = 0;
+    int fd;
 
     va_start(args, flags);
     if (flags & O_CREAT)
         mode = va_arg(args, unsigned);
     va_end(args);
-    return fails(FILE_CALL_OPEN) ? -1 : __real_open(path, flags, mode);
+    fd = fails(FILE_CALL_OPEN) ? -1 : __real_open(path, flags, mode);
+    if (fd >= 0 && (flags & O_CREAT) != 0)
+        seen("open", "", path);
+    return fd;
 }
 
 int __real_close(int fd);
@@ -186,18 +212,28 @@ WRAP_TRANSFER(FILE_CALL_WRITE, pwrite, (int fd, const void *data, size_t size, o
               (fd, data, size, offset))
 WRAP_TRANSFER(FILE_CALL_READ, pread, (int fd, void *data, size_t size, off_t offset),
               (fd, data, size, offset))
-WRAP(FILE_CALL_WRITE, int, -1, ftruncate, (int fd, off_t size), (fd, size))
+int __real_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size);
+int __wrap_ftruncate(int fd, off_t size)
+{
+    int result = fails(FILE_CALL_WRITE) ? -1 : __real_ftruncate(fd, size);
+
+    if (result == 0)
+        seen_fd("ftruncate", fd);
+    return result;
+}
+
 WRAP(FILE_CALL_OPEN, FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
 WRAP(FILE_CALL_LIST, DIR *, NULL, opendir, (const char *path), (path))
 WRAP(FILE_CALL_LIST, struct dirent *, NULL, readdir, (DIR * dir), (dir))
-WRAP_SEEN(FILE_CALL_MAKE, mkdir, (const char *path, mode_t mode), (path, mode), path)
-WRAP_SEEN(FILE_CALL_MAKE, link, (const char *from, const char *to), (from, to), to)
-WRAP_SEEN(FILE_CALL_RENAME, rename, (const char *from, const char *to), (from, to), to)
+WRAP_SEEN(FILE_CALL_MAKE, mkdir, (const char *path, mode_t mode), (path, mode), "", path)
+WRAP_SEEN(FILE_CALL_MAKE, link, (const char *from, const char *to), (from, to), from, to)
+WRAP_SEEN(FILE_CALL_RENAME, rename, (const char *from, const char *to), (from, to), from, to)
 WRAP_SEEN(FILE_CALL_RENAME, renameat2,
           (int from_fd, const char *from, int to_fd, const char *to, unsigned flags),
-          (from_fd, from, to_fd, to, flags), to)
-WRAP_SEEN(FILE_CALL_REMOVE, unlink, (const char *path), (path), path)
-WRAP_SEEN(FILE_CALL_REMOVE, rmdir, (const char *path), (path), path)
+          (from_fd, from, to_fd, to, flags), from, to)
+WRAP_SEEN(FILE_CALL_REMOVE, unlink, (const char *path), (path), "", path)
+WRAP_SEEN(FILE_CALL_REMOVE, rmdir, (const char *path), (path), "", path)
 WRAP(FILE_CALL_LOOK, int, -1, stat, (const char *path, struct stat *info), (path, info))
 WRAP(FILE_CALL_LOOK, int, -1, lstat, (const char *path, struct stat *info), (path, info))
 WRAP(FILE_CALL_LOOK, int, -1, fstat, (int fd, struct stat *info), (fd, info))
@@ -206,6 +242,18 @@ WRAP(FILE_CALL_LOOK, int, -1, access, (const char *path, int mode), (path, mode)
 WRAP(FILE_CALL_LOOK, int, -1, faccessat, (int fd, const char *path, int mode, int flags),
      (fd, path, mode, flags))
 WRAP(FILE_CALL_LOOK, char *, NULL, realpath, (const char *path, char *to), (path, to))
-WRAP(FILE_CALL_OTHER, ssize_t, -1, getrandom, (void *data, size_t size, unsigned flags),
-     (data, size, flags))
+
+ssize_t __real_getrandom(void *data, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *data, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *data, size_t size, unsigned flags)
+{
+    if (fails(FILE_CALL_OTHER))
+        return -1;
+    if (!plan.counting || plan.random == 0 || size != sizeof plan.random)
+        return __real_getrandom(data, size, flags);
+    plan.random = plan.random * 6364136223846793005u + 1442695040888963407u;
+    memcpy(data, &plan.random, size);
+    return (ssize_t)size;
+}
+
 WRAP(FILE_CALL_OTHER, int, -1, flock, (int fd, int operation), (fd, operation))

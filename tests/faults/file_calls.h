@@ -34,8 +34,17 @@ void file_calls_end(void);
 uint64_t file_calls_count(void); /* of those planned for */
 uint64_t file_calls_hits(void);
 
-/* Told of each call that was carried out and succeeded, with the path that it was about. */
-typedef void file_calls_seen_fn(void *arg, const char *name, const char *path);
+/* Told of each call that changed or synced something, with the path that it was about. The watcher's own
+ * file calls are neither counted nor failed. */
+struct file_calls_seen {
+    const char
+        *name; /* "open" (with O_CREAT alone), "write", "fsync", "mkdir", "link", "rename", ... */
+    const char *path; /* of a descriptor: its name now */
+    const char *from; /* link, rename, renameat2: the other name; else "" */
+};
+typedef void file_calls_seen_fn(void *arg, const struct file_calls_seen *seen);
 void file_calls_watch(file_calls_seen_fn *seen_fn, void *arg);
+/* From the next begin on getrandom gives the same numbers in each run that begins with this seed; 0: the kernel's. */
+void file_calls_random(uint64_t seed);
 
 #endif

@@ -1,9 +1,9 @@
 /* migration_sweep - see migration_sweep.h. */
 #include "tests/faults/migration_sweep.h"
 
-#include "broker/store.h"
-#include "broker/store_internal.h"
-#include "schema/sql.h"
+#include "broker/store/store.h"
+#include "broker/store/store_internal.h"
+#include "schema/sql/sql.h"
 #include "tests/faults/allocations.h"
 #include "tests/faults/file_calls.h"
 #include "tests/support/scratch.h"

@@ -2,7 +2,7 @@
  * The story: join, three steps, an operator's save, a few steps more, close. */
 #include "tests/faults/node_allocations.h"
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 #include "tests/faults/allocations.h"
 #include "tests/support/lone_node.h"
 

@@ -1,7 +1,7 @@
 /* story - see story.h. */
 #include "tests/faults/story.h"
 
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #ifndef TESTS_FAULTS_STORY_H
 #define TESTS_FAULTS_STORY_H
 
-#include "broker/store.h"
+#include "broker/store/store.h"
 #include "tests/support/core_fixture.h"
 
 #define STORY_NODES 2

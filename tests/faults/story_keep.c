@@ -1,7 +1,7 @@
 /* story_keep - what is kept and what goes: see story.h. A tool asks again until it is answered. */
 #include "tests/faults/story.h"
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #include <inttypes.h>
 #include <stdio.h>

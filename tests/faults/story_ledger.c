@@ -1,7 +1,7 @@
 /* story_ledger - what was told, and whether the database still knows it; see story.h. */
 #include "tests/faults/story.h"
 
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* story_nodes - two ranks that join, report, save, and repeat what was not answered. */
 #include "tests/faults/story.h"
 
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

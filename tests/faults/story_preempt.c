@@ -1,7 +1,7 @@
 /* story_preempt - a notice, a save of both ranks, their end, and the next launch that resumes. */
 #include "tests/faults/story.h"
 
-#include "broker/store_internal.h"
+#include "broker/store/store_internal.h"
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
  *   cancelled when that is raised. */
 #include "tests/faults/story.h"
 
-#include "broker/core/tasks.h"
+#include "broker/core/tasks/tasks.h"
 
 #include <inttypes.h>
 

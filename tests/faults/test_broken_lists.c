@@ -3,7 +3,7 @@
 #include "node/shard/dir.h"
 #include "tests/faults/file_calls.h"
 #include "tests/support/scratch.h"
-#include "tools/supervise_progress.h"
+#include "tools/run/supervise_progress.h"
 #include "tools/tool.h"
 
 #include <setjmp.h>
@@ -153,7 +153,7 @@ static void import(void)
     assert_int_equal(muster_client_open("ipc:///tmp/muster-no-broker", 50, &tool.client, NULL),
                      MUSTER_OK);
     code = cmd_import(&tool);
-    muster_client_close(&tool.client);
+    muster_client_close(&tool.client, NULL);
     fclose(tool.out);
     free(text);
 }

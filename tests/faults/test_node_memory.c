@@ -1,5 +1,5 @@
 /* A node's core that finds no memory for what nobody would repeat. */
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 #include "tests/faults/allocations.h"
 #include "tests/support/member_fixture.h"
 

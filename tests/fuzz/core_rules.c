@@ -193,7 +193,7 @@ static bool count_ok(int64_t number, int64_t least)
     return number >= least && number < (int64_t)1 << 62;
 }
 
-/* The next start refuses a database with other numbers, see broker/store_check.c. */
+/* The next start refuses a database with other numbers, see broker/store/store_check.c. */
 static void check_numbers(const struct record *row)
 {
     const struct record_participant *part = &row->u.participant;

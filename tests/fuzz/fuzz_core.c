@@ -5,7 +5,7 @@
 #include "tests/fuzz/core_rules.h"
 #include "tests/fuzz/fuzz.h"
 
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * in the middle of a round under a notice, with a checkpoint behind it, one that is joining.
  * Either the start is refused with a reason, or the broker can go on: what it writes can be stored, nodes
  * are answered, all of it can be read by an event's, manifest's or query's reader, and silence ends it. */
-#include "broker/store.h"
+#include "broker/store/store.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/core_fixture.h"
 

@@ -2,11 +2,11 @@
  * what is remembered, an empty line parts the headers from the body. Whatever comes: no notice without PARSE_OK, one
  * that is told has a key, a kind, printable text and a time that is none or not before now; what is garbage has a
  * reason. */
-#include "node/notice/alibaba.h"
-#include "node/notice/azure.h"
-#include "node/notice/ec2.h"
-#include "node/notice/gce.h"
-#include "node/notice/tencent.h"
+#include "node/notice/providers/alibaba.h"
+#include "node/notice/providers/azure.h"
+#include "node/notice/providers/ec2.h"
+#include "node/notice/providers/gce.h"
+#include "node/notice/providers/tencent.h"
 #include "tests/fuzz/fuzz.h"
 
 static const struct provider *const providers[] = {&provider_ec2, &provider_gce, &provider_azure,

@@ -6,9 +6,9 @@
 #include "broker/bus.h"
 #include "broker/config.h"
 #include "node/notice/identity.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/cmd_run.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tools/run/cmd_run.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define WORDS_MAX 64
 #define FILE_BYTES_MAX 8192

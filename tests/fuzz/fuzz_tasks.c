@@ -3,8 +3,8 @@
  * behind it to whom and with what (see `deeds`). After each input what the broker says can be sent, no task
  * ends twice, what a worker is given is leased to it, and nothing is leased when an error is raised; the rows
  * fit together at every start and in the end, and then an honest worker brings all tasks to theirs. */
-#include "broker/core/tasks.h"
-#include "broker/store_internal.h"
+#include "broker/core/tasks/tasks.h"
+#include "broker/store/store_internal.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/scratch.h"
 

@@ -1,6 +1,6 @@
 /* Any bytes: decode is refused cleanly, or what it gives can be encoded, copied and decoded again
  * without a difference. */
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

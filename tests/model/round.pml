@@ -15,7 +15,7 @@
  * What stands for what:
  *   - One broker input with its transaction is one step (d_step): nothing of it is heard before all of it is in the
  *     database, so a crash falls between two. It loses want, pend, lout; all else in Broker is rows. The round of
- *     broker/core/round.c and save.c, the endings of generation.c and roster.c; names as there.
+ *     broker/core/rounds/round.c and save.c, the endings of generation.c and roster.c; names as there.
  *   - q[n] is what rank n has not applied of the journal. Events come in order, each at any later time: lost ones are
  *     repaired from the journal, so for the order of things a loss is a delay.
  *   - mk, mr, mv[n] is the one message that n repeats until it is taken. One of a round that is over is dropped at

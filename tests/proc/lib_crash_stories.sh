@@ -6,7 +6,7 @@
 
 # those that wait longest come first
 stories='stuck deaf_stuck bystander deaf_bystander failed_save deaf_failed_save peer_error deaf_peer_error withdrawn deaf_withdrawn
-    joining deaf_joining skipped deaf_skipped keep import damaged deaf_damaged manager tasks tasks_errors supervised
+    joining deaf_joining skipped deaf_skipped keep forget import damaged deaf_damaged manager tasks tasks_errors supervised
     deaf_supervised restarted deaf_restarted join_failed deaf_join_failed again past thawed asleep silent'
 
 # --- what they have in common
@@ -137,6 +137,19 @@ story_keep() { # pins, policies, deletions
 }
 nothing_is_pinned() { [ 0 = "$(query "SELECT count(*) FROM pin WHERE job = '$job'")" ]; }
 
+story_forget() { # a job that has ended is forgotten, and its checkpoints are imported again
+    as_keeper ranks_start 1 '' '' '' 2 0
+    codes_are 0
+    await "the job to be forgotten" is_forgotten
+    await "the end of its rows" has_no_rows
+    tell_broker import "$dir/checkpoints-$job"
+    same "imported" "$(committed)" '1 2'
+}
+is_forgotten() {
+    "$muster" forget "$job" --broker "$broker" --timeout 2 >"$dir/told.log" 2>&1 || grep -q 'no job' "$dir/told.log"
+}
+has_no_rows() { [ 0 = "$(query "SELECT count(*) FROM checkpoint WHERE job = '$job'")" ]; }
+
 story_import() { # what another broker committed, with custom metadata; then a newer copy of a directory that is known
     local from=$job told=$dir/told-of
     options=()
@@ -145,6 +158,7 @@ story_import() { # what another broker committed, with custom metadata; then a n
         foreign_checkpoints "$told"
     fi
     cp -r "$told" "$dir/checkpoints-$job"
+    without_checksum "$dir/checkpoints-$job"/*/manifest.json
     sed -i "s/\"job\": \"foreign\"/\"job\": \"$from\"/" "$dir/checkpoints-$job"/*/manifest.json
     rm -rf "$dir/checkpoints-$job/.muster"
     mv "$dir/checkpoints-$job/2" "$dir/later" # a round below those that are known then

@@ -7,6 +7,7 @@ plans() {
             CAST(1000 * CAST(substr(r.plan, 1, instr(r.plan, ' ')) AS REAL) AS INTEGER), r.margin_ms, r.step
         FROM round r JOIN notice n ON n.job = r.job AND n.generation = r.generation AND instr(r.plan, n.id || ',') > 0
         WHERE r.job = '$job' AND r.cause = 'termination' AND r.state = 'committed' AND r.plan LIKE '%before the deadline%'
+            AND r.plan NOT LIKE '%now already'
         ORDER BY r.round"
 }
 

@@ -90,7 +90,7 @@ declare -A invariant=(
         AND c.job NOT IN (SELECT job FROM policy) AND NOT EXISTS
         (SELECT 1 FROM checkpoint n WHERE n.job = c.job AND n.round > c.round AND n.state IN ('committed', 'superseded'))"
 
-    # Tasks, T1 to T4 of broker/core/tasks.h. None is lost: what is not released is there; what has not ended is counted so
+    # Tasks, T1 to T4 of broker/core/tasks/tasks.h. None is lost: what is not released is there; what has not ended is counted so
     [T_lost]="SELECT queue, taken, released, count(id), max(id) FROM task_queue LEFT JOIN task
         ON id BETWEEN (queue << 40) + released + 1 AND (queue << 40) + (1 << 40) - 1
         GROUP BY queue HAVING count(id) <> taken - released OR max(id) > (queue << 40) + taken"

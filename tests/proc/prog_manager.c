@@ -495,7 +495,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         status = muster_manager_check_for_errors(p->manager, error);
     }
     if (status == MUSTER_E_ABORTED || status == MUSTER_E_SAVE || status == MUSTER_E_STORAGE ||
-        status == MUSTER_E_TIMEOUT) { /* training goes on */
+        status == MUSTER_E_TIMEOUT ||
+        (p->check && status == MUSTER_E_CORRUPT)) { /* training goes on */
         complain(p, error);
         return MUSTER_OK;
     }

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "beside") == 0)
         worker = worker_of(node);
     stay(node, !ps || watches, &steps);
-    muster_worker_close(&worker);
+    muster_worker_close(&worker, NULL);
     status = muster_node_close(&node, failed, &err);
     CHECK(status == MUSTER_OK || status == MUSTER_PREEMPTED);
     muster_state_destroy(&state);

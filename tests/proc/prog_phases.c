@@ -8,7 +8,7 @@
  * says "at PLACE-CALLS" then, and in the explicit mode "will save" once it would. Rank and collective as in
  * prog_trainer, and so is the line at each exit. */
 #include "client/examples/words_allreduce.h"
-#include "tests/proc/model.h"
+#include "tests/proc/manager/model.h"
 
 #include <muster/node.h>
 

@@ -2,7 +2,7 @@
  *
  *   prog_tap FRONT BACK    addresses: bound for the worker, and the broker's. Says "ready" first, then for each entry
  *                          "work_taken TASK ATTEMPT STATUS" or "part_taken TASK ATTEMPT STATUS"; until it is killed */
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 #include "tests/proc/check.h"
 
 #include <muster/muster.h>

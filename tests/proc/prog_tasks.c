@@ -20,8 +20,8 @@
 #include <muster/muster.h>
 
 #include "tests/proc/check.h"
-#include "tests/proc/task_calls.h"
-#include "tests/proc/task_functions.h"
+#include "tests/proc/tasks/task_calls.h"
+#include "tests/proc/tasks/task_functions.h"
 #include "tests/support/storm.h"
 
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static int work(int slots, int prefetch)
     CHECK(sigaction(SIGTERM, &action, NULL) == 0);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     CHECK(muster_worker_serve(worker, &err) == MUSTER_OK);
-    muster_worker_close(&worker);
+    muster_worker_close(&worker, NULL);
     return 0;
 }
 
@@ -113,11 +113,11 @@ static void another_value(void)
 {
     muster_per_worker_t *made, *again;
 
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("values", true, 0);
     CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "7", 1, &made, &err) ==
           MUSTER_OK);
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("values", false, 0);
     CHECK(muster_coordinator_create_per_worker(task_coordinator, "make", "8", 1, &again, &err) ==
           MUSTER_E_EXISTS);
@@ -266,7 +266,7 @@ static void another_queues_value_is_refused(void)
     CHECK(value == NULL && strstr(err.text, "another coordinator's") != NULL);
     value = task_schedule_use(made);
     task_expect(&value, "7");
-    muster_coordinator_close(&second);
+    muster_coordinator_close(&second, NULL);
 }
 
 /* Who means "for ever" may say it so. */
@@ -289,7 +289,7 @@ static void longest_time_outs(void)
     CHECK(muster_coordinator_flush(c, INT64_MAX, &err) == MUSTER_OK);
     CHECK(muster_coordinator_join(c, INT64_MAX, &err) == MUSTER_OK);
     muster_remote_value_free(&value);
-    CHECK(muster_coordinator_close(&c) == MUSTER_OK);
+    CHECK(muster_coordinator_close(&c, NULL) == MUSTER_OK);
 }
 
 static void per_worker_values(void)
@@ -367,7 +367,7 @@ static void renewed_lease(void)
 
 static void size_two(void)
 {
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("two", true, 2);
     for (int i = 0; i < 50; i++) {
         muster_remote_value_t *value = task_schedule("echo", "x");
@@ -383,7 +383,7 @@ static void full_queue_blocks(void)
     struct muster_call call = MUSTER_CALL_INIT;
     muster_remote_value_t *value = NULL;
 
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("full", true, 2);
     for (int i = 0; i < 2; i++) {
         value = task_schedule("gated", "x");
@@ -450,17 +450,17 @@ static void fire_and_forget(void)
 {
     const uint64_t count = 20000;
 
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("forget", true, 0);
     for (uint64_t i = 0; i < count; i++) {
         muster_remote_value_t *value = task_schedule("echo", "x");
         muster_remote_value_free(&value);
     }
-    CHECK(muster_coordinator_close(&task_coordinator) == MUSTER_OK);
+    CHECK(muster_coordinator_close(&task_coordinator, NULL) == MUSTER_OK);
     task_open_queue("forget", false, 0);
     CHECK(muster_coordinator_scheduled(task_coordinator) == count);
     CHECK(muster_coordinator_flush(task_coordinator, -1, &err) == MUSTER_OK);
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     task_open_queue("forget", true, 0); /* nobody waits for them */
 }
 
@@ -527,6 +527,6 @@ int main(int argc, char **argv)
         if (strcmp(what, scenarios[i].name) == 0 || strcmp(what, "all") == 0)
             if (scenarios[i].fn != poisoned || strcmp(what, "all") != 0)
                 scenarios[i].fn();
-    muster_coordinator_close(&task_coordinator);
+    muster_coordinator_close(&task_coordinator, NULL);
     return 0;
 }

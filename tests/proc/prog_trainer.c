@@ -8,7 +8,7 @@
  * environment, everything else from options (--name NUMBER). Ranks: -1 none, -2 all. At each exit one line says what this life did:
  *   trainer: rank= world= resumed= computed= done= sum= expected= weights= handler= errors= status= */
 #include "client/examples/words_allreduce.h"
-#include "tests/proc/model.h"
+#include "tests/proc/manager/model.h"
 
 #include <muster/node.h>
 
@@ -36,8 +36,8 @@ struct trainer {
     int64_t save_fn, save_every, save_fails_rank, save_late_rank, save_late_ms;
     int64_t fail_rank, fail_step, kill_rank, kill_step, early_rank, early_steps;
     int64_t signal_rank, signal_step, signal_again_step, exit_policy, offline, fallback, grace_ms;
-    int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, host_handler,
-        say_every, fail_text, usr1, behind;
+    int64_t evaluator_rank, connect_ms, open_ms, join_ms, limit_rank, limit_bytes, own_log,
+        host_handler, say_every, fail_text, usr1, behind;
     const char *watch_file, *until_file, *save_gate;
     /* the life */
     muster_node_t *node;
@@ -65,6 +65,7 @@ static struct trainer trainer = {
     .early_rank = NOBODY,
     .signal_rank = NOBODY,
     .limit_rank = NOBODY,
+    .own_log = 1,
     .evaluator_rank = NOBODY,
     .grace_ms = -1,
     .rank = -1,
@@ -106,6 +107,7 @@ static const struct {
     {"--open-ms", &trainer.open_ms},
     {"--join-ms", &trainer.join_ms},
     {"--limit-rank", &trainer.limit_rank},
+    {"--own-log", &trainer.own_log},
     {"--limit-bytes", &trainer.limit_bytes},
     {"--host-handler", &trainer.host_handler},
     {"--evaluator-rank", &trainer.evaluator_rank}, /* it hears events, and takes no step */
@@ -331,7 +333,7 @@ static enum muster_status join_job(struct trainer *t, struct muster_error *error
         options.termination.signals[1] = SIGUSR1;
     }
     options.on_error = free_collective;
-    options.log = print_log;
+    options.log = trainer.own_log != 0 ? print_log : NULL;
     options.arg = t;
     status = muster_node_open(&options, &t->node, error);
     if (status != MUSTER_OK)

@@ -3,7 +3,7 @@
 #ifndef TESTS_PROC_ROUTER_STAGE_H
 #define TESTS_PROC_ROUTER_STAGE_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* The real musterd, from outside: what it says when it starts and stops, and that nothing sent to it
  * stops it. */
 #include "schema/error.h"
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -374,6 +375,75 @@ static void what_was_welcomed_is_known_after_kill_9(void **state)
     assert_int_equal(ask(f, "jobs").u.rows.rows, 1);
 }
 
+/* A process of a job of its own comes, and leaves at once if it is a rank. */
+static void come_and_go(void *dealer, uint64_t number, enum wire_role role)
+{
+    char job[32];
+    uint8_t frame[WIRE_FRAME_MAX];
+    struct wire_msg message = {.type = WIRE_HELLO,
+                               .up = {.job = job, .role = role, .incarnation = 1000 + number},
+                               .u.hello = {.nonce = number + 1,
+                                           .world_size = 1,
+                                           .host = "here",
+                                           .layout = LAYOUT_REPLICATED,
+                                           .checkpoint_dir = "/nowhere",
+                                           .phase = PHASE_JOINING}};
+    size_t size;
+
+    snprintf(job, sizeof job, "stranger-%llu", (unsigned long long)number);
+    size = wire_encode(&message, frame, sizeof frame);
+    assert_int_equal(zmq_send(dealer, frame, size, 0), (int)size);
+    if (role != ROLE_CHIEF)
+        return;
+    message.type = WIRE_LEAVE;
+    message.up.request = 1;
+    message.u.leave = (struct wire_leave){.why = LEAVE_FINISHED};
+    size = wire_encode(&message, frame, sizeof frame);
+    assert_int_equal(zmq_send(dealer, frame, size, 0), (int)size);
+}
+
+static void come_and_go_all(struct fixture *f, uint64_t count, enum wire_role role)
+{
+    uint8_t frame[WIRE_FRAME_MAX];
+
+    if (f->dealer != NULL)
+        zmq_close(f->dealer);
+    f->dealer = connect_to(f, ZMQ_DEALER, f->commands);
+    for (uint64_t number = 0; number < count; number++) {
+        come_and_go(f->dealer, number, role);
+        while (zmq_recv(f->dealer, frame, sizeof frame, ZMQ_DONTWAIT) >= 0) {
+        }
+        if (number % 500 == 499) /* no more than one pass takes */
+            ask(f, "jobs");
+    }
+    ask(f, "jobs"); /* its answer is behind theirs */
+}
+
+static void names_of_jobs_that_begin_nothing_fill_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    start_ready(f, ipc(f));
+    come_and_go_all(f, 5000, ROLE_EVALUATOR);
+    join(f, 7);
+    assert_int_equal(ask(f, "jobs").u.rows.rows, 1);
+}
+
+static void jobs_that_have_ended_keep_no_other_out_also_after_a_start(void **state)
+{
+    struct fixture *f = *state;
+
+    start_ready(f, ipc(f));
+    come_and_go_all(f, 1500, ROLE_CHIEF);
+    join(f, 7);
+    kill(f->pid, SIGKILL);
+    await_end(f->pid);
+    start_ready(f, ipc(f));
+    join(f, 7);
+    come_and_go_all(f, 1, ROLE_CHIEF); /* the first comes again: it is loaded from its rows */
+    stop_cleanly(f);
+}
+
 static void a_probe_comes_back_on_the_topic(void **state)
 {
     struct fixture *f = *state;
@@ -423,6 +493,26 @@ static void a_second_one_on_the_same_database_is_refused(void **state)
     assert_log_has(f, "MUSTER_E_LOCKED");
     assert_log_has(f, pid);
     join(f, 7); /* the first did not notice */
+}
+
+/* As a musterd that was killed does until the kernel has closed its sockets. */
+static void a_lock_that_is_soon_given_up_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    const char *path = scratch_path(f->dir, "muster.db.lock");
+    int64_t until;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    f->pid = start(f, "muster.db", "--listen", ipc(f), "--port-file", scratch_path(f->dir, "port"),
+                   NULL);
+    for (until = now_ms() + 700; now_ms() < until;) {
+        assert_int_equal(waitpid(f->pid, NULL, WNOHANG), 0);
+        breathe();
+    }
+    close(fd);
+    await_ready(f);
+    stop_cleanly(f);
 }
 
 static void another_one_on_the_same_socket_is_refused(void **state)
@@ -640,8 +730,11 @@ int main(void)
         TEST(it_serves_on_free_tcp_ports_and_ends_cleanly),
         TEST(events_use_the_next_port),
         TEST(what_was_welcomed_is_known_after_kill_9),
+        TEST(names_of_jobs_that_begin_nothing_fill_nothing),
+        TEST(jobs_that_have_ended_keep_no_other_out_also_after_a_start),
         TEST(a_probe_comes_back_on_the_topic),
         TEST(a_second_one_on_the_same_database_is_refused),
+        TEST(a_lock_that_is_soon_given_up_is_waited_for),
         TEST(another_one_on_the_same_socket_is_refused),
         TEST(a_damaged_database_is_refused_and_kept),
         TEST(usage_is_explained_with_exit_code_2),

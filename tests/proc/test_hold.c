@@ -1,7 +1,7 @@
 /* A checkpoint is held while it is read: what the broker hears, played by the test on a thread of its own. */
-#include "client/hold.h"
+#include "client/manager/hold.h"
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>

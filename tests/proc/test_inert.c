@@ -404,7 +404,7 @@ static int call_worker(muster_worker_t *worker)
         muster_worker_start(worker, &err) != MUSTER_E_FORKED ||
         muster_worker_register(worker, "late", NULL, NULL, &err) != MUSTER_E_FORKED)
         return 1;
-    muster_worker_close(&worker);
+    muster_worker_close(&worker, NULL);
     return worker == NULL ? 0 : 2;
 }
 
@@ -431,10 +431,10 @@ static void so_does_the_child_of_a_worker(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
     /* its own calls go as far as a broker that is not there lets them: it was not stopped */
     assert_int_equal(muster_worker_start(worker, NULL), MUSTER_E_BROKER);
-    muster_worker_close(&worker);
+    muster_worker_close(&worker, NULL);
 }
 
-static void nothing_is_printed(void **state)
+static void with_the_log_switched_off_nothing_is_printed(void **state)
 {
     struct fixture *f = *state;
     char path[128];
@@ -447,9 +447,11 @@ static void nothing_is_printed(void **state)
     fflush(stdout);
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
+    setenv("MUSTER_LOG", "none", 1);
     node = open_node(f);
     muster_node_run(node, one_step, NULL, NULL);
     muster_node_close(&node, 0, NULL);
+    unsetenv("MUSTER_LOG");
     fflush(stdout);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
@@ -475,7 +477,7 @@ int main(void)
         TEST(a_child_that_is_forked_in_close_calls_it_in_vain),
         TEST(so_does_one_that_is_forked_as_a_manager_closes),
         TEST(so_does_the_child_of_a_worker),
-        TEST(nothing_is_printed),
+        TEST(with_the_log_switched_off_nothing_is_printed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* A node that waits to join: for a rank, for a broker, until its own timeout or a signal. */
 #include "schema/limits.h"
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 #include "tests/support/lone_node.h"
 
 #include <setjmp.h>
@@ -176,7 +176,7 @@ static void a_question_without_an_answer_ends_before_the_own_deadline(void **sta
     int64_t began_ms = lone_now_ms();
 
     (void)state;
-    begin_with_a_question(MARGIN_MS + 300);
+    begin_with_a_question(LEAST_LEAD_MS);
     is_left_as_preempted();
     assert_true(lone_now_ms() - began_ms < LONE_DEADLINE_MS);
     assert_non_null(strstr(lone.error.text, "own deadline"));

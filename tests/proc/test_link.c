@@ -1,6 +1,10 @@
 /* The link, against sockets of a pretended broker. */
 #include "node/link.h"
 
+#include "node/clock.h"
+#include "schema/error.h"
+#include "schema/limits.h"
+
 #include "tests/support/storm.h"
 
 #include <setjmp.h>
@@ -10,12 +14,15 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -227,6 +234,41 @@ static void a_broker_that_comes_back_is_found_again_without_touching_random(void
     link_close(&link);
 }
 
+/* A host that takes no connection is tried at an even pace, so that it is found soon when it is back. */
+static void a_broker_that_is_away_is_tried_several_times_a_second(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), tries = 0;
+    struct link *link = NULL;
+    struct muster_error err;
+    int64_t began = clock_ms(CLOCK_MONOTONIC), took = 0;
+    char endpoint[64];
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", ntohs(address.sin_port));
+    assert_int_equal(link_open(endpoint, "words", &link, &err), MUSTER_OK);
+    while (tries < 10) {
+        int fd = accept(listener, NULL, NULL);
+
+        if (fd >= 0) {
+            tries++;
+            close(fd);
+        }
+        link_wait(link, -1, 10);
+        took = clock_ms(CLOCK_MONOTONIC) - began;
+        assert_true(took < 3 * DEADLINE_MS);
+    }
+    assert_in_range(took, 9 * RECONNECT_MS * 4 / 5,
+                    8000); /* doubling to 2 s it took more than 10 s */
+    assert_int_equal(link_connections(link), 0);
+    link_close(&link);
+    close(listener);
+}
+
 static void a_wait_ends_when_the_descriptor_wakes_it(void **state)
 {
     struct broker *b = *state;
@@ -330,6 +372,7 @@ int main(void)
         TEST(the_test_switch_loses_every_second_event),
 #endif
         TEST(a_broker_that_comes_back_is_found_again_without_touching_random),
+        TEST(a_broker_that_is_away_is_tried_several_times_a_second),
         TEST(a_wait_ends_when_the_descriptor_wakes_it),
         TEST(signals_break_no_connection_that_is_made),
         TEST(a_wrong_address_is_named),

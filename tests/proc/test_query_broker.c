@@ -1,5 +1,5 @@
 /* libmuster-query's talk with a broker, played by the test on a thread of its own. */
-#include "client/query_link.h"
+#include "client/query/query_link.h"
 #include "tests/support/scratch.h"
 
 #include <setjmp.h>
@@ -108,7 +108,7 @@ static void close_stage(struct stage *stage, muster_client_t **client)
 {
     void *last = zmq_socket(stage->context, ZMQ_DEALER);
 
-    muster_client_close(client);
+    muster_client_close(client, NULL);
     zmq_connect(last, stage->address);
     zmq_send(last, "", 0, 0);
     pthread_join(stage->thread, NULL);
@@ -212,15 +212,19 @@ static void a_refusal_has_the_brokers_code_and_text(void **state)
 static bool gives_pages(struct stage *stage, int count, const struct wire_msg *question,
                         struct wire_msg *answer)
 {
-    static const uint8_t cells[] = {1, 2};
+    static uint8_t cells[2]; /* the numbers of the next two */
+    int64_t above = question->u.query.number_arg;
 
     (void)stage;
     (void)count;
+    assert_int_equal(question->u.query.after, 0);
+    cells[0] = (uint8_t)(above + 1);
+    cells[1] = (uint8_t)(above + 2);
     answer->type = WIRE_ROWS;
     answer->u.rows.request = question->up.request;
     answer->u.rows.columns = 1;
-    answer->u.rows.rows = question->u.query.after < 4 ? 2 : 0;
-    answer->u.rows.more = question->u.query.after < 4;
+    answer->u.rows.rows = above < 4 ? 2 : 0;
+    answer->u.rows.more = above < 4;
     answer->u.rows.cells.data = cells;
     answer->u.rows.cells.size = (size_t)answer->u.rows.rows;
     return true;
@@ -235,6 +239,8 @@ static void pages_are_asked_for_until_there_is_no_more(void **state)
     (void)state;
     assert_int_equal(muster_client_events(client, "words", 0, NULL, &rows, NULL), MUSTER_OK);
     assert_int_equal(muster_rows_count(rows), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(muster_rows_events(rows)[i].seq, i + 1);
     muster_rows_destroy(&rows);
     close_stage(&stage, &client);
     assert_int_equal(stage.count, 3);
@@ -274,7 +280,7 @@ static void no_answer_ends_with_the_timeout_and_names_the_address(void **state)
     assert_int_equal(muster_client_jobs(client, NULL, &rows, &err), MUSTER_E_BROKER);
     assert_non_null(strstr(err.text, "tcp://127.0.0.1:9"));
     assert_non_null(strstr(err.text, "musterd"));
-    muster_client_close(&client);
+    muster_client_close(&client, NULL);
 }
 
 int main(void)

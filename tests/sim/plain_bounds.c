@@ -1,6 +1,6 @@
 /* Must-fail controls of the bounds (sim_check_bounds.c): each of these lasts ten times as long in a mutant of a core, and
  * a world sees it while its faults go on. The mutated files stand in for those of the archive. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "node/core/member_state.h"
 
 #include <stdbool.h>
@@ -10,19 +10,19 @@ static bool freezes_long, waits_long, saves_long, thaws_late;
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #undef FREEZE_MS
 #define FREEZE_MS (freezes_long ? 20000 : 2000)
-#include "broker/core/round.c"
+#include "broker/core/rounds/round.c"
 #undef FREEZE_MS
 #define FREEZE_MS 2000
 
 #undef WAY_MIN_MS
 #define WAY_MIN_MS (waits_long ? 600000 : 60000)
-#include "broker/core/round_decide.c"
+#include "broker/core/rounds/round_decide.c"
 #undef WAY_MIN_MS
 #define WAY_MIN_MS 60000
 
 #undef SAVE_MIN_MS
 #define SAVE_MIN_MS (saves_long ? 600000 : 60000)
-#include "broker/core/save.c"
+#include "broker/core/rounds/save.c"
 #undef SAVE_MIN_MS
 #define SAVE_MIN_MS 60000
 

@@ -1,6 +1,6 @@
 /* Must-fail controls of what rows, events and verdicts say of themselves (sim_check_claims.c): each mutant of a core lets
  * worlds end well that were told something untrue. The mutated files stand in for those of the archive. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "node/core/member_state.h"
 #include "tests/sim/sim.h"
 
@@ -131,7 +131,7 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
     round_abort(core, job, round, blames_anyone ? 0 : (rank), code, text, retry)
 #define round_move decide_for_the_last
 #define round_unchanged unchanged_or_given_up
-#include "broker/core/round_decide.c"
+#include "broker/core/rounds/round_decide.c"
 #undef round_unchanged
 #undef round_move
 #undef registry_newest
@@ -144,7 +144,7 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 #define RECORD_SHARD (loses_shards ? RECORD_NONE : RECORD_SHARD)
 #define persist_checkpoint count_anew
 #define persist_round persist_blame
-#include "broker/core/save.c"
+#include "broker/core/rounds/save.c"
 #undef ABORT_FINAL
 #undef RECORD_FILE
 #undef RECORD_SHARD
@@ -155,7 +155,7 @@ static void set_first_error_truly(struct core *core, struct job *job, int64_t ra
                                   const char *text);
 #define generation_set_first_error set_first_error_truly
 #define NODE_RESTORED NODE_RESTORED || starts_early
-#include "broker/core/generation.c"
+#include "broker/core/members/generation.c"
 #undef generation_set_first_error
 #undef NODE_RESTORED
 
@@ -201,18 +201,18 @@ static void owed_or_not(struct job *job)
 #undef LOST_MS
 #define LOST_MS (hasty ? 2500 : 5000)
 #define save_is_needed(job, round, part) (!overlooks && save_is_needed(job, round, part))
-#include "broker/core/roster.c"
+#include "broker/core/members/roster.c"
 #undef save_is_needed
 
 #undef ENDING_MS
 #define ENDING_MS (impatient ? 0 : 10000)
 #define generation_rank_failed fail_or_not
-#include "broker/core/hello.c"
+#include "broker/core/members/hello.c"
 #undef generation_rank_failed
 
 #define RECORD_NOTICE_CANCELLED (keeps_notice ? RECORD_NOTICE_ACTIVE : RECORD_NOTICE_CANCELLED)
 #define join notice_join
-#include "broker/core/notice.c"
+#include "broker/core/rounds/notice.c"
 #undef join
 #undef round_want_owed
 #undef RECORD_NOTICE_CANCELLED
@@ -295,12 +295,15 @@ static void a_culprit_that_did_its_part_is_seen_in_each_kind_of_abort(void **sta
                                             REASON_SAVE_SLOW, REASON_MARGIN_SAVE,   REASON_LOST,
                                             REASON_FAILED,    REASON_FINISHED,      REASON_LEFT,
                                             REASON_PAST,      REASON_SAVE_FAILED};
-    const struct sim_options focused = {.async = -1, .focused = true};
+    const struct sim_options focused = {.async = -1, .focused = true}, anything = {.async = -1};
 
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         misnamed = kinds[i];
-        assert_true(sim_find_said(&focused, 400, "culprit", sim_reason_words(kinds[i])));
+        /* a freeze that a margin cuts short is too rare in the focused worlds */
+        const bool by_chance = kinds[i] == REASON_MARGIN_REPORT;
+        assert_true(sim_find_said(by_chance ? &anything : &focused, by_chance ? 4000 : 400,
+                                  "culprit", sim_reason_words(kinds[i])));
     }
 }
 
@@ -322,20 +325,6 @@ static void a_save_that_was_promised_and_is_not_tried_again_is_seen(void **state
     expect(&breaks_promise, 400, "I5");
 }
 
-static void a_promised_save_that_a_withdrawn_notice_takes_along_is_seen(void **state)
-{
-    const struct sim_options options = {.seed = 1400026237, .async = -1}; /* of regressions.txt */
-    struct sim_stats stats = {0};
-    struct sim_failure failure;
-
-    (void)state;
-    forgets_owed = true;
-    assert_false(sim_run(&options, &stats, &failure));
-    assert_string_equal(failure.invariant, "I5");
-    assert_non_null(strstr(failure.text, "was to be tried again"));
-    sim_bug_seen(&failure, options.seed);
-}
-
 /* The worlds are made for it (sim_focus.c). */
 static void expect_owed(bool *mutation, const char *world, unsigned count, const char *words)
 {
@@ -343,6 +332,13 @@ static void expect_owed(bool *mutation, const char *world, unsigned count, const
 
     *mutation = true;
     assert_true(sim_find_said(&made, count, "I5", words));
+}
+
+static void a_promised_save_that_a_withdrawn_notice_takes_along_is_seen(void **state)
+{
+    (void)state;
+    expect_owed(&forgets_owed, "a notice that joined a save is withdrawn after a start", 600,
+                "was to be tried again, and is not");
 }
 
 static void a_promised_save_is_missed_also_behind_the_saves_of_a_policy(void **state)

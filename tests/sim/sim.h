@@ -7,7 +7,7 @@
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #include <stdio.h>
 
@@ -118,9 +118,8 @@ const char *sim_reason_words(unsigned reason);
 /* When a termination's round was frozen, by the words of its plan. */
 enum sim_plan_why {
     PLANNED_ASKED,
-    PLANNED_UNMEASURED,
-    PLANNED_SHORT,
-    PLANNED_PASSED, /* before PLANNED_LATE, whose words it contains */
+    PLANNED_UNMEASURED, /* a save was assumed; before the next two, whose words it contains */
+    PLANNED_PASSED,     /* before PLANNED_LATE, whose words it contains */
     PLANNED_LATE,
     PLANNED_NO_MORE, /* a rank is gone that the save needs, or whose step cannot be finished */
     PLANNED_BEFORE,  /* the round was open for another cause */
@@ -177,9 +176,13 @@ struct sim_grace {
     int64_t
         broker_down_ms; /* the broker dies just before that freeze, for so long; 0 = it does not */
     int64_t notice_ms, left_ms;
+    bool stands; /* each process of each launch is told of that deadline, as by a notice file */
     int64_t frozen_ms, committed_ms, not_saved_ms; /* -1 = never */
     int64_t named_rank;                            /* of "not saved" */
-    char plan[384];                                /* of the freeze */
+    int64_t opened_ms, resume_step;                /* of the launch that is under way */
+    bool gained;                                   /* it has committed a step, or finished */
+    unsigned launches;                             /* under the notice, with time to train */
+    char plan[512];                                /* of the freeze */
     bool slowed;
 };
 

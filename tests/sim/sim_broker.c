@@ -276,8 +276,12 @@ static void note_taken(struct sim *sim, struct sim_proc *proc, uint64_t route,
 {
     if (proc == NULL)
         return;
-    if (message->type == WIRE_HELLO)
+    if (message->type == WIRE_HELLO) {
         proc->hello_route = route;
+        int64_t way_us = sim->now_us - proc->created_us - (int64_t)message->u.hello.age_ms * 1000;
+        if (way_us > proc->hello_way_us)
+            proc->hello_way_us = way_us;
+    }
     if (proc->hello_route == route)
         proc->taken_us = sim->now_us;
     if (message->type == WIRE_HEARTBEAT)
@@ -288,11 +292,22 @@ static void step_frame(struct sim *sim, struct sim_proc *proc, uint64_t route,
                        const struct wire_msg *message)
 {
     struct actions *batch = &sim->broker.batch;
-    size_t before = batch->count;
+    const char *asleep = core_lacks(sim->broker.core, message);
+    size_t before;
 
+    if (message->type == WIRE_FORGET && !tool_forget_is_for_one_that_runs(sim, message))
+        return;
+    if (asleep != NULL) {
+        SIM_TELL(sim, "BROKER wakes job %s", asleep);
+        disk_load_job(sim, sim->broker.core, asleep);
+        core_input(sim, INPUT_JOB, 0, NULL, asleep, batch);
+    }
+    before = batch->count;
     core_input(sim, INPUT_MESSAGE, route, message, NULL, batch);
     if (proc != NULL)
         check_taken_once(sim, proc, message, before);
+    if (message->type == WIRE_FORGET)
+        tool_forget_is_refused(sim, message, before);
 }
 
 static void take_frame(struct sim *sim, const struct sim_event *frame)
@@ -602,7 +617,8 @@ static bool start_store(struct sim *sim)
 void broker_start(struct sim *sim)
 {
     struct sim_broker *b = &sim->broker;
-    struct core_options options = {.events_endpoint = "tcp://127.0.0.1:7701"};
+    struct core_options options = {.events_endpoint = "tcp://127.0.0.1:7701",
+                                   .ended_held = sim->options.seed % 2 == 0 ? 0 : -1};
 
     if (b->starts++ == 0) {
         actions_init(&b->batch);

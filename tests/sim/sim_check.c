@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define U(x) ((unsigned long long)(x))
+#define HELLO_WAY_US 1000000 /* the longest between its writing and the row */
 
 static struct sim_job *job_of(struct sim *sim, const char *name)
 {
@@ -78,6 +79,7 @@ static void check_generation(struct sim *sim, const struct record_generation *ro
     if (strcmp(row->end_text, FOUND_ON_DISK) == 0)
         return; /* imported */
     sim->stats->generations++;
+    job_of(sim, row->job)->opened_generation = row->generation;
     if (opens_anew(sim, row)) {
         sim->stats->launches_anew++;
         if (is_of_lost_history(job_of(sim, row->job), row->generation - 1))
@@ -291,6 +293,40 @@ static void check_shard(struct sim *sim, const struct record_shard *row)
                    U(row->round));
 }
 
+static bool was_in(struct sim *sim, const struct record_node *row, uint64_t generation)
+{
+    const struct sim_table *nodes = &sim->disk.tables[RECORD_NODE];
+
+    for (size_t i = 0; i < nodes->count; i++) {
+        const struct record_node *node = &nodes->rows[i].record.u.node;
+        if (strcmp(node->job, row->job) == 0 && node->generation == generation &&
+            node->rank == row->rank && role_is_trainer(node->role))
+            return true;
+    }
+    return false;
+}
+
+/* Nobody opens a generation for a launch that has ended as terminated: its other ranks have left. A HELLO that was long
+ * on its way tells of a younger process. */
+static void check_opener(struct sim *sim, const struct record_node *row,
+                         const struct sim_proc *proc)
+{
+    const struct record_generation *gen = disk_generation(sim, row->job, row->generation - 1);
+    int64_t created_unix_ms = broker_unix_ms(sim) - (sim->now_us - proc->created_us) / 1000;
+
+    if (gen == NULL || gen->started_unix_ms > 0 || gen->error_rank >= 0 ||
+        (gen->end_status != MUSTER_PREEMPTED && gen->end_status != MUSTER_E_NOT_SAVED) ||
+        row->rank >= gen->world_size || was_in(sim, row, row->generation - 1) ||
+        proc->hello_way_us > HELLO_WAY_US || proc->view.joined)
+        return;
+    if (created_unix_ms + HELLO_WAY_US / 1000 < gen->ending_unix_ms)
+        sim_broken(sim, "late",
+                   "rank %llu of a launch that ended as terminated opens generation %llu, %lld ms "
+                   "after that",
+                   U(row->rank), U(row->generation),
+                   (long long)(broker_unix_ms(sim) - gen->ending_unix_ms));
+}
+
 bool node_is_given_up(const struct record_node *row)
 {
     return row->state == NODE_LOST || row->state == NODE_FENCED;
@@ -313,6 +349,11 @@ static void check_node(struct sim *sim, const struct record_node *row)
         struct sim_proc *proc = sim->procs[i];
         if (proc->incarnation != row->incarnation)
             continue;
+        if (disk_node(sim, row->job, row->incarnation) == NULL && role_is_trainer(row->role) &&
+            job_of(sim, row->job)->opened_generation == row->generation) {
+            job_of(sim, row->job)->opened_generation = 0;
+            check_opener(sim, row, proc);
+        }
         if (node_is_given_up(row) && (old == NULL || !node_is_given_up(old)))
             proc->given_up_in = sim->batches;
         if (row->last_request > proc->request_said)

@@ -1,5 +1,5 @@
 /* sim_check_keep - what is deleted, and what is not: I11, that what is deleted is told to nobody, that it goes in
- * the end. What the policies want is judged here once more, from their meaning and not from schema/keep.c. */
+ * the end. What the policies want is judged here once more, from their meaning and not from schema/rules/keep.c. */
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>

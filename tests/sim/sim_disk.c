@@ -195,7 +195,7 @@ static void shards_gone(struct sim *sim, const struct record_shards_gone *gone)
             table_remove(files, &files->rows[i]);
 }
 
-/* Of a manifest: as broker/store_rows.c, it overwrites only another of a manifest. */
+/* Of a manifest: as broker/store/store_rows.c, it overwrites only another of a manifest. */
 static bool knows_less(const struct sim *sim, const struct record_generation *row)
 {
     const struct record_generation *old = disk_generation(sim, row->job, row->generation);
@@ -290,7 +290,7 @@ static void prune_journal(struct sim *sim)
     table_drop_first(table, table->count - (size_t)sim->journal_max);
 }
 
-/* What broker/store_mark.c writes in the batch's transaction, and tells when that is committed; 0 = nothing. */
+/* What broker/store/store_mark.c writes in the batch's transaction, and tells when that is committed; 0 = nothing. */
 static uint64_t ends_of(const struct sim *sim, const struct actions *batch)
 {
     uint64_t ends = sim->disk.ends > sim->ends_told ? sim->disk.ends : sim->ends_told;
@@ -459,7 +459,7 @@ static void load_rounds(struct sim *sim, const struct sink *sink, const struct r
     }
 }
 
-/* As the view of broker/store_rows.c. */
+/* As the view of broker/store/store_rows.c. */
 static void load_history(struct sim *sim, const struct sink *sink, const struct record_job *job)
 {
     const struct sim_table *table = &sim->disk.tables[RECORD_GENERATION];
@@ -479,12 +479,27 @@ static void load_history(struct sim *sim, const struct sink *sink, const struct 
         sink->fn(sink->arg, &record);
 }
 
+static void load_job(struct sim *sim, const struct sink *sink, const struct record_job *job)
+{
+    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE,
+                                                     RECORD_PROGRESS, RECORD_NOTICE};
+
+    for (size_t k = 0; k < sizeof before_rounds / sizeof before_rounds[0]; k++)
+        load_kind(sim, sink, before_rounds[k], job);
+    load_rounds(sim, sink, job);
+    load_participants(sim, sink, job);
+    load_kind(sim, sink, RECORD_SHARD, job);
+    load_kind(sim, sink, RECORD_FILE, job);
+    load_kind(sim, sink, RECORD_CHECKPOINT, job);
+    load_kind(sim, sink, RECORD_POLICY, job);
+    load_kind(sim, sink, RECORD_PIN, job);
+    load_history(sim, sink, job);
+}
+
 /* Hands out what core_load wants, in its order. */
 void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
 {
     const struct sink to = {fn, arg}, *sink = &to;
-    static const enum record_kind before_rounds[] = {RECORD_GENERATION, RECORD_NODE,
-                                                     RECORD_PROGRESS, RECORD_NOTICE};
     const struct sim_table *jobs = &sim->disk.tables[RECORD_JOB];
     struct record none = {.kind = RECORD_BROKER};
 
@@ -495,19 +510,8 @@ void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg)
     fn(arg, &none);
     for (size_t i = 0; i < jobs->count; i++)
         load_row(sim, sink, &jobs->rows[i]);
-    for (size_t i = 0; i < jobs->count; i++) {
-        const struct record_job *job = &jobs->rows[i].record.u.job;
-        for (size_t k = 0; k < sizeof before_rounds / sizeof before_rounds[0]; k++)
-            load_kind(sim, sink, before_rounds[k], job);
-        load_rounds(sim, sink, job);
-        load_participants(sim, sink, job);
-        load_kind(sim, sink, RECORD_SHARD, job);
-        load_kind(sim, sink, RECORD_FILE, job);
-        load_kind(sim, sink, RECORD_CHECKPOINT, job);
-        load_kind(sim, sink, RECORD_POLICY, job);
-        load_kind(sim, sink, RECORD_PIN, job);
-        load_history(sim, sink, job);
-    }
+    for (size_t i = 0; i < jobs->count; i++)
+        load_job(sim, sink, &jobs->rows[i].record.u.job);
 }
 
 struct reader {
@@ -565,6 +569,25 @@ void disk_load(struct sim *sim, struct core *core)
     struct reader reader = {sim, core};
 
     disk_rows(sim, give_to_core, &reader);
+}
+
+static void give_as_it_is(void *core, const struct record *row)
+{
+    core_load(core, row);
+}
+
+void disk_load_job(struct sim *sim, struct core *core, const char *name)
+{
+    const struct sink sink = {give_as_it_is, core};
+    const struct record key = {.kind = RECORD_JOB, .u.job.job = name};
+    const struct sim_row *row = table_find(&sim->disk.tables[RECORD_JOB], &key);
+
+    if (row == NULL) {
+        sim_broken(sim, "asleep", "job %s has no row", name);
+        return;
+    }
+    load_row(sim, &sink, row);
+    load_job(sim, &sink, &row->record.u.job);
 }
 
 void disk_free(struct sim *sim)

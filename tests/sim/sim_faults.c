@@ -132,7 +132,7 @@ static void twin(struct sim *sim, struct sim_proc *proc, int64_t for_us)
         net_cut(sim, proc, true);
         undo_later(sim, &plan, proc);
     }
-    proc_start(sim, &sim->jobs[proc->job], proc->slot);
+    proc_start(sim, &sim->jobs[proc->job], proc->slot, sim->now_us);
     fault_met(sim, FAULT_TWIN);
 }
 

@@ -1,7 +1,7 @@
 /* sim_import - an operator whose broker has lost its database, or got an older one back: he stops the job, gives
  * the broker the manifests of what is on disk, as `muster import` does, in the order of their rounds, and launches
  * it again. With what he gave a broker that knew nothing, the job goes on from the newest that there is. */
-#include "schema/manifest.h"
+#include "schema/manifest/manifest.h"
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>

@@ -186,13 +186,14 @@ static void start_slot(struct sim *sim, struct sim_event *event)
         return;
     if (!job->finished && !job_slot_lives(job, slot) && !(slot >= job->nodes && job_is_done(job)) &&
         !import_first(sim, job))
-        proc_start(sim, job, slot);
+        proc_start(sim, job, slot, job->created_us[slot]);
 }
 
 static void start_later(struct sim *sim, struct sim_job *job, unsigned slot, int64_t delay_us)
 {
     struct sim_event *event = sim_after(sim, delay_us, start_slot, NULL);
 
+    job->created_us[slot] = sim->now_us;
     event->stamp = job->index;
     event->number = slot;
 }

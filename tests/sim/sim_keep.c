@@ -1,5 +1,5 @@
 /* sim_keep - which worlds have policies, what their jobs keep, and what a chief asks of the broker: it tells the
- * policies, wishes for saves, deletes, pins, and says at its end that it saves no more. As node/agent_keep.c
+ * policies, wishes for saves, deletes, pins, and says at its end that it saves no more. As node/agent/agent_keep.c
  * has it: one question at a time, and one whose answer is lost is asked again. */
 #include "tests/sim/sim_world.h"
 

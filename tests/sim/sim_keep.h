@@ -4,7 +4,7 @@
 #ifndef TESTS_SIM_SIM_KEEP_H
 #define TESTS_SIM_SIM_KEEP_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 #define OF_IMPORT (UINT64_C(1) << 42) /* in the numbers of these requests */
 

@@ -278,6 +278,9 @@ static void connected(struct sim *sim, struct sim_event *event)
              (unsigned long long)proc->route);
     if (proc->wants_sub)
         net_subscribe(sim, proc);
+    if (proc->connected_once)
+        proc_feed(sim, proc, &(struct member_input){.kind = MEMBER_CONNECTED});
+    proc->connected_once = true;
 }
 
 void net_connect(struct sim *sim, struct sim_proc *proc, int64_t at_us)

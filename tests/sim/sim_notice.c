@@ -213,13 +213,13 @@ static int64_t enough_ms(const struct sim_job *job)
     int64_t furthest = 0, last = INT64_MAX;
     int64_t longest = job->step_us * 12 / 10 * 3 * (job->hold_percent > 0 ? 10 : 1);
 
-    for (unsigned rank = 0; rank < job->nodes; rank++) {
-        const struct sim_proc *proc = job->procs[rank];
-        if (proc == NULL || !proc->alive)
-            continue;
-        furthest = proc->begun > furthest ? proc->begun : furthest;
-        last = proc->done < last ? proc->done : last;
-    }
+    for (unsigned rank = 0; rank < job->nodes; rank++)
+        for (const struct sim_proc *proc = job->procs[rank]; proc != NULL; proc = proc->older) {
+            if (!proc->alive) /* a second process for a rank waits while the first one trains */
+                continue;
+            furthest = proc->begun > furthest ? proc->begun : furthest;
+            last = proc->done < last ? proc->done : last;
+        }
     int64_t way = last <= furthest ? (furthest - last + 2) * longest : 0;
     return 30000 + (way + 2 * longest + 3 * 14 * job->save_us / 10) / 1000;
 }

@@ -1,4 +1,4 @@
-/* sim_proc - one process: drives a node's core as node/agent_core.c does, with its gate, its timer and
+/* sim_proc - one process: drives a node's core as node/agent/agent_core.c does, with its gate, its timer and
  * its posts. What the training thread does is sim_thread.c. */
 #include "tests/sim/sim_world.h"
 
@@ -172,6 +172,8 @@ static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_i
     member_actions_clear(&proc->actions);
     tell_saving(sim, proc);
     member_step(proc->member, input, &proc->actions);
+    if (member_moved_wrong(proc->member))
+        sim_broken(sim, "moves", "rank %d changed a state as no table allows", (int)proc->rank);
     for (size_t i = 0; i < proc->actions.count && !sim->failed; i++) {
         int64_t begun = carry_out(sim, proc, &proc->actions.items[i]);
         if (closing < 0)
@@ -279,7 +281,7 @@ static bool says_so(const struct sim *sim)
     return sim->options.seed % 2 == 0 || (sim->focus != NULL && sim->focus->rare);
 }
 
-struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
+struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot, int64_t created_us)
 {
     struct sim_proc *proc = calloc(1, sizeof *proc);
     unsigned rank = slot < job->nodes ? slot : 0; /* one evaluator, one ps */
@@ -296,6 +298,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
     proc->closed = true;
     proc->closed_since_us = sim->now_us;
     proc->boot_offset_ms = sim_range(sim, 20000, 900000000);
+    proc->created_us = created_us;
     proc->total = slot < job->nodes ? job->total[rank] : INT64_MAX;
     proc->policy_due = NEVER;
     proc->not_checkpoint = UINT64_MAX;
@@ -319,7 +322,9 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
                                      .restart_code = 42,
                                      .grace_period_ms = job->grace_period_ms,
                                      .save_on_notice = job->save_on_notice,
-                                     .restore_fallback = job->fallback};
+                                     .restore_fallback = job->fallback,
+                                     .started_boot_ms =
+                                         created_us / 1000 + 1 + proc->boot_offset_ms};
     proc->member = member_create(&options);
     member_actions_init(&proc->actions);
     proc->view = *member_get_view(proc->member);
@@ -332,6 +337,7 @@ struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot)
              wire_role_name(proc->role), (unsigned long long)job->launch, proc->index);
     net_connect(sim, proc, sim->now_us + sim_range(sim, 100, 30000));
     sim_after(sim, 0, first_tick, proc);
+    grace_started(sim, proc);
     return proc;
 }
 

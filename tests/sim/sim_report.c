@@ -78,8 +78,7 @@ const char *sim_moment_name(unsigned moment)
 
 static const char *const plan_words[PLANNED_COUNT] = {
     [PLANNED_ASKED] = "at once: notice",
-    [PLANNED_UNMEASURED] = "was measured yet",
-    [PLANNED_SHORT] = "less than three saves",
+    [PLANNED_UNMEASURED] = "no save was measured yet",
     [PLANNED_PASSED] = "that was now already",
     [PLANNED_LATE] = "before the deadline of notice",
     [PLANNED_NO_MORE] = "failed or was lost while the job trained on",

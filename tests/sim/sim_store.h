@@ -2,7 +2,7 @@
 #ifndef TESTS_SIM_SIM_STORE_H
 #define TESTS_SIM_SIM_STORE_H
 
-#include "broker/store_internal.h" /* boot_id: machines reboot here; db: for a mutation */
+#include "broker/store/store_internal.h" /* boot_id: machines reboot here; db: for a mutation */
 #include "tests/sim/sim_world.h"
 #include "tests/support/fault_vfs.h"
 

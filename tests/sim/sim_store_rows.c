@@ -25,11 +25,11 @@ static void tell_generation(const struct record_generation *r, char *text)
     snprintf(text, TEXT_SIZE,
              "generation %s %" PRIu64 " state %d world %" PRIu64 " layout %d dir %s resume %" PRIu64
              " step %" PRId64 " ready %d fallback %d end %u '%s' error %" PRId64 " %" PRId64
-             " '%s' times %" PRId64 " %" PRId64 " %" PRId64,
+             " '%s' times %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
              r->job, r->generation, (int)r->state, r->world_size, (int)r->layout, r->checkpoint_dir,
              r->resume_checkpoint, r->resume_step, r->resume_ready, r->fallback, r->end_status,
              r->end_text, r->error_rank, r->error_code, r->error_text, r->opened_unix_ms,
-             r->started_unix_ms, r->ended_unix_ms);
+             r->started_unix_ms, r->ended_unix_ms, r->ending_unix_ms);
 }
 
 static void tell_node(const struct record_node *r, char *text)

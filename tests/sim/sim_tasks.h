@@ -3,7 +3,7 @@
  * that die, stop and come back. A world is its seed. Checked as it goes:
  *   no task ends twice, and none is lost: all have ended when the faults are over
  *   no task is begun more than three times, beside attempts that do not count; no attempt is begun twice
- *   the rows fit together: none lost, leases of living workers (broker/store_check.c)
+ *   the rows fit together: none lost, leases of living workers (broker/store/store_check.c)
  *   when an error was raised nothing is executing, at any worker that the broker could hear
  *   what is done was begun
  *   schedule, join and done name a parameter server while it is missing, and at no other time
@@ -14,7 +14,7 @@
 #ifndef TESTS_SIM_SIM_TASKS_H
 #define TESTS_SIM_SIM_TASKS_H
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 
 struct core;
 

@@ -1,5 +1,5 @@
 /* sim_tasks_break - what makes a core of a broker wrong, for the controls of sim_tasks. */
-#include "broker/core/tasks.h"
+#include "broker/core/tasks/tasks.h"
 #include "tests/sim/sim_tasks.h"
 
 static void give_again(struct core *core, struct task_queue *queue)
@@ -33,7 +33,8 @@ static void give_numbers_again(struct core *core)
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
         for (struct task_lease *lease = w->first; w->node_left && lease != NULL;
              lease = lease->next)
-            if (lease->task != NULL && lease->task->attempt == lease->attempt)
+            if (lease->task != NULL && lease->task->attempt == lease->attempt &&
+                tasks_is_confirmed(lease))
                 lease->task->attempt--, lease->task->excused--;
 }
 

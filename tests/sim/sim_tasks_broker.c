@@ -48,6 +48,9 @@ static void check_ends(void)
         INSIST(row->u.task.number < NUMBERS_MAX && !w.ended[row->u.task.number],
                "task %llu ends twice", (unsigned long long)row->u.task.number);
         w.ended[row->u.task.number] = true;
+        INSIST(w.broken != SIM_TASKS_SOUND || row->u.task.status != MUSTER_E_LOST ||
+                   w.began[row->u.task.number] > 0,
+               "task %llu is lost, and never began", (unsigned long long)row->u.task.number);
     }
 }
 

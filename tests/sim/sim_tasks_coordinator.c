@@ -68,7 +68,7 @@ void sim_tasks_coordinator_begins(bool fresh)
 void sim_tasks_coordinator_dies(void)
 {
     w.coordinator->stale = true; /* so that nothing is handed over */
-    muster_coordinator_close(&w.coordinator);
+    muster_coordinator_close(&w.coordinator, NULL);
     for (size_t i = 0; i < NUMBERS_MAX; i++)
         muster_remote_value_free(&w.values[i]);
 }

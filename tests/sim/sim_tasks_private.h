@@ -2,14 +2,14 @@
  * sim_tasks.c the world as a whole, sim_tasks_user.c what users' threads do, sim_tasks_threads.c several of them,
  * sim_tasks_coordinator.c the life of their coordinator, sim_tasks_broker.c the broker, sim_tasks_worker.c the workers' processes,
  * sim_tasks_node.c the node that one of them lives in, sim_tasks_servers.c parameter servers, sim_tasks_link.c the network and
- * what stands in for client/task_link.c. */
+ * what stands in for client/tasks/task_link.c. */
 #ifndef TESTS_SIM_SIM_TASKS_PRIVATE_H
 #define TESTS_SIM_SIM_TASKS_PRIVATE_H
 
 #include "broker/core/core.h"
-#include "broker/store_internal.h"
-#include "client/coordinator_private.h"
-#include "client/worker_private.h"
+#include "broker/store/store_internal.h"
+#include "client/tasks/coordinator_private.h"
+#include "client/tasks/worker_private.h"
 #include "tests/sim/sim_tasks.h"
 #include "tests/support/scratch.h"
 
@@ -47,7 +47,7 @@ struct frame {
     size_t size;
 };
 
-struct task_link { /* in place of client/task_link.c */
+struct task_link { /* in place of client/tasks/task_link.c */
     struct task_link_owner owner;
     uint64_t route;
     int64_t next_ms, up_last_ms, down_last_ms;
@@ -204,7 +204,7 @@ void sim_tasks_users_end(void);
 /* A call that may take so long: -1 = any time. Behind it the call has kept to that. */
 void sim_tasks_call_begins(int64_t timeout_ms);
 void sim_tasks_call_ended(void);
-void sim_tasks_user_leads(void); /* in place of the wait of client/task_link.c */
+void sim_tasks_user_leads(void); /* in place of the wait of client/tasks/task_link.c */
 
 /* sim_tasks_worker.c */
 void sim_tasks_worker_begins(size_t i);

@@ -49,7 +49,7 @@ static void *user_thread(void *arg)
     return NULL;
 }
 
-/* --- in place of the waits of client/coordinator.c ------------------------------------------------ */
+/* --- in place of the waits of client/tasks/coordinator.c ------------------------------------------------ */
 
 /* The linker sends these calls here (tests/CMakeLists.txt). */
 struct timespec __wrap_thread_time_after(int64_t ms);

@@ -169,6 +169,7 @@ static void fetch_one(muster_remote_value_t *value)
     size_t size;
 
     sim_tasks_call_begins(patience_ms());
+    w.me->waits = true; /* a moment, for what the broker has */
     status = muster_remote_value_fetch(value, w.me->timeout_ms, &result, &size, &err);
     sim_tasks_call_ended();
     if (status != MUSTER_OK)
@@ -184,10 +185,10 @@ static void fetch_to_the_end(uint64_t number)
     const void *result;
     size_t size;
 
-    for (int i = 0; i < 2000 && status == MUSTER_E_TIMEOUT; i++) {
-        sim_tasks_time_passes();
+    w.me->waits = true;
+    for (int i = 0; i < 2000 && status == MUSTER_E_TIMEOUT; i++)
         status = muster_remote_value_fetch(w.values[number], 0, &result, &size, &err);
-    }
+    w.me->waits = false;
     INSIST(status == MUSTER_OK, "the result of task %llu: %.200s", (unsigned long long)number,
            err.text);
     check_result(number, result, size);

@@ -35,7 +35,7 @@ void sim_tasks_worker_dies(size_t i)
     struct process *process = &w.processes[i];
 
     process->worker->left = true; /* so that nobody waits for its goodbye */
-    muster_worker_close(&process->worker);
+    muster_worker_close(&process->worker, NULL);
     memset(process->running, 0, sizeof process->running);
     process->back_ms = w.now + (int64_t)sim_tasks_below(6000);
 }

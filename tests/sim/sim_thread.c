@@ -1,5 +1,5 @@
 /* sim_thread - the training thread: a loop of steps with boundaries between them, as client/ and
- * node/agent_boundary.c make it. In a synchronous job a step ends only when all its participants began
+ * node/agent/agent_boundary.c make it. In a synchronous job a step ends only when all its participants began
  * it, so a wrong freeze deadlocks visibly. */
 #include "tests/sim/sim_world.h"
 
@@ -626,7 +626,8 @@ static void joining(struct sim *sim, struct sim_proc *proc)
         resume(sim, proc);
     } else if (view->refused.status != MUSTER_OK && (!view->refused_retry || late)) {
         sim->stats->ends[view->refused.status]++;
-        proc_end(sim, proc, END_FAILED, view->refused.text);
+        proc_end(sim, proc, view->refused.status == MUSTER_PREEMPTED ? END_RESTART : END_FAILED,
+                 view->refused.text);
     } else if (late || (proc->frames_heard == 0 && sim->now_us - proc->since_us >= CONNECT_US)) {
         sim->stats->ends[MUSTER_E_BROKER]++;
         proc_end(sim, proc, END_FAILED, "no broker answered");

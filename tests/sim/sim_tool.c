@@ -2,7 +2,8 @@
  * A question changes nothing, and is answered whatever else fails, unless the broker dies first. */
 #include "tests/sim/sim_world.h"
 
-#include "schema/queries.h"
+#include "broker/core/state/state.h"
+#include "schema/sql/queries.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,13 +94,52 @@ void tool_sees_end(struct sim *sim, const struct sim_proc *proc)
         sim_after(sim, sim_range(sim, 500, 120000), says_gone, NULL)->number = (int64_t)proc->index;
 }
 
+/* --- an order to forget a job that runs --------------------------------------------------------------- */
+
+#define FORGETS_OF_QUESTIONS 4 /* of so many questions one goes with such an order */
+
+static void tool_forgets(struct sim *sim, const struct sim_job *job)
+{
+    struct wire_msg message = tool_message(sim, WIRE_FORGET, job);
+
+    tool_say(sim, &message);
+}
+
+/* When the order comes: one for a job that has ended would be obeyed, and the launch that follows would
+ * begin at step 0. That is what it is for, so it is asked for nowhere here. */
+bool tool_forget_is_for_one_that_runs(const struct sim *sim, const struct wire_msg *message)
+{
+    const struct core *core = sim->broker.core;
+    const struct job *job =
+        asleep_holds(core, message->up.job) ? NULL : job_find(core, message->up.job);
+
+    return job != NULL && job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED;
+}
+
+void tool_forget_is_refused(struct sim *sim, const struct wire_msg *message, size_t from)
+{
+    const struct actions *batch = &sim->broker.batch;
+    bool refused = false;
+
+    for (size_t i = from; i < batch->count; i++) {
+        const struct action *action = &batch->items[i];
+        if (action->kind == ACTION_PERSIST && action->record.kind == RECORD_FORGET)
+            sim_broken(sim, "forget", "job %s is forgotten while it runs", message->up.job);
+        if (action->kind == ACTION_SEND && action->message.type == WIRE_ACK)
+            refused = action->message.u.ack.code == MUSTER_E_BUSY;
+    }
+    if (!refused || job_find(sim->broker.core, message->up.job) == NULL)
+        sim_broken(sim, "forget", "job %s runs, and an order to forget it is not refused",
+                   message->up.job);
+}
+
 /* --- questions ----------------------------------------------------------------------------------------- */
 
 void tool_asks(struct sim *sim, struct sim_event *event)
 {
     static const char *const names[] = {
 #define QUERY(name, columns, sql) #name,
-#include "schema/queries.def"
+#include "schema/sql/queries.def"
 #undef QUERY
     };
     const struct sim_job *job = &sim->jobs[sim_random(sim) % sim->jobs_count];
@@ -116,6 +156,8 @@ void tool_asks(struct sim *sim, struct sim_event *event)
         sim->asked++;
         sim->stats->queries++;
         tool_say(sim, &message);
+        if (sim->asked % FORGETS_OF_QUESTIONS == 0)
+            tool_forgets(sim, job);
     }
     if (sim->now_us < sim->asks_until_us)
         sim_after(sim, sim_range(sim, 10000, 400000), tool_asks, NULL);

@@ -96,6 +96,7 @@ struct sim_proc {
     uint64_t launch, incarnation;
     bool alive, frozen;
     int64_t boot_offset_ms;
+    int64_t created_us; /* the process; its node comes to life later */
     struct member *member;
     struct member_actions actions;
     uint64_t timer_stamp;
@@ -135,6 +136,7 @@ struct sim_proc {
     enum sim_end end;
     /* network */
     uint64_t route; /* 0 = not connected */
+    bool connected_once;
     bool cut, stall_up, stall_down;
     int64_t old_cut_us; /* frames of a former connection still arrive until then */
     int64_t up_last_us, down_last_us, sub_last_us;
@@ -155,6 +157,7 @@ struct sim_proc {
     int64_t untold_us;     /* live beside a first error that it does not act on */
     uint64_t past_said;
     uint64_t given_up_in;    /* the batch that called it lost or fenced */
+    int64_t hello_way_us;    /* the longest that a HELLO was on its way to the broker's core */
     uint64_t hello_route;    /* of its last HELLO that the broker's core was given ... */
     int64_t taken_us;        /* ... and when it was given the last frame from there */
     uint64_t reported_round; /* its last REPORT */
@@ -198,6 +201,7 @@ struct sim_job {
     int64_t save_us;
     int64_t policy_every;
     struct sim_proc *procs[SIM_SLOTS_MAX]; /* the newest of each slot */
+    int64_t created_us[SIM_SLOTS_MAX];     /* of each slot, the process that was started last */
     enum sim_end ended[SIM_SLOTS_MAX];     /* of each slot, the process that ended last */
     uint64_t launch;
     uint64_t lost_generation; /* this one and those before began in a history that was lost */
@@ -220,6 +224,7 @@ struct sim_job {
     uint64_t told_batch, told_before; /* ... in the batches before this one */
     uint64_t freezing_round, decided_round;
     int64_t freezing_us, decided_us;     /* since when */
+    uint64_t opened_generation;          /* and no process is in it yet; 0 = none */
     int64_t ending_us;                   /* since when its launch is ending; 0 = not known */
     int64_t promised_us;                 /* since an abort said that its save is tried again */
     uint64_t error_batch;                /* that told of the first error of its launch, ... */
@@ -434,6 +439,7 @@ enum muster_status disk_apply(struct sim *sim, const struct actions *batch); /* 
 void disk_apply_doubt(struct sim *sim);
 void disk_apply_some(struct sim *sim, const struct actions *batch, size_t count);
 void disk_load(struct sim *sim, struct core *core);
+void disk_load_job(struct sim *sim, struct core *core, const char *name);
 void disk_rows(struct sim *sim, sim_row_fn *fn, void *arg);
 void disk_free(struct sim *sim);
 const struct record_job *disk_job(const struct sim *sim, const char *job);
@@ -452,6 +458,7 @@ const struct record_notice *disk_notice(const struct sim *sim, const char *job, 
 const struct sim_row *disk_event(const struct sim *sim, const char *job, uint64_t seq);
 
 /* sim_grace.c */
+void grace_started(struct sim *sim, struct sim_proc *proc);
 void grace_plan_job(struct sim *sim, struct sim_job *job);
 void grace_plan_faults(struct sim *sim);
 int64_t grace_step_us(struct sim *sim, const struct sim_proc *proc);
@@ -519,7 +526,8 @@ void net_stall(struct sim *sim, struct sim_proc *proc, bool up, bool down);
 void net_cut(struct sim *sim, struct sim_proc *proc, bool cut);
 
 /* sim_proc.c */
-struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot);
+struct sim_proc *proc_start(struct sim *sim, struct sim_job *job, unsigned slot,
+                            int64_t created_us);
 void proc_end(struct sim *sim, struct sim_proc *proc, enum sim_end end, const char *how);
 void proc_frame(struct sim *sim, struct sim_proc *proc, const uint8_t *data, size_t size);
 void proc_feed(struct sim *sim, struct sim_proc *proc, struct member_input *input);
@@ -590,6 +598,8 @@ struct wire_msg tool_message(struct sim *sim, enum wire_type type, const struct 
 void tool_say(struct sim *sim, const struct wire_msg *message);
 void tool_request(struct sim *sim, const struct sim_fault_plan *plan);
 void tool_asks(struct sim *sim, struct sim_event *event);
+bool tool_forget_is_for_one_that_runs(const struct sim *sim, const struct wire_msg *message);
+void tool_forget_is_refused(struct sim *sim, const struct wire_msg *message, size_t from);
 void tool_gone(struct sim *sim, const struct sim_proc *proc); /* true or not */
 void tool_sees_end(struct sim *sim, const struct sim_proc *proc);
 void tool_hears(struct sim *sim, const struct wire_msg *message);

@@ -1,8 +1,8 @@
 /* Worlds with policies, pins, deletions and imports: without faults and with them, sanitized; and the must-fail
  * controls of what is checked in them. A broker that is broken inside stands in for the one of the archive: its
  * keep.c, with one thing at a time that it does not look at. */
-#include "broker/core/keep.h"
-#include "schema/keep.h"
+#include "broker/core/checkpoints/keep.h"
+#include "schema/rules/keep.h"
 
 #include "tests/sim/sim_test.h"
 
@@ -58,7 +58,7 @@ static bool broken_choose(const struct keep_policies *policies, const struct kee
     (broken == SEES_NO_RESTORERS ? GENERATION_STATE_COUNT : GENERATION_JOINING)
 #undef DELETES_IN_FLIGHT_MAX
 #define DELETES_IN_FLIGHT_MAX (broken == HAS_NO_HAND ? 0u : 8u)
-#include "broker/core/keep.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/checkpoints/keep.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* --- faithful ------------------------------------------------------------------------------------------- */
 

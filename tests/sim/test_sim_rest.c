@@ -1,10 +1,10 @@
 /* Must-fail control: a broker that takes a silent node for lost only after three minutes. Its peers wait in a step, which no
  * bound of a single wait sees; that the job does not come to rest is. The mutated file stands in for that of the archive. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #undef LOST_MS
 #define LOST_MS 180000
-#include "broker/core/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/members/roster.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "tests/sim/sim_test.h"
 

@@ -1,13 +1,13 @@
 /* Must-fail controls: a broker that lets processes in again that it has given up, or says that it took their requests;
  * that takes a request again which it took; whose answers to heartbeats do not tell of events. The mutated files stand in
  * for those of the archive. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 static bool lets_in, takes, takes_again, is_silent;
 
 #define NODE_LOST (lets_in ? NODE_STATE_COUNT : NODE_LOST)
 #define NODE_FENCED (lets_in ? NODE_STATE_COUNT : NODE_FENCED)
-#include "broker/core/hello.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/members/hello.c" /* NOLINT(bugprone-suspicious-include) */
 #undef NODE_LOST
 #undef NODE_FENCED
 
@@ -35,7 +35,7 @@ static struct wire_msg *without_seq(struct wire_msg *message)
 }
 
 #define send_to(core, route, job, type) without_seq(send_to(core, route, job, type))
-#include "broker/core/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/members/roster.c" /* NOLINT(bugprone-suspicious-include) */
 #undef send_to
 
 #include "tests/sim/sim_test.h"

@@ -1,8 +1,8 @@
 /* Must-fail control: a broker that lets a takeover save. The loss of a member that is needed does not
  * abort its round, the process that comes for its rank joins the running generation, is told of the
- * round in its place, and its shard is taken. The mutated files stand in for those of the archive. */
-#define MUSTER_MUTANT_TAKEOVER 1
-#include "broker/core/state.h"
+ * round in its place, and its shard is taken. The mutated files (hello.c by tests/mutants/takeover.patch) stand in for
+ * those of the archive. */
+#include "broker/core/state/state.h"
 
 static bool never_needed(const struct job *job, const struct round *round,
                          const struct participant *part)
@@ -22,10 +22,10 @@ static struct participant *part_of_rank(struct round *round, const struct peer *
 
 #define save_is_needed never_needed
 #define round_part part_of_rank
-#include "broker/core/hello.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "broker/core/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/members/roster.c" /* NOLINT(bugprone-suspicious-include) */
+#include "mutants/takeover.c"           /* NOLINT(bugprone-suspicious-include) */
 #undef save_is_needed
-#include "broker/core/save.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/rounds/save.c" /* NOLINT(bugprone-suspicious-include) */
 #undef round_part
 
 #include "tests/sim/sim_test.h"

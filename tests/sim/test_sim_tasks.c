@@ -32,7 +32,7 @@ static void who_ends_its_workers_is_failed_and_nobody_else(void **state)
     struct sim_tasks_stats stats = {0};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++)
+    for (uint64_t seed = 1; seed <= 12; seed++)
         sim_tasks_run_poisoned(seed, &stats);
     sim_tasks_print(&stats);
     assert_true(stats.poisoned > 10 && stats.failed > 3 && stats.done > 100);

@@ -48,6 +48,19 @@ static void shards_gone(struct core_fixture *f, const struct record_shards_gone 
             f->rows[i].kind = RECORD_NONE;
 }
 
+/* Each kind's job is its first word. */
+static const char *job_of(const struct record *row)
+{
+    return row->kind == RECORD_BROKER || row->kind == RECORD_NONE ? "" : row->u.job.job;
+}
+
+static void forget(struct core_fixture *f, const char *job)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (strcmp(job_of(&f->rows[i]), job) == 0)
+            f->rows[i].kind = RECORD_NONE;
+}
+
 static void write_row(struct core_fixture *f, const struct record *row)
 {
     if (row->kind >= RECORD_TASK_QUEUE && row->kind <= RECORD_TASK_WORKER)
@@ -56,6 +69,10 @@ static void write_row(struct core_fixture *f, const struct record *row)
         return;
     if (row->kind == RECORD_UNPIN) {
         unpin(f, row);
+        return;
+    }
+    if (row->kind == RECORD_FORGET) {
+        forget(f, row->u.forget.job);
         return;
     }
     if (row->kind == RECORD_SHARDS_GONE) {
@@ -116,11 +133,14 @@ static bool is_loaded(const struct core_fixture *f, const struct record *row, bo
     }
 }
 
-static void load(struct core_fixture *f, enum record_kind kind, bool active)
+/* only: of this job, NULL = of all */
+static void load(struct core_fixture *f, enum record_kind kind, bool active, const char *only)
 {
     for (size_t i = 0; i < f->rows_count; i++) {
         struct record row = f->rows[i];
         if (row.kind != kind || !is_loaded(f, &row, active))
+            continue;
+        if (only != NULL && strcmp(job_of(&row), only) != 0)
             continue;
         if (kind == RECORD_NOTICE)
             row.u.notice.other_boot = f->boots[i] != f->boot;
@@ -166,24 +186,45 @@ static struct input input_of(const struct core_fixture *f, enum input_kind kind)
         .kind = kind, .now_boot_ms = f->now, .now_unix_ms = 1700000000000 + f->now};
 }
 
+static void load_all(struct core_fixture *f, const char *only)
+{
+    static const enum record_kind order[] = {RECORD_JOB, RECORD_GENERATION, RECORD_NODE,
+                                             RECORD_PROGRESS, RECORD_NOTICE};
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        load(f, order[i], true, only);
+    load(f, RECORD_ROUND, false, only);
+    load(f, RECORD_ROUND, true, only);
+    load(f, RECORD_PARTICIPANT, true, only);
+    load(f, RECORD_FILE, true, only);
+    load(f, RECORD_CHECKPOINT, true, only);
+    load(f, RECORD_POLICY, true, only);
+    load(f, RECORD_PIN, true, only);
+}
+
+/* As the loop: a job that has left memory comes back for a message. */
+static void wake(struct core_fixture *f, const struct wire_msg *message)
+{
+    struct input input = input_of(f, INPUT_JOB);
+
+    input.job = core_lacks(f->core, message);
+    if (input.job == NULL)
+        return;
+    load_all(f, input.job);
+    step(f, &input);
+}
+
 static void start(struct core_fixture *f)
 {
-    struct core_options options = {.start_id = 7000 + ++f->starts, .events_endpoint = "ipc:///e"};
-    static const enum record_kind order[] = {RECORD_BROKER, RECORD_JOB,      RECORD_GENERATION,
-                                             RECORD_NODE,   RECORD_PROGRESS, RECORD_NOTICE};
+    struct core_options options = f->options;
     struct input input = input_of(f, INPUT_START);
 
+    options.start_id = 7000 + ++f->starts;
+    options.events_endpoint = "ipc:///e";
     f->core = core_create(&options);
     assert_non_null(f->core);
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        load(f, order[i], true);
-    load(f, RECORD_ROUND, false);
-    load(f, RECORD_ROUND, true);
-    load(f, RECORD_PARTICIPANT, true);
-    load(f, RECORD_FILE, true);
-    load(f, RECORD_CHECKPOINT, true);
-    load(f, RECORD_POLICY, true);
-    load(f, RECORD_PIN, true);
+    load(f, RECORD_BROKER, true, NULL);
+    load_all(f, NULL);
     actions_clear(&f->out);
     step(f, &input);
 }
@@ -293,6 +334,7 @@ void core_feed(struct core_fixture *f, uint64_t route, const struct wire_msg *me
     input.route = route;
     input.message = message;
     core_clear(f);
+    wake(f, message);
     step(f, &input);
 }
 
@@ -303,12 +345,18 @@ void core_say(struct core_fixture *f, int n, struct wire_msg message)
     core_feed(f, f->nodes[n].route, &message);
 }
 
-static unsigned phase_of(const struct core_node *node)
+/* Who stands between two steps waits there: a program that does nothing for minutes hangs. */
+static unsigned phase_in_steps(const struct core_node *node)
 {
     if (node->phase != PHASE_NONE)
         return node->phase;
-    if (node->begun > 0)
-        return PHASE_STEPPING;
+    return node->begun > node->done ? PHASE_STEPPING : PHASE_FROZEN;
+}
+
+static unsigned phase_of(const struct core_node *node)
+{
+    if (node->phase != PHASE_NONE || node->begun > 0)
+        return phase_in_steps(node);
     return node->generation > 0 ? PHASE_RESTORING : PHASE_JOINING;
 }
 
@@ -330,7 +378,8 @@ void core_hello(struct core_fixture *f, int n)
                                           .saved_round = node->save_failed,
                                           .restore_fallback = f->fallback,
                                           .history = node->history,
-                                          .directory = node->directory};
+                                          .directory = node->directory,
+                                          .age_ms = node->age_ms};
     core_feed(f, node->route, &message);
     const struct wire_msg *welcome = core_sent(f, node->route, WIRE_WELCOME);
     if (welcome != NULL) {
@@ -366,14 +415,13 @@ static void beat(struct core_fixture *f, int n)
     struct input input = input_of(f, INPUT_MESSAGE);
 
     node->applied_seq = message.up.applied_seq = core_last_seq(f->core, f->job);
-    message.u.heartbeat =
-        (struct wire_heartbeat){.begun = node->begun,
-                                .done = node->done,
-                                .phase = node->phase != PHASE_NONE ? node->phase : PHASE_STEPPING,
-                                .round = node->round,
-                                .step_p95_ms = node->p95_ms,
-                                .saving_round = node->saving_round,
-                                .saving_bytes = node->saving_bytes};
+    message.u.heartbeat = (struct wire_heartbeat){.begun = node->begun,
+                                                  .done = node->done,
+                                                  .phase = phase_in_steps(node),
+                                                  .round = node->round,
+                                                  .step_p95_ms = node->p95_ms,
+                                                  .saving_round = node->saving_round,
+                                                  .saving_bytes = node->saving_bytes};
     input.message = &message;
     input.route = node->route;
     step(f, &input);
@@ -515,7 +563,8 @@ void core_notice(struct core_fixture *f, int n, const char *id, int64_t left_ms)
                                             .left_ms = left_ms,
                                             .cancellable = true,
                                             .text = "spot",
-                                            .rank = (int64_t)f->nodes[n].rank};
+                                            .rank = (int64_t)f->nodes[n].rank,
+                                            .flags = f->plans ? 0 : NOTICE_FLAG_AT_ONCE};
     core_say(f, n, message);
 }
 

@@ -10,7 +10,7 @@
 #ifndef TESTS_SUPPORT_CORE_FIXTURE_H
 #define TESTS_SUPPORT_CORE_FIXTURE_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #define CORE_NODES 8
 #define CORE_START_MS 1000000 /* boot time of the fixture's first input */
@@ -31,6 +31,7 @@ struct core_node {
     uint64_t round;       /* named in HELLO */
     uint64_t save_failed; /* the same: the round whose save failed */
     uint64_t directory;   /* the number of the one that it sees */
+    uint64_t age_ms;      /* the same: of its process, 0 = not known */
     uint64_t history;     /* the same; 0 as of a sender that knows no such field */
     unsigned phase;       /* the same; none: as its generation and steps tell */
     bool silent;          /* core_pass() sends no heartbeat for it */
@@ -38,6 +39,7 @@ struct core_node {
 
 struct core_fixture {
     struct core *core;
+    struct core_options options; /* of the next start */
     struct actions out;
     const char *job; /* "train" */
     uint64_t world_size;
@@ -47,6 +49,7 @@ struct core_fixture {
     const char *custom;
     uint64_t blocked_ms, waited_ms; /* of the next SAVED, so held */
     bool held;
+    bool plans; /* core_notice() leaves its time to be trained in; else no more steps are wanted */
     int64_t now;
     uint64_t starts;
     struct core_node nodes[CORE_NODES];

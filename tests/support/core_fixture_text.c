@@ -118,6 +118,9 @@ static void put_row(struct line *line, const struct record *row)
         put(line, "%cpin %llu %s", row->kind == RECORD_PIN ? '+' : '-',
             (unsigned long long)row->u.pin.checkpoint, row->u.pin.id);
         break;
+    case RECORD_FORGET:
+        put(line, "-job %s", row->u.forget.job);
+        break;
     case RECORD_CUSTOM:
         put(line, "+custom %s", row->u.custom.custom);
         break;

@@ -1,6 +1,6 @@
 #include "tests/support/db_fixture.h"
 
-#include "schema/sql.h"
+#include "schema/sql/sql.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include <muster/node.h>
 
-#include "schema/wire.h"
+#include "schema/wire/wire.h"
 #include "tests/support/scratch.h"
 
 #include <pthread.h>

@@ -73,6 +73,10 @@ static bool carry_out(struct member_fixture *f, size_t first)
     for (size_t i = first; i < f->out.count; i++) {
         if (f->out.items[i].kind == MEMBER_CLOSE_GATE)
             close = f->gate_closed = true;
+        if (f->out.items[i].kind == MEMBER_LOG) {
+            f->said_level = f->out.items[i].level;
+            snprintf(f->said, sizeof f->said, "%s", f->out.items[i].text);
+        }
         if (f->out.items[i].kind != MEMBER_VIEW)
             continue;
         assert_true(f->views_count < sizeof f->views / sizeof f->views[0]);
@@ -99,6 +103,7 @@ static void step(struct member_fixture *f, struct member_input input)
     input.done = f->done;
     input.in_hold = f->in_hold;
     member_step(f->m, &input, &f->out);
+    assert_false(member_moved_wrong(f->m));
     for (int i = 0; carry_out(f, first); i++) {
         struct member_input closed = {
             .kind = MEMBER_GATE_CLOSED, .now_boot_ms = f->now, .begun = f->begun, .done = f->done};

@@ -39,6 +39,8 @@ struct member_fixture {
         bool restart;
     } views[256];
     size_t views_count;
+    int said_level; /* of the last line for the log */
+    char said[1024];
     char text[65536];
 };
 

@@ -27,6 +27,8 @@ static const size_t strings[RECORD_KIND_COUNT][STRINGS_MAX] = {
     [RECORD_PIN] = {AT(pin.job), AT(pin.id)},
     [RECORD_UNPIN] = {AT(pin.job), AT(pin.id)},
     [RECORD_CUSTOM] = {AT(custom.job), AT(custom.custom)},
+    [RECORD_JOB_ASLEEP] = {AT(job_asleep.job)},
+    [RECORD_FORGET] = {AT(forget.job)},
     [RECORD_HISTORY] = {AT(history.job)},
 };
 #undef AT

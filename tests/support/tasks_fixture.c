@@ -60,6 +60,17 @@ static void put_leases(struct tasks_fixture *f, const char *before,
     }
 }
 
+/* A worker says at once what it has, and hears that this is known, before it begins. */
+static void confirm(struct tasks_fixture *f, uint64_t route)
+{
+    for (int w = 0; w < TASKS_WORKERS; w++) {
+        struct task_worker *known = tasks_worker_find(f->core, f->workers[w].incarnation);
+
+        if (f->workers[w].route == route && !f->workers[w].unconfirmed && known != NULL)
+            known->received = f->workers[w].serial;
+    }
+}
+
 static void put_work(struct tasks_fixture *f, const struct wire_work *m, uint64_t route)
 {
     put(f, "work");
@@ -71,6 +82,7 @@ static void put_work(struct tasks_fixture *f, const struct wire_work *m, uint64_
             if (f->workers[w].route == route && entry->serial == f->workers[w].serial + 1)
                 f->workers[w].serial++;
     }
+    confirm(f, route);
 }
 
 #define NUMBER(value) ((unsigned long long)(value))

@@ -9,8 +9,8 @@
 #ifndef TESTS_SUPPORT_TASKS_FIXTURE_H
 #define TESTS_SUPPORT_TASKS_FIXTURE_H
 
-#include "broker/core/tasks.h"
-#include "broker/store.h"
+#include "broker/core/tasks/tasks.h"
+#include "broker/store/store.h"
 #include "tests/support/scratch.h"
 
 #define TASKS_START_MS 1000000
@@ -19,7 +19,8 @@
 struct tasks_worker {
     uint64_t incarnation, route, serial;
     uint64_t slots, takes;
-    bool silent; /* tasks_pass sends no beat for it */
+    bool silent;      /* tasks_pass sends no beat for it */
+    bool unconfirmed; /* it dies before it can say that it has its tasks */
     bool there;
 };
 

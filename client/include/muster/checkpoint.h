@@ -1,10 +1,11 @@
 /* muster/checkpoint.h - what a checkpoint holds: the training state, by name.
  *
  * A muster_state_t is a list of names with pointers to memory of yours. muster reads that memory
- * when it saves and writes it when it restores; it never copies or frees it. A restore fills each entry, and
- * fails where one was not saved; what was saved and has no entry is left, and the node's log says so once. Nothing
- * here blocks, and nothing here touches a disk. A handle is used by one thread at a time; while a save or a
- * restore of it runs, by that one. */
+ * when it saves and writes it when it restores; it never copies or frees it.
+ * A restore fills each entry, and fails if an entry was not saved. A saved tensor without an entry
+ * is left, and the node's log says so once.
+ * Nothing here blocks or touches a disk. One thread at a time uses a handle; while a save or a
+ * restore of it runs, that thread. */
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H
 
@@ -36,6 +37,10 @@ enum muster_dtype {
     MUSTER_DTYPE_I64,
     MUSTER_DTYPE_U64,
     MUSTER_DTYPE_F64,
+    MUSTER_DTYPE_F8_E4M3, /* one byte each; muster copies them, and computes with none */
+    MUSTER_DTYPE_F8_E5M2,
+    MUSTER_DTYPE_F8_E8M0,
+    MUSTER_DTYPE_C64, /* two F32: real, imaginary */
     MUSTER_DTYPE_COUNT
 };
 
@@ -49,12 +54,12 @@ MUSTER_API enum muster_status muster_state_create(muster_state_t **ret_state,
 MUSTER_API void muster_state_destroy(muster_state_t **state);
 
 /* Adds one entry. Copies name and shape; borrows the data until the entry is removed or the state
- * destroyed. A name is 1 to 255 bytes of UTF-8 without control characters, used once in a state;
- * "__metadata__" and "muster.sums" are taken by the file format.
+ * destroyed. A name is 1 to 255 bytes of UTF-8 without control characters, used once in a state.
+ * The file format takes "__metadata__" and "muster.sums".
  *
- * A tensor is dense and row-major (C order), native (little-endian) byte order; dim_count 0 is a
- * single element; a dimension may be 0, and then data may be NULL. A blob is opaque bytes. Its size
- * is part of its identity: restoring a blob of another size is refused as a wrong shape is.
+ * A tensor is dense and row-major (C order), in native (little-endian) byte order. dim_count 0 is a
+ * single element. A dimension may be 0, and then data may be NULL. A blob is opaque bytes; a blob
+ * of another size is refused at a restore, as a wrong shape is.
  *
  * MUSTER_E_ARGUMENT: what is wrong with which argument. MUSTER_E_EXISTS: the name is in use.
  * MUSTER_E_NOMEM. On failure the state is as before. */
@@ -70,18 +75,18 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
                                                     void *data, size_t size_bytes,
                                                     struct muster_error *ret_error);
 
-/* Adds a tensor of which this rank has a part (layout sharded): `count` slices from `begin` on along
- * `axis`; data has them densely, in the shape of the whole with count at the axis. count may be 0. The parts
- * of all ranks make the whole and must not overlap. Such a checkpoint is restored by any number of ranks,
- * each reading what it needs of its own parts; what is not split must then be the same in every
- * rank's state, which is checked. As muster_state_add_tensor otherwise. */
+/* Adds this rank's part of a tensor (layout sharded): `count` slices from `begin` on along `axis`.
+ * data has them densely, in the shape of the whole with count at the axis. count may be 0.
+ * The parts of all ranks make the whole and must not overlap. Any number of ranks can restore such
+ * a checkpoint; each reads only what its own parts need. Entries that are not split must then be
+ * the same in every rank's state; a restore checks that. Otherwise as muster_state_add_tensor. */
 MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
                                                      enum muster_dtype dtype,
                                                      const int64_t *whole_shape, size_t dim_count,
                                                      size_t axis, int64_t begin, int64_t count,
                                                      void *data, struct muster_error *ret_error);
 
-/* The usual parts: of `length` slices, as even as can be, the first ranks one more. */
+/* The usual parts of `length` slices: as even as can be; the first ranks have one more. */
 MUSTER_API void muster_split_range(int64_t length, int rank, int world_size, int64_t *ret_begin,
                                    int64_t *ret_count);
 

@@ -1,14 +1,17 @@
-/* client.h - asks about jobs, and asks something of them: what the tool `muster` uses (libmuster-query).
+/* client.h - asks about jobs, and asks something of them: what the tool `muster` uses
+ * (libmuster-query).
  *
  * A client asks either a broker, or the broker's database file itself, read-only, also while the
- * broker runs or is down. Both give the same rows. Only a broker takes orders (notify, cancel, save).
+ * broker runs or is down. Both give the same rows. Only a broker takes orders (notify, cancel,
+ * save).
  *
  * Threads: a client and its rows are used by one thread at a time; two clients are independent.
- * Blocking: every call that asks blocks until it is answered, at most timeout_ms of open; a database
- * is waited for as long only while it is busy.
- * Time: *_unix_ms are milliseconds since 1970 of the broker's clock, 0 = has not happened; other *_ms
- * are durations, -1 = not known. Steps and ranks: -1 = none. Checkpoints are named by the number of
- * the round that made them; 0 = none. Words (states, causes, kinds) are those of muster(1).
+ * Blocking: every call that asks blocks until it is answered, at most timeout_ms of open; a
+ * database is waited for as long only while it is busy.
+ * Time: *_unix_ms are milliseconds since 1970 of the broker's clock, 0 = has not happened; other
+ * *_ms are durations, -1 = not known. Steps and ranks: -1 = none. Checkpoints are named by the
+ * number of the round that made them; 0 = none. Words (states, causes, kinds) are those of
+ * muster(1).
  * Errors: ret_error may be NULL; on failure no output is written. */
 #ifndef MUSTER_CLIENT_H
 #define MUSTER_CLIENT_H
@@ -34,13 +37,14 @@ typedef struct muster_rows muster_rows_t;
 MUSTER_API enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                                  muster_client_t **ret_client,
                                                  struct muster_error *ret_error);
-/* NULL-safe; nulls the handle. Rows that were returned stay valid. */
-MUSTER_API void muster_client_close(muster_client_t **client);
+/* As every close: NULL-safe, nulls the handle. It cannot fail. Returned rows stay valid. */
+MUSTER_API enum muster_status muster_client_close(muster_client_t **client,
+                                                  struct muster_error *ret_error);
 
 /* Does it read a file (true) or ask a broker (false)? */
 MUSTER_API bool muster_client_is_database(const muster_client_t *client);
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------- */
 
 /* Strings inside rows are never NULL and are borrowed until muster_rows_destroy. */
 struct muster_job_row {
@@ -72,15 +76,15 @@ struct muster_job_row {
     int64_t end_status; /* an enum muster_status: why the generation ends */
     const char *end_text;
     int64_t created_unix_ms;
-    int64_t
-        opened_unix_ms; /* the newest generation; 0 = not in this database: where it resumed is not known */
+    /* The newest generation; 0 = not in this database: nobody knows where it resumed. */
+    int64_t opened_unix_ms;
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
     int64_t step_p95_ms;    /* of its slowest rank, 0 = never measured; so the next */
     int64_t save_p95_ms;    /* of its newest saves */
     int64_t freeze_unix_ms; /* when the notices that stand freeze it, 0 = no plan waits */
     const char *plan;       /* why then */
-    /* Of all generations: ranks that were lost. What they did after they were last heard counts nowhere. */
+    /* Ranks that were lost, of all generations. Their last steps are unknown and count nowhere. */
     int64_t unknown_ranks;
 };
 struct muster_node_row {
@@ -98,15 +102,17 @@ struct muster_node_row {
     int64_t step_p95_ms;
     int64_t applied_seq;
     int64_t heard_unix_ms;
-    const char *
-        acknowledgement; /* of the open round: awaited, reported, at step, captured, saved, failed */
+    /* Of the open round: awaited, reported, at step, captured, saved, failed. */
+    const char *acknowledgement;
     const char *leave_why;
     int64_t exit_code;
     int64_t joined_unix_ms;
     int64_t ended_unix_ms;
-    /* Its notice sources, as JSON: [{"name","state","ok_unix_ms","retry_ms","text"}]; "" = not told. */
+    /* Its notice sources, as JSON: [{"name","state","ok_unix_ms","retry_ms","text"}]; "" = not
+     * told. */
     const char *sources;
-    /* Since when it has been in the step or save that it is in, if the broker said that it is stuck there; else 0. */
+    /* Since when it has been in its step or save, if the broker said that it is stuck there; else
+     * 0. */
     int64_t stuck_unix_ms;
 };
 struct muster_round_row {
@@ -164,8 +170,8 @@ struct muster_checkpoint_row {
     int64_t shards;
     int64_t bytes;
     const char *path;
-    bool
-        in_place; /* manifest and final name are known to be there; else path is where it was written, "" if that failed */
+    /* Manifest and final name are there. Else path is where it was written, "" if that failed. */
+    bool in_place;
     int64_t epoch;
     int64_t step_in_epoch;
     int64_t data_position;
@@ -173,15 +179,15 @@ struct muster_checkpoint_row {
     const char *metrics;
     int64_t save_ms; /* of its slowest shard */
     int64_t committed_unix_ms;
-    int64_t
-        blocked_ms; /* training stood still for it, longest rank: for the snapshot or the write, and behind a
-                            manager's save in the foreground until the commit; -1 = not known */
+    /* How long training stood still, at the longest rank: for the snapshot or the write, and in a
+     * manager's foreground save until the commit. -1 = not known. */
+    int64_t blocked_ms;
     int64_t waited_ms;   /* for the save before, longest rank */
     int64_t total_ms;    /* from the decision to the commit; -1 = not committed */
     int64_t bytes_per_s; /* all shards, by the slowest one's time; -1 = not known */
     const char *custom;  /* the user's metadata, JSON; "" = none */
-    const char *
-        pins; /* who holds it, one a line: until when (Unix time in ms; 0 = until it is let go), " ", who */
+    /* Its holders, one a line: until when (Unix time in ms; 0 = until unpin), " ", the holder. */
+    const char *pins;
 };
 struct muster_shard_row {
     int64_t checkpoint;
@@ -224,8 +230,8 @@ struct muster_notice_row {
     const char *state; /* active, cancelled, served */
     bool cancellable;
     int64_t left_ms; /* when it was told; -1 not known, and 30 s are assumed */
-    const char *
-        left_from; /* told, assumed (by its source's usual grace, or 30 s), grace_period_ms (the option) */
+    /* told, assumed (by its source's usual grace, or 30 s), grace_period_ms (the option) */
+    const char *left_from;
     const char *text;
     int64_t round; /* the last one that it caused or joined; 0 = none */
     int64_t received_unix_ms;
@@ -250,7 +256,7 @@ struct muster_generation_row {
     int64_t opened_unix_ms; /* 0 = not in this database: where it resumed is not known */
     int64_t started_unix_ms;
     int64_t ended_unix_ms;
-    int64_t unknown_ranks;   /* lost: what they did after they were last heard is not known */
+    int64_t unknown_ranks;   /* lost ones: their last steps are not known */
     int64_t unknown_unix_ms; /* when the first of them was last heard, 0 = never */
 };
 
@@ -344,7 +350,8 @@ MUSTER_API enum muster_status muster_client_checkpoints(muster_client_t *client,
 MUSTER_API enum muster_status muster_client_checkpoint(muster_client_t *client, const char *job,
                                                        int64_t checkpoint, muster_rows_t **ret_rows,
                                                        struct muster_error *ret_error);
-/* The one checkpoint to resume from: the greatest step among the committed that are not superseded. */
+/* The one checkpoint to resume from: the greatest step among the committed that
+ * are not superseded. */
 MUSTER_API enum muster_status muster_client_latest(muster_client_t *client, const char *job,
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
@@ -359,8 +366,9 @@ MUSTER_API enum muster_status muster_client_events(muster_client_t *client, cons
                                                    int64_t after_seq, const char *kind,
                                                    muster_rows_t **ret_rows,
                                                    struct muster_error *ret_error);
-/* What befell a generation: errors, losses, withdrawn notices, how it ended; with seq 0 what befell the broker in its
- * time: kind "broker started", "broker blocked" (since then, for want of room on its disk). In the order of their times. */
+/* The incidents of a generation, by time: errors, losses, withdrawn notices, its end. Those with
+ * seq 0 are the broker's: kind "broker started", and "broker blocked" (its disk has been full since
+ * then). */
 MUSTER_API enum muster_status muster_client_incidents(muster_client_t *client, const char *job,
                                                       int64_t generation, muster_rows_t **ret_rows,
                                                       struct muster_error *ret_error);
@@ -393,8 +401,8 @@ MUSTER_API enum muster_status muster_client_task_workers(muster_client_t *client
 MUSTER_API void muster_rows_destroy(muster_rows_t **rows);
 MUSTER_API size_t muster_rows_count(const muster_rows_t *rows); /* 0 for NULL */
 
-/* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none or they are of
- * another question. */
+/* The rows as an array of muster_rows_count structs, borrowed; NULL if there are none or they are
+ * of another question. */
 MUSTER_API const struct muster_job_row *muster_rows_jobs(const muster_rows_t *rows);
 MUSTER_API const struct muster_node_row *muster_rows_nodes(const muster_rows_t *rows);
 MUSTER_API const struct muster_round_row *muster_rows_rounds(const muster_rows_t *rows);
@@ -424,57 +432,69 @@ MUSTER_API enum muster_column_kind muster_rows_column_kind(const muster_rows_t *
 MUSTER_API const char *muster_rows_text(const muster_rows_t *rows, size_t row, size_t column);
 MUSTER_API int64_t muster_rows_integer(const muster_rows_t *rows, size_t row, size_t column);
 
-/* --- orders ------------------------------------------------------------------------------------ */
+/* --- orders ------------------------------------------------------------------------------ */
 
-/* All three return when the broker has committed the order. They may be repeated after an error
- * without doing it twice: an id names the same notice or the same save.
- * MUSTER_E_BROKER no answer within the timeout, MUSTER_E_STORAGE the broker could not write for so
- * long: the order may or may not have been taken, repeat it with the same id · MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job,
- * rank or notice · any other code is the broker's refusal with its text. */
+/* Each returns when the broker has committed the order. After an error an order may be repeated,
+ * and is not done twice: an id names the same notice or the same save.
+ * MUSTER_E_BROKER no answer within the timeout · MUSTER_E_STORAGE the broker could not write for so
+ * long; after both, the order may or may not have been taken: repeat it with the same id ·
+ * MUSTER_E_UNSUPPORTED the client reads a database · MUSTER_E_NOT_FOUND no such job, rank or notice
+ * · any other code is the broker's refusal with its text. */
 
 /* Tells that a rank will be ended: {id, rank, grace_ms (-1 = not known), text}. All strings are
- * borrowed for the call. ret_round (may be NULL): the round that was opened or joined, 0 = later. */
+ * borrowed for the call. ret_round (may be NULL): the round that was opened or joined,
+ * 0 = later. */
 MUSTER_API enum muster_status muster_client_notify(muster_client_t *client, const char *job,
                                                    const char *id, int rank, int64_t grace_ms,
                                                    const char *text, int64_t *ret_round,
                                                    struct muster_error *ret_error);
-/* Withdraws a notice, which works until ranks are being frozen for it. MUSTER_E_ENDING: it is withdrawn too late,
- * and the save or the end that it asked for comes all the same; the text names the round. */
+/* Withdraws a notice. That works until ranks are being frozen for it. MUSTER_E_ENDING: it is too
+ * late, and the save or the end still comes; the text names the round. */
 MUSTER_API enum muster_status muster_client_cancel(muster_client_t *client, const char *job,
                                                    const char *id, struct muster_error *ret_error);
-/* Asks for an agreed checkpoint; nobody exits. *ret_round (may be NULL): the round that makes it. */
+/* Asks for an agreed checkpoint; nobody exits. *ret_round (may be NULL): the round
+ * that makes it. */
 MUSTER_API enum muster_status muster_client_save_now(muster_client_t *client, const char *job,
                                                      const char *id, int64_t *ret_round,
                                                      struct muster_error *ret_error);
-/* Holds a checkpoint (0 = the newest): it is not deleted while this pin stands. lease_ms: it falls after so
- * long unless it is told again with the same id; 0 = until unpin. *ret_checkpoint (may be NULL): which. */
+/* Holds a checkpoint (0 = the newest): it is not deleted while this pin stands. lease_ms: the pin
+ * ends after so long, unless it is told again with the same id; 0 = until unpin. *ret_checkpoint
+ * (may be NULL) is its number. */
 MUSTER_API enum muster_status muster_client_pin(muster_client_t *client, const char *job,
                                                 int64_t checkpoint, const char *id,
                                                 int64_t lease_ms, int64_t *ret_checkpoint,
                                                 struct muster_error *ret_error);
-/* Lets it go (0 = all that this id holds). One that is not held is no error. */
+/* Ends the pin of one checkpoint (0 = all pins of this id). One without a pin is no error. */
 MUSTER_API enum muster_status muster_client_unpin(muster_client_t *client, const char *job,
                                                   int64_t checkpoint, const char *id,
                                                   struct muster_error *ret_error);
-/* Hands the broker a manifest that was found in `path` (absolute): its rows are made if the database lost
- * them. *ret_new (may be NULL): they were not there. MUSTER_E_EXISTS: the job has other rows with these
- * numbers. MUSTER_E_BUSY: it is running. */
+/* Removes a job that has ended from the broker's records, with its checkpoints' rows and pins. No
+ * file is deleted: *ret_checkpoints (may be NULL) counts those that stay on disk, and an import
+ * brings them back. MUSTER_E_BUSY the job still runs · MUSTER_E_NOT_FOUND the broker does not know
+ * it. */
+MUSTER_API enum muster_status muster_client_forget(muster_client_t *client, const char *job,
+                                                   int64_t *ret_checkpoints,
+                                                   struct muster_error *ret_error);
+/* Hands the broker a manifest that was found in `path` (absolute). The broker makes its rows if the
+ * database lost them; *ret_new (may be NULL) says so. MUSTER_E_EXISTS the job has other rows with
+ * these numbers · MUSTER_E_BUSY it is running. */
 MUSTER_API enum muster_status muster_client_import(muster_client_t *client, const char *job,
                                                    const char *path, const char *manifest,
                                                    size_t size, bool *ret_new,
                                                    struct muster_error *ret_error);
-/* Waits until the job's newest committed checkpoint has a greater number than after_checkpoint (0 = until
- * there is one), at most timeout_ms; broker or database, asked every 200 ms. *ret_rows (owned) holds that
- * one row. MUSTER_E_TIMEOUT: there is none yet. Call it again with the number that it gave to go through
- * all that come; who reads one pins it. */
+/* Waits until the job's newest committed checkpoint has a greater number than after_checkpoint (0 =
+ * until there is one), at most timeout_ms; broker or database, asked every 200 ms. *ret_rows
+ * (owned) holds that one row. MUSTER_E_TIMEOUT: there is none yet. Call it again with the number
+ * that it gave, to go through all checkpoints that come. Pin one before you read it. */
 MUSTER_API enum muster_status
 muster_client_wait_checkpoint(muster_client_t *client, const char *job, int64_t after_checkpoint,
                               int64_t timeout_ms, muster_rows_t **ret_rows,
                               struct muster_error *ret_error);
-/* For supervisors: the process that was this incarnation (16 hexadecimal digits, as in its life file,
- * see muster(1)) of the rank ended without leaving; by signo, or with code if that is 0. The broker
- * pings it, and when nothing answers the others learn at once that the rank is lost. *ret_lived (may be
- * NULL): the broker knew it as alive. Nothing happens to a node that left, or that still speaks. */
+/* For supervisors: a rank's process ended without leaving, by signo, or with code if signo is 0.
+ * incarnation has 16 hexadecimal digits, as in the life file (see muster-run(1)). The broker pings
+ * the process; if nothing answers, the other ranks learn at once that the rank is lost. *ret_lived
+ * (may be NULL): the broker knew it as alive. Nothing happens to a node that left, or that still
+ * speaks. */
 MUSTER_API enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
                                                  const char *incarnation, int code, int signo,
                                                  bool *ret_lived, struct muster_error *ret_error);

@@ -1,4 +1,5 @@
 /* manager.h - checkpoints by step, as Orbax' CheckpointManager, with saves that all ranks agree on.
+ * See muster-manager(3).
  *
  *   muster_manager_open       says where, how checkpoints are called, when to save, what to keep
  *   muster_manager_restore    joins the job and restores; every rank gets the same checkpoint
@@ -6,17 +7,18 @@
  *                             caller or a notice says so
  *   muster_manager_close
  *
- * Steps are the program's own indexes 0, 1, 2, …: step k is saved when k + 1 steps are done, which is
- * the count that muster_node_total_run_calls, `muster checkpoints` and the events tell. All ranks call
- * save with the same steps, each step once, in order. should_save, save and a notice give the same
- * answer on every rank. A preempted job saves whatever the policies say.
+ * Steps are the program's own indexes 0, 1, 2, …: step k is saved when k + 1 steps are done.
+ * Directories, the log and `muster` tell k; muster_node_total_run_calls tells k + 1. All ranks
+ * call save with the same steps, each step once, in order. should_save, save and a notice give the
+ * same answer on every rank. A preempted job saves whatever the policies say.
  *
- * A manager without a node is read-only: it lists and restores what there is, and takes part in
- * nothing. It asks a broker, or reads the directory itself.
+ * A manager without a node is read-only: it lists and restores checkpoints, and takes part in
+ * nothing.
+ * It asks a broker, or reads the directory itself.
  *
- * Threads: a manager is used by one thread at a time (the training thread); is_saving_in_progress and
- * reached_preemption may be asked by any. Blocking: each call says how long at most. Strings and rows
- * are borrowed until the next call of the same manager, unless it says otherwise.
+ * Threads: one thread at a time, the training thread, uses a manager. Any thread may ask
+ * is_saving_in_progress and reached_preemption. Blocking: each call says how long at most. Strings
+ * and rows are borrowed until the next call of the same manager, unless it says otherwise.
  * Fork: as in node.h. */
 #ifndef MUSTER_MANAGER_H
 #define MUSTER_MANAGER_H
@@ -34,13 +36,15 @@ typedef struct muster_manager muster_manager_t;
 
 struct muster_manager_options {
     size_t struct_size; /* set by MUSTER_MANAGER_OPTIONS_INIT; do not change */
-    /* The job that saves: as for muster_node_open; save_every_steps and restore_later stay unset. The
-     * strings inside are copied, its state and callbacks are borrowed until close. NULL = read-only. */
+    /* The job that saves, as for muster_node_open; save_every_steps and restore_later stay unset.
+     * Strings are copied; state and callbacks are borrowed until close. NULL = read-only. */
     const struct muster_node_options *node;
-    /* Read-only: where to look. With a broker and a job the broker is asked (a directory beside them: where the job's
-     * checkpoints are seen from here, if it was moved or is mounted at another place than the ranks' one); with a
-     * directory alone its manifests are read (job NULL: whatever job they are of; a damaged one is passed over, `muster
-     * verify` names it; one that cannot be read just now is MUSTER_E_IO). Must be NULL if there is a node. */
+    /* Read-only: where to look. All must be NULL if there is a node.
+     * With a broker and a job, the broker is asked. checkpoint_dir then tells where the job's
+     * checkpoints are seen from here, if that is another place than the ranks'.
+     * With checkpoint_dir alone its manifests are read (job NULL: of whatever job). A damaged
+     * manifest is passed over; `muster verify` names it. One that cannot be read just now is
+     * MUSTER_E_IO. */
     const char *broker;
     const char *job;
     const char *checkpoint_dir;
@@ -49,70 +53,80 @@ struct muster_manager_options {
     void *arg;
 
     const struct muster_policies *policies; /* NULL = saves are forced or preempted, all is kept */
-    /* Names of the checkpoints' directories: "<prefix><step, with leading zeros>": 23, 0023, step_23.
-     * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none. Where the name is taken, as by a
-     * checkpoint that counts no more since the job went back behind it, ".<generation>-<round>" is added: the path tells
-     * which one a checkpoint has, not its step. */
+    /* Names of the checkpoints' directories: "<prefix><step, with leading zeros>": 23, 0023,
+     * step_23.
+     * prefix: at most 31 letters, digits, _ and -, no digit at its end; NULL = none.
+     * If the name is taken, ".<generation>-<round>" is added. So a checkpoint's path tells its
+     * place, and its step does not. */
     const char *name_prefix;
     int name_digits; /* at least so many, 0 to 18; 0 = as they are */
-    /* If the newest checkpoint is damaged all ranks take the next older valid one, and the log and
+    /* If the newest checkpoint is damaged, all ranks take the next older valid one, and the log and
      * struct muster_restored say so. Without it the restore fails. */
     bool fallback;
     int64_t save_timeout_ms; /* 0 = 600,000: a save that is waited for */
-    int64_t
-        query_timeout_ms; /* 0 = 5,000: a question to the broker; with a node connect_timeout_ms at
-                                 most: what is above counts as that */
+    /* 0 = 5,000: a question to the broker. With a node at most connect_timeout_ms. */
+    int64_t query_timeout_ms;
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
     {                                                        \
         .struct_size = sizeof(struct muster_manager_options) \
     }
+/* The same for C++17 and other languages. struct_size is sizeof of the structure. */
+MUSTER_API void muster_manager_options_init(struct muster_manager_options *options,
+                                            size_t struct_size);
 
 /* Opens a manager; joins nothing yet. Blocks for the directory only.
- * MUSTER_E_ARGUMENT: which option is wrong or contradicts which. Statuses of muster_node_open's check
- * of its options. MUSTER_E_NOT_FOUND: read-only, and there is no such directory. */
+ * MUSTER_E_ARGUMENT which option is wrong or contradicts which · MUSTER_E_NOT_FOUND read-only, and
+ * there is no such directory · and the statuses of muster_node_open's check of its options. */
 MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_options *options,
                                                   muster_manager_t **ret_manager,
                                                   struct muster_error *ret_error);
 
-/* Waits for saves that are under way (save_timeout_ms; of that 30 s at most without a broker, once it was silent for 5 s, as over its
- * restart: a save that is not on record by then is given up), leaves the job as muster_node_close does, and
- * frees the manager in every case; nulls the handle; NULL-safe. code: as muster_node_close. A save that
- * failed and was told to nobody yet is returned here, if leaving the job has nothing to tell; of several the first. Each
- * of them is in the log. */
+/* Waits for saves that are under way, at most save_timeout_ms. If no broker is heard for 5 s, as
+ * over its restart, it waits 30 s for one, and gives up a save that is not on record by then.
+ * Then leaves the job as muster_node_close does, with the same code, and frees the manager in every
+ * case. Nulls the handle; NULL-safe.
+ * If leaving the job has nothing to tell, it returns a save that failed and that nobody was told
+ * of, the first of several. If there is none, it returns a checkpoint that could not be deleted
+ * (MUSTER_E_IO, MUSTER_E_CORRUPT). All of them are in the log. */
 MUSTER_API enum muster_status muster_manager_close(muster_manager_t **manager, int code,
                                                    struct muster_error *ret_error);
 
-/* The node of a manager that has restored, else NULL. Borrowed until close: its steps are the
- * manager's, so call no boundary of it. */
+/* The node of a manager that has restored, else NULL. Borrowed until close. Its steps are the
+ * manager's:
+ * call no boundary of it. */
 MUSTER_API muster_node_t *muster_manager_node(const muster_manager_t *manager);
 
-/* --- restoring ------------------------------------------------------------------------------------- */
+/* --- restoring
+ * ------------------------------------------------------------------------------------- */
 
 struct muster_restored {
     int64_t step;        /* index of the restored step; training goes on with step + 1 */
     uint64_t checkpoint; /* its number, of the round that made it; 0 = nothing was restored */
     int64_t epoch, step_in_epoch, data_position; /* as told at its save; -1 = not told */
-    bool fell_back; /* a newer one was there and could not be restored by all */
+    bool fell_back; /* there was a newer one that not all ranks could restore */
 };
 
-/* A manager with a node: joins the job, restores, and waits until all ranks have (join_timeout_ms).
- * Once, before the first step. step: MUSTER_STEP_LATEST, or an older one: then the newer ones count no
- * more (they are superseded; policy.h says when they are deleted), and all ranks have to ask for it.
- * MUSTER_E_NOT_FOUND: nothing is saved yet (ret_restored->step is -1); the job has been joined, training
- * begins with step 0. With a step: there is no such checkpoint, the job is not joined, nothing was changed; if a save of it never came
- * to its end the text says so.
- * Else as muster_node_open and muster_node_restore.
+/* A manager with a node joins the job, restores, and waits until all ranks have (join_timeout_ms).
+ * Once, before the first step. step: MUSTER_STEP_LATEST, or an older one. All ranks have to ask for
+ * the same.
+ * After an older one, newer checkpoints no longer count; policy.h says when they are deleted.
+ * MUSTER_E_NOT_FOUND with MUSTER_STEP_LATEST nothing is saved yet: ret_restored->step is -1, the
+ * job has been joined, and training begins with step 0 · MUSTER_E_NOT_FOUND with a step there is no
+ * such checkpoint: the job is not joined, and nothing has changed. If a save of it never ended, the
+ * text says so · else as muster_node_open and muster_node_restore.
  *
- * Read-only: fills options.state or calls restore_fn; any time, any step, as often as wanted. Of a sharded
- * checkpoint the state's tensors get the wholes of what its ranks split; restore_fn cannot. The
- * checkpoint is pinned while it is read, however long that takes; a reader that dies holds it for a minute.
+ * A read-only manager fills options.state or calls restore_fn, at any time, for any step, as often
+ * as wanted. Of a sharded checkpoint the state's tensors get the wholes of what its ranks split;
+ * restore_fn cannot. The checkpoint is pinned while it is read. A reader that dies holds it for a
+ * minute.
  * ret_restored may be NULL. */
 MUSTER_API enum muster_status muster_manager_restore(muster_manager_t *manager, int64_t step,
                                                      struct muster_restored *ret_restored,
                                                      struct muster_error *ret_error);
 
-/* --- saving ---------------------------------------------------------------------------------------- */
+/* --- saving
+ * ---------------------------------------------------------------------------------------- */
 
 struct muster_metric {
     const char *name; /* at most 63 letters, digits and . _ - / */
@@ -122,12 +136,14 @@ struct muster_metric {
 struct muster_save_request {
     size_t struct_size; /* set by MUSTER_SAVE_REQUEST_INIT; do not change */
     bool force;         /* whatever the policies say; on all ranks */
-    /* What is saved if this step is saved (also by a preemption). NULL = options.node->state, which is also what a
-     * restore fills. Borrowed until close, or until a later save, or should_save of a later step, has returned MUSTER_OK:
-     * a preemption may come behind the last step, and a call that is refused leaves all as it was. Not with a save_fn or a snapshot_fn, which save by themselves. */
+    /* The state that a save of this step writes, also one by a preemption. NULL =
+     * options.node->state, which is also what a restore fills. Borrowed until close, or until a
+     * later save, or should_save of a later step, has returned MUSTER_OK: a preemption may come
+     * behind the last step. A call that is refused changes nothing. Not with a save_fn or a
+     * snapshot_fn, which save by themselves. */
     const muster_state_t *state;
-    /* Of the state at this step, for its checkpoint if it is saved (also by a preemption). All borrowed
-     * for the call. Of a checkpoint of several ranks those of the lowest one count. */
+    /* Metrics and metadata for the checkpoint of this step, also of one by a preemption. All
+     * borrowed for the call. Of a checkpoint of several ranks those of the lowest rank count. */
     const struct muster_metric *metrics;
     size_t metrics_count;
     const char *custom_metadata; /* a JSON object of at most 16,383 bytes; NULL = none */
@@ -139,47 +155,55 @@ struct muster_save_request {
         .struct_size = sizeof(struct muster_save_request), .epoch = -1, .step_in_epoch = -1, \
         .data_position = -1                                                                  \
     }
+/* The same for C++17 and other languages. struct_size is sizeof of the structure. */
+MUSTER_API void muster_save_request_init(struct muster_save_request *request, size_t struct_size);
 
-/* The boundary behind step `step` (as CheckpointManager.save): saves if should_save says so, force is
- * given or the job is being preempted, and waits until the save is committed (save_timeout_ms). If
- * nothing is to be saved it costs no more than muster_node_run's boundary.
- * With the node's option save_behind it returns when the state is taken, and the save goes on behind the
- * training; the next save waits for it. A failure is told once: by the next save that saves (whose own
- * *ret_saved counts all the same), by wait_until_finished or by check_for_errors.
- * request may be NULL. *ret_saved (may be NULL; false on any other failure): this step is committed, or with
- * save_behind taken.
- * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the step
- * is committed already (also with force): nothing was done, the step stays as it is, go on ·
- * MUSTER_E_ARGUMENT the step is negative, goes backwards or leaves some out, no restore before ·
- * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE the save failed, earlier ones are untouched, training may go on ·
- * MUSTER_E_TIMEOUT it is not known yet how it went · and what muster_node_run returns. */
+/* The boundary behind step `step` (as CheckpointManager.save). It saves if should_save says so, if
+ * force is given, or if the job is being preempted, and waits until the save is committed
+ * (save_timeout_ms).
+ * If nothing is to be saved it costs no more than muster_node_run's boundary.
+ * With the node's option save_behind it returns when the state is taken, and the save goes on
+ * behind the training; the next save waits for it. A failure is told once: by the next save that
+ * saves (whose own *ret_saved is still right), by wait_until_finished or by check_for_errors.
+ * request may be NULL. *ret_saved (may be NULL) is true if this step is committed, or with
+ * save_behind taken, and false on any other failure.
+ * MUSTER_OK · MUSTER_PREEMPTED the job is being terminated (policy RETURN) · MUSTER_E_EXISTS the
+ * step is committed already (also with force): nothing was done, go on · MUSTER_E_ARGUMENT the step
+ * is negative, goes backwards or leaves some out, or there was no restore before ·
+ * MUSTER_E_ABORTED, MUSTER_E_SAVE, MUSTER_E_STORAGE the save failed, earlier ones are untouched,
+ * training may go on · MUSTER_E_TIMEOUT it is not known yet how it went · and the statuses of
+ * muster_node_run. */
 MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
                                                   const struct muster_save_request *request,
                                                   bool *ret_saved, struct muster_error *ret_error);
 
-/* Will save(step) save? The answer is the same on every rank (but that one which does not hear its broker for
- * 4 s says no, as its save would) and binding: with false the step is over,
- * as if save had been called, and a later save(step) does nothing. (A forced one is tried, but gives
- * MUSTER_E_ABORTED where another rank is between these two calls: who forces a save does not ask.) False for a
- * step at or below the latest. Waits as a boundary does. Errors as save; MUSTER_PREEMPTED too. */
+/* Will save(step) save? Every rank gets the same answer. (A rank that has not heard its broker for
+ * 4 s gets no, and its save does not save either.) False for a step at or below the latest.
+ * The answer is binding: with false the step is over, as if save had been called, and a later
+ * save(step) does nothing. Do not ask before a forced save: it gives MUSTER_E_ABORTED where another
+ * rank is between these two calls. Waits as a boundary does. Errors as
+ * save; MUSTER_PREEMPTED too. */
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);
 
-/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms), and until what they made has its
- * manifest and final name (2 s of that at most). Tells of a save that failed, once. MUSTER_E_TIMEOUT. */
+/* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms), and then, 2 s
+ * at most, until their checkpoints have manifest and final name. Tells of a save that failed, once.
+ * MUSTER_E_TIMEOUT. */
 MUSTER_API enum muster_status muster_manager_wait_until_finished(muster_manager_t *manager,
                                                                  int64_t timeout_ms,
                                                                  struct muster_error *ret_error);
-/* Did a save fail since this was asked last? Never waits. */
+/* Did a save fail, or the deletion of a checkpoint, since this was asked last? Never waits. */
 MUSTER_API enum muster_status muster_manager_check_for_errors(muster_manager_t *manager,
                                                               struct muster_error *ret_error);
 /* Never waits. */
 MUSTER_API bool muster_manager_is_saving_in_progress(muster_manager_t *manager);
-/* Is the job being terminated, and `step` the step that is saved for it, or behind it? Never waits. */
+/* Is the job being terminated, and `step` the step that is saved for it, or behind
+ * it? Never waits. */
 MUSTER_API bool muster_manager_reached_preemption(muster_manager_t *manager, int64_t step);
 
-/* --- what there is --------------------------------------------------------------------------------- */
+/* --- what there is
+ * --------------------------------------------------------------------------------- */
 
 struct muster_checkpoint_info {
     uint64_t checkpoint; /* number of the round that made it */
@@ -194,10 +218,11 @@ struct muster_checkpoint_info {
     const char *custom_metadata; /* the same; only muster_manager_metadata fills it, else NULL */
 };
 
-/* All committed checkpoints that are not superseded, by step. Asks the broker (query_timeout_ms), or
- * reads the directory. Right after a save that takes up to 2 s more: a checkpoint gets its manifest and final name a moment
- * after its commit (of one that cannot get them, as on a full disk, the path is where it was written, in .muster).
- * *ret_all is borrowed until the next call of the manager. An empty list is MUSTER_OK. */
+/* All committed checkpoints that count, by step. Asks the broker (query_timeout_ms), or reads the
+ * directory. Right after a save that takes up to 2 s more: a checkpoint gets its manifest and final
+ * name a moment after its commit. If it cannot get them, as on a full disk, the path is where it
+ * was written, in .muster. *ret_all is borrowed until the next call of the manager. An empty list
+ * is MUSTER_OK. */
 MUSTER_API enum muster_status
 muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoint_info **ret_all,
                          size_t *ret_count, struct muster_error *ret_error);
@@ -205,53 +230,57 @@ muster_manager_all_steps(muster_manager_t *manager, const struct muster_checkpoi
 MUSTER_API enum muster_status muster_manager_latest_step(muster_manager_t *manager,
                                                          int64_t *ret_step,
                                                          struct muster_error *ret_error);
-/* The best by a metric, the newer of equals; those without it do not count. MUSTER_E_NOT_FOUND: none has it.
- * Asks as all_steps. */
+/* The best by a metric, the newer of equals; checkpoints without it do not count.
+ * MUSTER_E_NOT_FOUND: none has it. Asks as all_steps. */
 MUSTER_API enum muster_status muster_manager_best_step(muster_manager_t *manager,
                                                        const char *metric, bool greatest,
                                                        int64_t *ret_step,
                                                        struct muster_error *ret_error);
-/* One metric of one step. MUSTER_E_NOT_FOUND: no such step, or it has no such metric. Asks as all_steps. */
+/* One metric of one step. MUSTER_E_NOT_FOUND: no such step, or it has no such metric. Asks as
+ * all_steps. */
 MUSTER_API enum muster_status muster_manager_metrics(muster_manager_t *manager, int64_t step,
                                                      const char *metric, double *ret_value,
                                                      struct muster_error *ret_error);
-/* All of one step, with its custom metadata out of the manifest. Borrowed until the next call.
+/* All about one step, with the custom metadata of its manifest. Borrowed until the next call.
  * MUSTER_E_NOT_FOUND. Asks as all_steps. */
 MUSTER_API enum muster_status
 muster_manager_metadata(muster_manager_t *manager, int64_t step,
                         const struct muster_checkpoint_info **ret_info,
                         struct muster_error *ret_error);
 
-/* Waits until there is a checkpoint of a step above after_step (-1 = of any), at most timeout_ms; gives
- * the newest. Looks at most 10 times a second. MUSTER_E_TIMEOUT. A broker that does not answer
- * is asked again until then (MUSTER_E_BROKER). For readers (as wait_for_new_checkpoint). */
+/* For readers: waits until there is a checkpoint of a step above after_step (-1 = of any), at most
+ * timeout_ms, and gives the newest. Looks at most 10 times a second, and asks a broker that does
+ * not answer again until then. MUSTER_E_TIMEOUT · MUSTER_E_BROKER. */
 MUSTER_API enum muster_status
 muster_manager_wait_for_new_checkpoint(muster_manager_t *manager, int64_t after_step,
                                        int64_t timeout_ms, int64_t *ret_step,
                                        struct muster_error *ret_error);
-/* The same, of a step above the last one that this call gave (as checkpoints_iterator). It holds nothing: where the
- * job's keep policies are short, the checkpoint may be gone before it is read. Who wants the newest restores
- * MUSTER_STEP_LATEST, who wants this one pins it (through a broker) and takes MUSTER_E_NOT_FOUND for "the next one". */
+/* The same, of a step above the last one that this call gave (as checkpoints_iterator). It holds
+ * nothing:
+ * if the job's keep policies are short, the checkpoint may be gone before it is read. To get the
+ * newest, restore MUSTER_STEP_LATEST. To get this one, pin it (through a broker), and take
+ * MUSTER_E_NOT_FOUND for "the next one". */
 MUSTER_API enum muster_status muster_manager_next_checkpoint(muster_manager_t *manager,
                                                              int64_t timeout_ms, int64_t *ret_step,
                                                              struct muster_error *ret_error);
 
-/* Nobody deletes the checkpoint of this step (*ret_step, may be NULL: of which, with MUSTER_STEP_LATEST) for lease_ms (above 0), or until unpin or close; again: for so
- * long from now. The lease falls by itself, so a reader that dies holds nothing for ever. Of a directory
- * without a broker nothing is deleted but by its own job: MUSTER_E_UNSUPPORTED. */
+/* Protects the checkpoint of this step for lease_ms (above 0), or until unpin or close. Another
+ * call counts lease_ms from then. *ret_step (may be NULL) is its step, for MUSTER_STEP_LATEST. A
+ * lease ends by itself, so a reader that dies holds nothing for ever. MUSTER_E_UNSUPPORTED: a
+ * directory without a broker, where only its own job deletes. */
 MUSTER_API enum muster_status muster_manager_pin(muster_manager_t *manager, int64_t step,
                                                  int64_t lease_ms, int64_t *ret_step,
                                                  struct muster_error *ret_error);
 MUSTER_API enum muster_status muster_manager_unpin(muster_manager_t *manager, int64_t step,
                                                    struct muster_error *ret_error);
 
-/* Deletes the checkpoint of one step, whatever the policies say. It is no longer listed when this returns;
- * its files go in the background. One rank's call is enough. MUSTER_E_BUSY: it is pinned, being restored or the
- * newest. MUSTER_E_NOT_FOUND. MUSTER_E_UNSUPPORTED: read-only. */
+/* Deletes the checkpoint of one step, whatever the policies say. It is no longer listed when this
+ * returns; its files go in the background. One rank's call is enough. MUSTER_E_BUSY it is pinned,
+ * being restored or the newest · MUSTER_E_NOT_FOUND · MUSTER_E_UNSUPPORTED read-only. */
 MUSTER_API enum muster_status muster_manager_delete(muster_manager_t *manager, int64_t step,
                                                     struct muster_error *ret_error);
 
-/* Forgets what was read before, and reads anew. */
+/* Forgets what was read before, and reads it again. */
 MUSTER_API enum muster_status muster_manager_reload(muster_manager_t *manager,
                                                     struct muster_error *ret_error);
 

@@ -1,20 +1,22 @@
 /* policy.h - when a job saves and what it keeps, as data.
  *
- * A list of save policies is any-of: a save is made when one of them wants it. A list of keep policies
- * is joint any-of: a checkpoint stays while one of them wants it; what none wants is deleted. An empty
- * list of keep policies keeps all.
+ * A list of save policies is any-of: a save is made when one of them wants it. A list of keep
+ * policies is joint any-of: a checkpoint stays while one of them wants it, and the others are
+ * deleted. An empty list of keep policies keeps all.
  *
  * Steps here are the program's own step indexes: step k is saved when k + 1 steps are done.
  *
- * Whatever the policies say, these are never deleted: a checkpoint that is pinned or being restored, and
- * the newest one. (Keep policies that do not want the newest give it up once a newer one is committed, or
- * when the chief's manager closes with code 0, no save has failed since it was made, and all other ranks have finished,
- * for which close waits up to 10 s.) Deletion is decided by the broker, on record, and carried out by the job's
- * chief in the background; a crash in the middle leaves nothing that is listed, and is made up for.
+ * Never deleted are a checkpoint that is pinned or being restored, and the newest one. If the keep
+ * policies do not want the newest, it goes once a newer one is committed. It also goes when the
+ * chief's manager closes with code 0, no save has failed since, and all other ranks have finished;
+ * close waits up to 10 s for them.
+ * The broker decides a deletion and records it. The job's chief carries it out in the background. A
+ * crash in the middle leaves nothing that is listed; the next start finishes the deletion.
  *
- * What a job left behind when it went back to an older checkpoint (a fallback, or a restore of a given step) is not
- * listed, and no policy counts or keeps it. Under keep policies it is deleted, too: once a later launch has saved as far
- * as it had come, or has saved and closes with code 0. Until then, and while it is pinned (before the job goes back), it stays. */
+ * When a job goes back to an older checkpoint (a fallback, or a restore of a given step), newer
+ * ones stay behind. They are not listed, and no policy counts or keeps them. Under keep policies
+ * they are deleted once a later launch has saved as far, or has saved and closes with code 0. A pin
+ * that was set before the job went back protects them. */
 #ifndef MUSTER_POLICY_H
 #define MUSTER_POLICY_H
 
@@ -34,9 +36,12 @@ extern "C" {
 
 enum muster_keep_kind {
     MUSTER_KEEP_NONE,
-    MUSTER_KEEP_LATEST,           /* the newest `number`, 0 is legal */
-    MUSTER_KEEP_EVERY_STEPS,      /* steps that `number` divides */
-    MUSTER_KEEP_EVERY_STEPS_NEAR, /* from the oldest there is on, each at least `number` steps after the last one so kept (what was deleted by hand counts no more: another one may be kept in its stead, or let go) */
+    MUSTER_KEEP_LATEST,      /* the newest `number`, 0 is legal */
+    MUSTER_KEEP_EVERY_STEPS, /* steps that `number` divides */
+    /* The oldest one, and then each at least `number` steps after the last one so kept. A
+     * checkpoint that was deleted by hand no longer counts, so another one may be kept in its
+     * place. */
+    MUSTER_KEEP_EVERY_STEPS_NEAR,
     MUSTER_KEEP_EVERY_MS, /* each committed at least `number` ms after the last one so kept */
     MUSTER_KEEP_BEST,     /* the best `number` by metric; of equals the newer */
     MUSTER_KEEP_STEPS,    /* these steps */
@@ -59,16 +64,21 @@ enum muster_save_kind {
     /* Each rank computes these alike from the step. */
     MUSTER_SAVE_EVERY_STEPS, /* steps that `number` divides */
     MUSTER_SAVE_STEPS,       /* these steps */
-    /* The first step there is, if nothing was ever saved; if that fails a later one, as soon as the broker finds that
-     * all ranks can (a process alone: the next). */
+    /* The first step, if nothing was ever saved. If that save fails, a later step, as soon as all
+     * ranks can (a process alone: the next step). */
     MUSTER_SAVE_FIRST,
-    /* The broker decides these, as a round: all ranks at one step. (A process alone decides them at each step's end.) */
+    /* The broker decides these, at one step of all ranks. (A process alone decides at each step's
+     * end.) */
     MUSTER_SAVE_PERIOD_MS, /* `number` ms after the last save began */
-    MUSTER_SAVE_CONTINUOUS_MS, /* as soon as the last save is done and `number` ms after it began, 0 is legal */
-    MUSTER_SAVE_OVERHEAD, /* so often that saves take at most `share` of the time, from their measured cost */
-    MUSTER_SAVE_YOUNG_DALY, /* Young's and Daly's optimum, from the cost of a save and the job's interruptions */
-    /* Asked on the chief alone, before each step ends; its yes is a round, as above. A yes that the broker cannot open a
-     * round for stands until it can, or a save is made all the same; of several that wait the first counts. */
+    /* As soon as the last save is done and `number` ms after it began; 0 is legal. */
+    MUSTER_SAVE_CONTINUOUS_MS,
+    /* So often that saves take at most `share` of the time, from their measured cost. */
+    MUSTER_SAVE_OVERHEAD,
+    /* Young's and Daly's optimum, from the cost of a save and the job's interruptions. */
+    MUSTER_SAVE_YOUNG_DALY,
+    /* Asked on the chief alone, before each step ends. If the broker cannot open a save at once, a
+     * yes stands until it can, or until another save is made. Of several that wait the first
+     * counts. */
     MUSTER_SAVE_FUNCTION,
     MUSTER_SAVE_KIND_COUNT
     /* Preemption needs no policy: a preempted job always saves. */
@@ -94,15 +104,18 @@ struct muster_policies {
     size_t keep_count; /* 0 = all are kept */
     const struct muster_save_policy *save;
     size_t save_count;
-    const char *trash; /* NULL = deleted at once; else the name of a folder inside the checkpoint
-                          directory (letters, digits, _ . and -, a letter first and no digit last) that deleted checkpoints are moved to, for the user to empty; each as
-                          "<its name>.<generation>-<round>", without a manifest if its launch died
-                          before it had one */
+    /* NULL = delete at once. Else a folder inside the checkpoint directory, for the user to empty,
+     * which deleted checkpoints are moved to as "<its name>.<generation>-<round>". One that never
+     * got a manifest has none there. The name has letters, digits, _ . and -, a letter first, no
+     * digit last. */
+    const char *trash;
 };
 #define MUSTER_POLICIES_INIT                          \
     {                                                 \
         .struct_size = sizeof(struct muster_policies) \
     }
+/* The same for C++17 and other languages. struct_size is sizeof of the structure. */
+MUSTER_API void muster_policies_init(struct muster_policies *policies, size_t struct_size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,177 @@
+/* bus_guard - see bus_guard.h. The framing is ZMTP 3 (rfc.zeromq.org/spec/23): a greeting of 64 bytes, then
+ * frames of flags, a length of 1 or 8 bytes, and a body. */
+#include "broker/bus_guard.h"
+
+#include "broker/core/core.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GREETING_BYTES 64
+#define VERSION_AT 10
+#define FLAG_MORE 1
+#define FLAG_LONG 2
+#define FLAG_COMMAND 4
+#define FILES_SPARE 32 /* database, log, lock, libzmq's own */
+#define FILES_MAX ((size_t)2 * CORE_NODES_MAX + 1024)
+
+/* --- one connection ------------------------------------------------------------------------------- */
+
+/* Older protocols have other frames; libzmq speaks 3 since 2013. */
+static bool greeting_byte_ok(unsigned at, uint8_t byte)
+{
+    if (at == 0)
+        return byte == 0xff;
+    if (at == 9)
+        return (byte & 1) != 0;
+    return at != VERSION_AT || byte >= 3;
+}
+
+static bool greeting_take(struct bus_guard_stream *stream, uint8_t byte)
+{
+    bool ok = greeting_byte_ok(stream->left, byte);
+
+    if (++stream->left == GREETING_BYTES)
+        stream->state = GUARD_FLAGS;
+    return ok;
+}
+
+static bool frame_begins(struct bus_guard_stream *stream)
+{
+    stream->at = 0;
+    stream->state = stream->size > 0 ? GUARD_BODY : GUARD_FLAGS;
+    if (stream->size > WIRE_FRAME_MAX)
+        return false;
+    return (stream->flags & FLAG_COMMAND) == 0 || stream->size <= GUARD_COMMAND_BYTES;
+}
+
+static bool flags_take(struct bus_guard_stream *stream, uint8_t byte)
+{
+    stream->flags = byte;
+    stream->left = (byte & FLAG_LONG) != 0 ? 8 : 1;
+    stream->size = 0;
+    stream->state = GUARD_LENGTH;
+    return (byte & FLAG_MORE) == 0; /* our messages have one part */
+}
+
+static bool length_take(struct bus_guard_stream *stream, uint8_t byte)
+{
+    stream->size = stream->size << 8 | byte;
+    return --stream->left > 0 || frame_begins(stream);
+}
+
+/* SUBSCRIBE and CANCEL as commands (ZMTP 3.1), or as messages that begin with 1 or 0 (ZMTP 3.0). No
+ * message of ours begins so. */
+static bool is_topic(const struct bus_guard_stream *stream, uint8_t byte)
+{
+    if ((stream->flags & FLAG_COMMAND) != 0)
+        return stream->at == 1 && (byte == 'S' || byte == 'C');
+    return stream->at == 0 && byte <= 1;
+}
+
+static bool topic_ok(struct bus_guard_stream *stream)
+{
+    const size_t name = (stream->flags & FLAG_COMMAND) != 0 ? sizeof "SUBSCRIBE" : 0;
+
+    return stream->size <= GUARD_TOPIC_BYTES + name && ++stream->topics <= GUARD_TOPICS_MAX;
+}
+
+/* Returns the bytes taken; ret_ok: as bus_guard_stream_take. Two bytes of a body matter. */
+static size_t body_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size,
+                        bool *ret_ok)
+{
+    size_t left = (size_t)(stream->size - stream->at);
+    size_t taken = size < left ? size : left;
+
+    for (size_t i = 0; i < taken && stream->at < 2; i++, stream->at++)
+        if (is_topic(stream, bytes[i]) && !topic_ok(stream))
+            *ret_ok = false;
+    stream->at = (uint32_t)(stream->size - (left - taken));
+    if (taken == left)
+        stream->state = GUARD_FLAGS;
+    return taken;
+}
+
+bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size)
+{
+    bool ok = true;
+
+    for (size_t at = 0; at < size && ok;) {
+        if (stream->state == GUARD_BODY)
+            at += body_take(stream, bytes + at, size - at, &ok);
+        else if (stream->state == GUARD_GREETING)
+            ok = greeting_take(stream, bytes[at++]);
+        else if (stream->state == GUARD_FLAGS)
+            ok = flags_take(stream, bytes[at++]);
+        else
+            ok = length_take(stream, bytes[at++]);
+    }
+    return ok;
+}
+
+/* --- all of them ---------------------------------------------------------------------------------- */
+
+/* A descriptor belongs to one of libzmq's threads at a time. */
+static struct {
+    struct bus_guard_stream *streams; /* by descriptor */
+    size_t files,
+        connections; /* the process's limit, and descriptors of connections are below this */
+    atomic_uint_fast64_t judged, hostile, full;
+} guard;
+
+bool bus_guard_start(size_t files)
+{
+    size_t connections = files < FILES_MAX ? files : FILES_MAX;
+
+    connections = connections > 2 * FILES_SPARE ? connections - FILES_SPARE : connections / 2;
+    guard.streams = calloc(connections, sizeof *guard.streams);
+    if (guard.streams == NULL)
+        return false;
+    guard.files = files;
+    guard.connections = connections;
+    return true;
+}
+
+ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags)
+{
+    ssize_t got = recvfrom(fd, data, size, flags, NULL, NULL);
+
+    if (got <= 0 || guard.streams == NULL || (size_t)fd >= guard.connections)
+        return got;
+    atomic_fetch_add_explicit(&guard.judged, 1, memory_order_relaxed);
+    if (bus_guard_stream_take(&guard.streams[fd], data, (size_t)got))
+        return got;
+    atomic_fetch_add_explicit(&guard.hostile, 1, memory_order_relaxed);
+    return 0; /* as if the peer had ended: libzmq closes, and forgets what was not whole */
+}
+
+int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+{
+    int connection = (int)syscall(SYS_accept4, fd, address, address_size, flags);
+
+    if (connection < 0 || guard.streams == NULL)
+        return connection;
+    if ((size_t)connection < guard.connections) {
+        guard.streams[connection] = (struct bus_guard_stream){0};
+        return connection;
+    }
+    close(connection); /* its peer asks again; not to take it would be asked for ever, at once */
+    atomic_fetch_add_explicit(&guard.full, 1, memory_order_relaxed);
+    errno = ECONNABORTED;
+    return -1;
+}
+
+void bus_guard_counters(struct bus_guard_counters *ret_counters)
+{
+    *ret_counters = (struct bus_guard_counters){.judged = atomic_load(&guard.judged),
+                                                .hostile = atomic_load(&guard.hostile),
+                                                .full = atomic_load(&guard.full)};
+}
+
+size_t bus_guard_files(void)
+{
+    return guard.files;
+}

@@ -1,0 +1,58 @@
+/* bus_guard - what a connection may send, judged before libzmq takes memory for it.
+ * Owns: one small state a connection, by descriptor; the counters of what it closed.
+ * Never: keeps or changes a byte, waits, logs.
+ *
+ * libzmq 4.3.4 bounds a frame (ZMQ_MAXMSGSIZE) and counts whole messages (ZMQ_RCVHWM). No option of
+ * it bounds the parts of one message, the length of a topic or the number of topics. At the limit
+ * of open files its accept spins. It makes each connection by accept or accept4 and reads it by
+ * recv, so main.c defines these three for the whole process and hands them to this module: no copy,
+ * no further thread, no further descriptor.
+ *
+ * What always holds: a connection is closed at the first frame that a peer of ours never sends. An
+ * unfinished message takes at most WIRE_FRAME_MAX bytes, a connection GUARD_TOPICS_MAX topics. */
+#ifndef BROKER_BUS_GUARD_H
+#define BROKER_BUS_GUARD_H
+
+#include "schema/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define GUARD_TOPICS_MAX 16 /* SUBSCRIBE and CANCEL in a connection's life; a node sends one */
+#define GUARD_TOPIC_BYTES (JOB_NAME_MAX + 2) /* how, name, end */
+#define GUARD_COMMAND_BYTES 256              /* a READY of ours has some 40 */
+
+enum bus_guard_state { GUARD_GREETING, GUARD_FLAGS, GUARD_LENGTH, GUARD_BODY };
+
+struct bus_guard_stream { /* all zero: a new connection */
+    uint8_t state;        /* enum bus_guard_state */
+    uint8_t flags;        /* of the present frame */
+    uint8_t left;         /* bytes of the greeting or of the length: read, or still to come */
+    uint8_t topics;
+    uint32_t at; /* in the body */
+    uint64_t size;
+};
+
+/* The next bytes of a connection. False: no peer of ours sends that; close the connection. */
+bool bus_guard_stream_take(struct bus_guard_stream *stream, const uint8_t *bytes, size_t size);
+
+/* From now on connections are judged. files: the process's limit of open files; some are left for the
+ * rest of the program. False: no memory. */
+bool bus_guard_start(size_t files);
+
+/* As the calls of their names. Before bus_guard_start they do no more than these. */
+ssize_t bus_guard_recv(int fd, void *data, size_t size, int flags);
+int bus_guard_accept(int fd, struct sockaddr *address, socklen_t *address_size, int flags);
+
+struct bus_guard_counters {
+    uint64_t judged; /* reads: 0 while messages arrive says that this libzmq reads in another way */
+    uint64_t hostile; /* connections closed for what they sent */
+    uint64_t full;    /* ... because too many are open */
+};
+void bus_guard_counters(struct bus_guard_counters *ret_counters);
+size_t bus_guard_files(void); /* as told to bus_guard_start, 0 = not started */
+
+#endif

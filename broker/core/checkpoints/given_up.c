@@ -1,0 +1,74 @@
+/* given_up - checkpoints of a branch that a launch left: it went back to an earlier one (a fallback, or a restore of a
+ * given step) and trained on from there. They count for nothing: no list has them and no policy keeps them. What keeps
+ * them for a while is that a person may still find out that going back was wrong. */
+#include "broker/core/checkpoints/keep.h"
+
+#include "schema/room.h"
+
+static void drop(struct job *job, size_t index)
+{
+    struct keep_state *keep = &job->keep;
+
+    free(keep->given_up[index].path);
+    free(keep->given_up[index].metrics);
+    keep->given_up[index] = keep->given_up[--keep->given_up_count];
+}
+
+void given_up_forget(struct job *job, uint64_t round)
+{
+    for (size_t i = job->keep.given_up_count; i-- > 0;)
+        if (job->keep.given_up[i].row.round == round)
+            drop(job, i);
+}
+
+void given_up_free(struct job *job)
+{
+    while (job->keep.given_up_count > 0)
+        drop(job, job->keep.given_up_count - 1);
+    free(job->keep.given_up);
+}
+
+void given_up_add(struct job *job, const struct record_checkpoint *row)
+{
+    struct keep_state *keep = &job->keep;
+
+    given_up_forget(job, row->round); /* an import tells it again */
+    if (keep->given_up_count == CORE_CHECKPOINTS_MAX)
+        return; /* a later start of the broker has room for it */
+    keep->given_up = room_for_one(keep->given_up, keep->given_up_count, &keep->given_up_capacity, 8,
+                                  sizeof *keep->given_up);
+    MUST(keep->given_up != NULL);
+    struct given_up *one = &keep->given_up[keep->given_up_count++];
+    *one = (struct given_up){*row, strdup(row->path), strdup(row->metrics)};
+    MUST(one->path != NULL && one->metrics != NULL);
+    one->row.job = job->name;
+    one->row.path = one->path;
+    one->row.metrics = one->metrics;
+    one->row.trash = "";
+    one->row.state = CHECKPOINT_SUPERSEDED;
+}
+
+/* A later launch has saved as far, or is done: what it made stands for the job. */
+static bool is_made_up_for(const struct job *job, const struct record_checkpoint *row, bool closing)
+{
+    const struct checkpoint *whole = registry_newest_whole(job);
+
+    return whole != NULL && whole->row.generation > row->generation &&
+           (closing || whole->row.step >= row->step);
+}
+
+void given_up_consider(struct core *core, struct job *job, bool closing)
+{
+    const struct job_policies *policies = keep_policies_of(job);
+
+    if (policies == NULL || policies->keep.count == 0)
+        return; /* a job that keeps all keeps these, too */
+    for (size_t i = job->keep.given_up_count; i-- > 0;) {
+        const struct record_checkpoint *row = &job->keep.given_up[i].row;
+        if (!is_made_up_for(job, row, closing) || pins_hold(job, row->round) ||
+            keep_is_being_restored(job, row->round))
+            continue;
+        keep_delete(core, job, row);
+        drop(job, i);
+    }
+}

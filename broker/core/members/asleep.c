@@ -1,0 +1,296 @@
+/* asleep - jobs that have ended and left memory, and those whose rows go for good.
+ * Owns: the list of the sleeping: their names and what decides who is forgotten first.
+ * What always holds: a job is in memory or asleep, never both. It goes to sleep at a tick, when all
+ * its rows are in the batch that is written next. It wakes by its rows, which the driver hands
+ * (core_lacks). */
+#include "broker/core/state/state.h"
+
+#include <stdio.h>
+
+#define SLOTS 4096
+#define FORGET_TICK_MAX 256 /* jobs that one tick forgets */
+#define DAY_MS (24LL * 3600 * 1000)
+
+struct asleep_job {
+    char name[JOB_NAME_MAX + 1];
+    int64_t since_unix_ms; /* its end */
+    bool saved;            /* it has checkpoints: it may come back for them */
+    bool pinned;           /* an operator holds one: it is not forgotten */
+    struct asleep_job *next;
+};
+
+struct asleep {
+    struct asleep_job *jobs[SLOTS]; /* by name */
+    size_t count;
+    int64_t look_boot_ms; /* for those that are too old */
+};
+
+static struct asleep_job **slot(struct asleep *asleep, const char *name)
+{
+    uint32_t hash = 2166136261U;
+
+    for (const char *at = name; *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * 16777619U;
+    return &asleep->jobs[hash % SLOTS];
+}
+
+static struct asleep_job **asleep_find(const struct core *core, const char *name)
+{
+    struct asleep_job **at;
+
+    if (core->asleep == NULL)
+        return NULL;
+    for (at = slot(core->asleep, name); *at != NULL; at = &(*at)->next)
+        if (strcmp((*at)->name, name) == 0)
+            return at;
+    return NULL;
+}
+
+bool asleep_holds(const struct core *core, const char *name)
+{
+    return asleep_find(core, name) != NULL;
+}
+
+void asleep_add(struct core *core, const struct record_job_asleep *row)
+{
+    struct asleep_job **at, *job = calloc(1, sizeof *job);
+
+    if (core->asleep == NULL)
+        core->asleep = calloc(1, sizeof *core->asleep);
+    MUST(core->asleep != NULL && job != NULL);
+    snprintf(job->name, sizeof job->name, "%s", row->job);
+    job->since_unix_ms = row->since_unix_ms;
+    job->saved = row->saved;
+    job->pinned = row->pinned;
+    at = slot(core->asleep, job->name);
+    job->next = *at;
+    *at = job;
+    core->asleep->count++;
+}
+
+void asleep_remove(struct core *core, const char *name)
+{
+    struct asleep_job **at = asleep_find(core, name);
+    struct asleep_job *job;
+
+    if (at == NULL)
+        return;
+    job = *at;
+    *at = job->next;
+    free(job);
+    core->asleep->count--;
+}
+
+void asleep_free(struct core *core)
+{
+    for (size_t i = 0; core->asleep != NULL && i < SLOTS; i++)
+        while (core->asleep->jobs[i] != NULL) {
+            struct asleep_job *next = core->asleep->jobs[i]->next;
+            free(core->asleep->jobs[i]);
+            core->asleep->jobs[i] = next;
+        }
+    free(core->asleep);
+    core->asleep = NULL;
+}
+
+/* --- going to sleep ------------------------------------------------------------------------------- */
+
+/* Nobody lives in it, a ps and an evaluator included. */
+static bool is_over(const struct core *core, const struct job *job)
+{
+    if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
+        return false;
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            return false;
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (peer_is_live(job->peers[i]))
+            return false;
+    return !import_is_due(core);
+}
+
+/* ... and no lease of it is to fall, which its rows show. */
+static bool is_idle(const struct core *core, const struct job *job)
+{
+    for (size_t i = 0; i < job->keep.pins_count; i++)
+        if (job->keep.pins[i].until_unix_ms > 0)
+            return false;
+    return is_over(core, job);
+}
+
+/* Where some are to be forgotten all sleep, so that the choice is among all. */
+static size_t held_max(const struct core *core, size_t idle)
+{
+    size_t asleep = core->asleep != NULL ? core->asleep->count : 0;
+
+    if (core->options.ended_held < 0 ||
+        (core->options.keep_jobs > 0 && idle + asleep > core->options.keep_jobs))
+        return 0;
+    return core->options.ended_held > 0 ? (size_t)core->options.ended_held : CORE_ENDED_MAX;
+}
+
+static bool is_pinned(const struct job *job)
+{
+    for (size_t i = 0; i < job->keep.pins_count; i++)
+        if (job->keep.pins[i].until_unix_ms == 0)
+            return true;
+    return false;
+}
+
+bool job_has_row(const struct job *job)
+{
+    return job->gen.generation > 0 || job->seq > 0 || job->round > 0;
+}
+
+static void sleep_now(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i]->progress_dirty)
+            persist_progress(core, job->peers[i]);
+    if (job_has_row(job))
+        asleep_add(core, &(struct record_job_asleep){.job = job->name,
+                                                     .since_unix_ms = job->state_unix_ms,
+                                                     .saved = job->checkpoints_count > 0,
+                                                     .pinned = is_pinned(job)});
+    job_drop(core, job);
+}
+
+static bool is_old(const struct core *core, int64_t since_unix_ms)
+{
+    return core->options.keep_jobs_days > 0 &&
+           core->now_unix - since_unix_ms > core->options.keep_jobs_days * DAY_MS;
+}
+
+static struct job *oldest_idle(const struct core *core, size_t *ret_count)
+{
+    struct job *oldest = NULL;
+
+    *ret_count = 0;
+    for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        if (!is_idle(core, job))
+            continue;
+        ++*ret_count;
+        if (oldest == NULL || job->state_unix_ms < oldest->state_unix_ms)
+            oldest = job;
+    }
+    return oldest;
+}
+
+static bool too_many(const struct core *core, size_t idle)
+{
+    return idle > held_max(core, idle) || core->peers_count > CORE_NODES_MAX / 4 * 3;
+}
+
+static void put_to_sleep(struct core *core)
+{
+    size_t idle;
+    struct job *job = oldest_idle(core, &idle);
+
+    while (job != NULL && (too_many(core, idle) || is_old(core, job->state_unix_ms))) {
+        sleep_now(core, job);
+        job = oldest_idle(core, &idle);
+    }
+}
+
+/* --- forgetting ----------------------------------------------------------------------------------- */
+
+void asleep_forget(struct core *core, const char *name)
+{
+    struct action *action = action_add(core, ACTION_PERSIST);
+
+    action->record.kind = RECORD_FORGET;
+    action->record.u.forget.job = out_text(core, name);
+    asleep_remove(core, name);
+}
+
+/* Of two, the one that nobody comes back for goes first; of two such, the one that ended first. */
+static int by_worth(const void *a, const void *b)
+{
+    const struct asleep_job *const *left = a, *const *right = b;
+
+    if ((*left)->saved != (*right)->saved)
+        return (*left)->saved ? 1 : -1;
+    if ((*left)->since_unix_ms != (*right)->since_unix_ms)
+        return (*left)->since_unix_ms < (*right)->since_unix_ms ? -1 : 1;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+static size_t beyond(const struct core *core)
+{
+    size_t keep = core->options.keep_jobs;
+
+    return keep > 0 && core->asleep->count > keep ? core->asleep->count - keep : 0;
+}
+
+static void forget_some(struct core *core, size_t too_many_by)
+{
+    struct asleep_job **all = calloc(core->asleep->count, sizeof *all);
+    size_t count = 0, forgotten = 0;
+
+    MUST(all != NULL);
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct asleep_job *job = core->asleep->jobs[i]; job != NULL; job = job->next)
+            if (!job->pinned)
+                all[count++] = job;
+    qsort(all, count, sizeof *all, by_worth);
+    for (size_t i = 0; i < count && forgotten < FORGET_TICK_MAX; i++) {
+        if (forgotten >= too_many_by && !is_old(core, all[i]->since_unix_ms))
+            continue;
+        asleep_forget(core, all[i]->name);
+        forgotten++;
+    }
+    free(all);
+}
+
+void asleep_tick(struct core *core)
+{
+    put_to_sleep(core);
+    if (core->asleep == NULL || core->asleep->count == 0)
+        return;
+    if (beyond(core) == 0 && core->now < core->asleep->look_boot_ms)
+        return;
+    core->asleep->look_boot_ms = core->now + 60000;
+    forget_some(core, beyond(core));
+}
+
+/* --- waking --------------------------------------------------------------------------------------- */
+
+/* Who else asks has said HELLO, or is told to. */
+static bool is_about_its_job(const struct wire_msg *message)
+{
+    return message->type == WIRE_HELLO ||
+           (message->up.role == ROLE_TOOL && wire_is_request(message->type));
+}
+
+const char *core_lacks(const struct core *core, const struct wire_msg *message)
+{
+    if (!is_about_its_job(message) || core->jobs_count >= CORE_JOBS_MAX ||
+        !asleep_holds(core, message->up.job))
+        return NULL;
+    return message->up.job;
+}
+
+/* --- the order ------------------------------------------------------------------------------------ */
+
+struct answer asleep_take(struct core *core, struct job *job)
+{
+    size_t kept = job->checkpoints_count;
+    const char *text;
+
+    if (!is_over(core, job))
+        return (struct answer){MUSTER_E_BUSY,
+                               out_printf(core,
+                                          "job '%s' still runs; end it first (`muster nodes --job "
+                                          "%s` lists its processes)",
+                                          job->name, job->name),
+                               0};
+    text = kept > 0
+               ? out_printf(core,
+                            "%zu checkpoints stay in %s; `muster import %s --job %s` brings them "
+                            "back",
+                            kept, job->gen.checkpoint_dir, job->gen.checkpoint_dir, job->name)
+               : "";
+    asleep_forget(core, job->name);
+    job_drop(core, job);
+    return (struct answer){MUSTER_OK, text, kept};
+}

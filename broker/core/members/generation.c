@@ -1,0 +1,454 @@
+/* generation - one launch of the job: its opening with the one resume choice, its start once all have
+ * restored, its end. */
+#include "broker/core/state/state.h"
+
+#include <stdio.h>
+
+static void reset(struct core *core, struct job *job, bool launch)
+{
+    servers_keep(core, job, launch);
+    peers_forget(core, job);
+    notices_free(job);
+    free(job->gen.error_text);
+    free(job->trainers);
+    job->trainers = NULL;
+    memset(&job->gen, 0, sizeof job->gen);
+    job->gen.error_rank = -1;
+    round_want_nothing(job);
+    job->want_not_before_boot_ms = 0;
+    grace_forget(job);
+    job->policy_step = -1;
+    job->policy_skipped = false;
+    job->policy_pending = -1;
+    job->keep.final = false;
+}
+
+static void set_facts(struct core *core, struct job *job, uint64_t number,
+                      const struct wire_hello *hello)
+{
+    struct generation *gen = &job->gen;
+
+    gen->generation = number;
+    generation_move(gen, GENERATION_JOINING);
+    gen->world_size = hello->world_size;
+    gen->layout = (enum wire_layout)hello->layout;
+    gen->fallback = hello->restore_fallback;
+    strncpy(gen->checkpoint_dir, hello->checkpoint_dir, sizeof gen->checkpoint_dir - 1);
+    gen->opened_unix_ms = core->now_unix;
+    gen->join_ms = hello->join_timeout_ms > 0 ? (int64_t)hello->join_timeout_ms
+                                              : core->options.join_timeout_ms;
+    gen->join_until_boot_ms = core->now + gen->join_ms;
+    job->trainers = calloc(gen->world_size, sizeof(struct peer *));
+    MUST(job->trainers != NULL);
+    job->state_unix_ms = core->now_unix;
+    job_timer(job, gen->join_until_boot_ms);
+}
+
+/* Rounds of the past cannot commit any more: their writers belong to a generation that is over. */
+static void close_old_rounds(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            round_abort(core, job, &job->rounds[i], -1, MUSTER_E_ABORTED,
+                        "the next generation was opened before it was committed", ABORT_OVER);
+}
+
+static void fence_old(struct core *core, struct job *job)
+{
+    close_old_rounds(core, job);
+    if (job->gen.generation == 0 || job->gen.state == GENERATION_ENDED)
+        return;
+    for (size_t i = 0; i < job->peers_count; i++) {
+        if (!peer_is_live(job->peers[i]))
+            continue;
+        peer_move(job->peers[i], NODE_FENCED);
+        persist_peer(core, job->peers[i]);
+    }
+    generation_move(&job->gen, GENERATION_ENDED);
+    job->gen.ended_unix_ms = core->now_unix;
+    save_policy_ended(job);
+    persist_generation(core, job);
+}
+
+static const struct checkpoint *choose(struct job *job)
+{
+    const struct checkpoint *newest = registry_newest(job);
+
+    job->gen.resume_checkpoint = newest != NULL ? newest->row.round : 0;
+    job->gen.resume_step = newest != NULL ? newest->row.step : 0;
+    return newest;
+}
+
+void generation_open(struct core *core, struct job *job, const struct wire_hello *hello)
+{
+    uint64_t number = job->gen.generation + 1;
+
+    fence_old(core, job);
+    reset(core, job, true);
+    set_facts(core, job, number, hello);
+
+    const struct checkpoint *newest = choose(job);
+    persist_job(core, job);
+    persist_generation(core, job);
+    servers_kept(core, job);
+    struct wire_event event = event_make(job, EVENT_GENERATION_OPENED);
+    event.checkpoint = job->gen.resume_checkpoint;
+    event.step = job->gen.resume_step;
+    event_emit(core, job, event, 0);
+    if (newest == NULL || newest->path[0] != '\0')
+        registry_announce_resume(core, job);
+}
+
+/* What runs has restored; whoever still waits for its checkpoint gets the newest that is known. */
+static void take_newest(struct job *job)
+{
+    const struct checkpoint *newest = choose(job);
+
+    job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
+}
+
+bool generation_is_found(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDED && strcmp(job->gen.end_text, FOUND_ON_DISK) == 0;
+}
+
+/* Nodes of a generation that the database does not know (it was restored from a copy), or knows by an import alone: they are
+ * running, so they are believed. */
+void generation_adopt(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello)
+{
+    fence_old(core, job);
+    reset(core, job, false); /* servers that live are in it */
+    set_facts(core, job, generation, hello);
+    job->want_not_before_boot_ms = core->now + START_FREEZE_MS;
+    job->gen.opened_unix_ms =
+        0; /* what it resumed from is not known: its manifests say nothing of it */
+    take_newest(job);
+    persist_job(core, job);
+    persist_generation(core, job);
+    servers_kept(core, job);
+}
+
+static void await_ranks(struct core *core, struct job *job)
+{
+    job->gen.back_until_boot_ms = core->now + START_GRACE_MS;
+    job_timer(job, job->gen.back_until_boot_ms);
+}
+
+/* Who was lost while it runs is the generation's error; else it was lost while this database took the ranks for
+ * joining. */
+static bool rank_has_row(const struct job *job, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+
+        if (role_is_trainer(peer->role) && peer->rank == rank &&
+            (peer->state != NODE_LOST || job->gen.error_rank >= 0))
+            return true;
+    }
+    return false;
+}
+
+/* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the database was put
+ * back before an earlier start, which did not live to miss that rank. */
+void generation_await_unknown(struct core *core, struct job *job)
+{
+    for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
+         rank++)
+        if (!rank_has_row(job, rank))
+            await_ranks(core, job);
+}
+
+/* It began there or before, and not beyond its choice: what is committed beyond that, by launches before it, was given up,
+ * and counts for nothing, as if this database had known. With fallback it may have gone back further than its row tells. */
+void generation_stands_at(struct core *core, struct job *job, int64_t done)
+{
+    struct generation *gen = &job->gen;
+    bool before = done < gen->resume_step;
+
+    registry_give_up_beyond(core, job, before ? done : gen->resume_step);
+    if (gen->state != GENERATION_JOINING)
+        return;
+    if (before || gen->fallback)
+        gen->opened_unix_ms = 0;
+    if (before)
+        take_newest(job);
+}
+
+bool generation_began_is_known(const struct job *job)
+{
+    return job->gen.opened_unix_ms > 0;
+}
+
+/* Steps are taken in a generation that this database does not know to have started. Ranks that do not
+ * come back are missed after START_GRACE_MS. */
+void generation_goes_on(struct core *core, struct job *job)
+{
+    generation_move(&job->gen, GENERATION_RUNNING);
+    job->gen.started_unix_ms = core->now_unix;
+    job->state_unix_ms = core->now_unix;
+    await_ranks(core, job);
+    persist_generation(core, job);
+    event_emit(core, job, event_make(job, EVENT_STARTED), 0);
+}
+
+void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
+                                const char *text)
+{
+    if (job->gen.error_rank >= 0)
+        return;
+    job->gen.error_rank = rank;
+    job->gen.error_code = code;
+    free(job->gen.error_text);
+    job->gen.error_text = strdup(text);
+    MUST(job->gen.error_text != NULL);
+    persist_generation(core, job);
+}
+
+bool generation_is_over(const struct job *job)
+{
+    return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
+}
+
+/* As much as there is room for, to the end of a word; it is whole in the event that led to the end. */
+static void set_end_text(struct job *job, const char *text)
+{
+    static const char rest[] = " ... (`muster events` has it whole)";
+    size_t room = sizeof job->gen.end_text - sizeof rest, length = strlen(text), word;
+
+    if (length < sizeof job->gen.end_text) {
+        memcpy(job->gen.end_text, text, length + 1);
+        return;
+    }
+    for (word = room; word > 0 && text[word] != ' '; word--)
+        ;
+    while (word == 0 && ((unsigned char)text[room] & 0xc0) == 0x80) /* inside a character */
+        room--;
+    snprintf(job->gen.end_text, sizeof job->gen.end_text, "%.*s%s", (int)(word > 0 ? word : room),
+             text, rest);
+}
+
+void generation_ending(struct core *core, struct job *job, unsigned status, const char *text)
+{
+    if (generation_is_over(job))
+        return;
+    generation_move(&job->gen, GENERATION_ENDING);
+    job->gen.ending_boot_ms = core->now;
+    job->gen.ending_unix_ms = core->now_unix;
+    job->gen.end_status = status;
+    set_end_text(job, text);
+    job->state_unix_ms = core->now_unix;
+    round_want_nothing(job);
+    grace_forget(job);
+    persist_generation(core, job);
+    persist_job(core, job);
+    job_timer(job, core->now);
+}
+
+static bool rank_joined(const struct job *job, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
+            return true;
+    return false;
+}
+
+/* The launch ended as terminated before this rank came, and its process is older than that end. A
+ * rank that had joined is never late: its process was restarted. So one rank at least can open the
+ * next generation, whatever the clocks say. */
+bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
+                             uint64_t age_ms)
+{
+    const struct generation *gen = &job->gen;
+    bool terminated = gen->end_status == MUSTER_PREEMPTED || gen->end_status == MUSTER_E_NOT_SAVED;
+
+    return generation_is_over(job) && terminated && gen->started_unix_ms == 0 &&
+           gen->error_rank < 0 && rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&
+           age_ms <= (uint64_t)core->now_unix &&
+           core->now_unix - (int64_t)age_ms < gen->ending_unix_ms;
+}
+
+/* Its ranks: whoever else lives is waited for by nobody. */
+size_t generation_live_count(const struct job *job)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < job->peers_count; i++)
+        live += role_is_trainer(job->peers[i]->role) && peer_is_live(job->peers[i]);
+    return live;
+}
+
+/* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
+bool generation_rank_finished(const struct job *job, uint64_t rank)
+{
+    for (size_t i = 0; i < job->peers_count; i++) {
+        const struct peer *peer = job->peers[i];
+        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
+            peer->leave_why == LEAVE_FINISHED)
+            return true;
+    }
+    return false;
+}
+
+/* A rank that had nothing left to do came and went before the others: they are still to come, and it is
+ * known of them that they need not wait for it. Bounded by the join timeout. */
+static bool others_are_to_come(const struct job *job)
+{
+    uint64_t finished = 0;
+
+    if (job->gen.state != GENERATION_JOINING)
+        return false;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        finished += generation_rank_finished(job, rank);
+    return finished > 0 && finished < job->gen.world_size;
+}
+
+/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back: also to one that ends
+ * meanwhile, so that it hears how. */
+bool generation_awaits_rank(const struct job *job, uint64_t rank)
+{
+    return job->gen.back_until_boot_ms > 0 && rank < job->gen.world_size &&
+           !rank_has_row(job, rank);
+}
+
+bool generation_awaits_ranks(const struct job *job)
+{
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (generation_awaits_rank(job, rank))
+            return true;
+    return false;
+}
+
+/* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends each that needs it.
+ * (One that were open all the same would end by its bounds, or when the next launch is opened.) */
+void generation_end(struct core *core, struct job *job)
+{
+    round_want_nothing(job);
+    grace_forget(job);
+    generation_move(&job->gen, GENERATION_ENDED);
+    job->gen.ended_unix_ms = core->now_unix;
+    save_policy_ended(job);
+    job->state_unix_ms = core->now_unix;
+    persist_generation(core, job);
+    struct wire_event event = event_make(job, EVENT_GENERATION_ENDED);
+    event.text = job->gen.end_text[0] ? job->gen.end_text : "its last process left";
+    event_emit(core, job, event, 0);
+}
+
+void generation_check_ended(struct core *core, struct job *job)
+{
+    enum wire_generation_state state = job->gen.state;
+
+    if (state != GENERATION_NONE && state != GENERATION_ENDED && generation_live_count(job) == 0 &&
+        !others_are_to_come(job) && !generation_awaits_ranks(job))
+        generation_end(core, job);
+}
+
+static bool rank_is_ready(const struct job *job, uint64_t rank)
+{
+    const struct peer *peer = job->trainers[rank];
+
+    return peer != NULL ? peer->state == NODE_RESTORED : generation_rank_finished(job, rank);
+}
+
+void generation_check_started(struct core *core, struct job *job)
+{
+    if (job->gen.state != GENERATION_JOINING)
+        return;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
+        if (!rank_is_ready(job, rank))
+            return;
+    registry_supersede_given_up(core, job);
+    generation_move(&job->gen, GENERATION_RUNNING);
+    job->gen.started_unix_ms = core->now_unix;
+    job->state_unix_ms = core->now_unix;
+    persist_generation(core, job);
+    event_emit(core, job, event_make(job, EVENT_STARTED), 0);
+    save_policy_launched(core, job);
+    keep_launched(core, job);
+}
+
+/* "1, 3 to 7 and 12" would be nicer; a bounded list is what fits into a line. */
+static void missing_ranks(const struct job *job, char *text, size_t size)
+{
+    size_t used = 0, shown = 0, missing = 0;
+
+    text[0] = '\0';
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        const struct peer *peer = job->trainers[rank];
+        if (rank_is_ready(job, rank))
+            continue;
+        missing++;
+        if (shown == 16)
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%llu%s", shown ? ", " : "",
+                                 (unsigned long long)rank, peer ? " (has not restored)" : "");
+        shown++;
+    }
+    if (missing > shown)
+        snprintf(text + used, size - used, " and %zu more", missing - shown);
+}
+
+void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
+                            uint64_t rank, const char *text)
+{
+    struct wire_event event = event_make(job, kind);
+
+    event.rank = (int64_t)rank;
+    event.code = MUSTER_E_PEER;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_set_first_error(core, job, (int64_t)rank, 0, text);
+    generation_ending(core, job, MUSTER_E_PEER, text);
+}
+
+/* Nobody has heard of a rank since the database was put back: its process is gone. */
+static void judge_missing(struct core *core, struct job *job)
+{
+    int64_t until = job->gen.back_until_boot_ms;
+
+    if (until == 0 || job->gen.state == GENERATION_ENDED)
+        return;
+    if (core->now < until) {
+        job_timer(job, until);
+        return;
+    }
+    job->gen.back_until_boot_ms = 0;
+    generation_check_ended(core, job); /* all who were there have gone: nobody is left to tell */
+    if (job->gen.state != GENERATION_RUNNING)
+        return;
+    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
+        char text[256];
+        if (rank_is_ready(job, rank))
+            continue;
+        snprintf(text, sizeof text,
+                 "rank %llu did not come back after the broker's database was put back to an older "
+                 "copy",
+                 (unsigned long long)rank);
+        generation_rank_failed(core, job, EVENT_NODE_LOST, rank, text);
+        return;
+    }
+}
+
+void generation_tick(struct core *core, struct job *job)
+{
+    char missing[400], text[512];
+
+    judge_missing(core, job);
+    if (job->gen.state == GENERATION_ENDING)
+        generation_check_ended(core, job); /* it may have ended without a process */
+    if (job->gen.state != GENERATION_JOINING)
+        return;
+    if (core->now < job->gen.join_until_boot_ms) {
+        job_timer(job, job->gen.join_until_boot_ms);
+        return;
+    }
+    missing_ranks(job, missing, sizeof missing);
+    snprintf(text, sizeof text, "these ranks did not join and restore in time: %s", missing);
+    struct wire_event event = event_make(job, EVENT_JOIN_FAILED);
+    event.code = MUSTER_E_JOIN;
+    event.text = text;
+    event_emit(core, job, event, 0);
+    generation_ending(core, job, MUSTER_E_JOIN, text);
+    generation_check_ended(core, job);
+}

@@ -1,0 +1,425 @@
+/* roster - who is there: heartbeats, LEAVE, errors, loss.
+ * Silence is judged only here, in a tick, after the messages of the same pass were taken. */
+#include "broker/core/state/state.h"
+
+#include <stdio.h>
+
+/* A newer node may do what this broker has no word for. */
+unsigned roster_phase_known(uint64_t phase)
+{
+    return phase < PHASE_COUNT ? (unsigned)phase : PHASE_NONE;
+}
+
+/* --- while it lives --------------------------------------------------------------------------- */
+
+/* However long it takes: whoever waits for its verdict knows that it is bounded here. */
+static uint64_t awaited_by(struct peer *peer, uint64_t number)
+{
+    struct round *round = number > 0 ? round_find(peer->job, number) : NULL;
+    bool decided =
+        round != NULL && (round->state == ROUND_DECIDED || round->state == ROUND_WRITING);
+
+    return decided && round_part(round, peer) != NULL ? number : 0;
+}
+
+/* A save that begins, ends or writes is no hang. What is written behind the training thread says nothing of that. */
+static bool saves_on(const struct peer *peer, const struct wire_heartbeat *beat)
+{
+    bool saves = beat->phase == PHASE_SAVING;
+
+    return saves != (peer->phase == PHASE_SAVING) ||
+           (saves && beat->saving_bytes != peer->saving_bytes);
+}
+
+void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat)
+{
+    struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
+
+    alive->u.alive.awaited_round = awaited_by(peer, beat->round);
+    if (!step_ok(beat->begun) || !step_ok(beat->done))
+        return;
+    if (beat->begun != peer->begun || beat->done != peer->done || saves_on(peer, beat)) {
+        peer->advanced_boot_ms = core->now;
+        peer->stuck_said = false;
+    }
+    bool advanced = beat->begun > peer->begun;
+    peer->begun = beat->begun;
+    peer->done = beat->done;
+    peer->told_boot_ms = core->now;
+    struct round *round = round_open_one(peer->job);
+    if (advanced && round != NULL && round->state == ROUND_DECIDED && beat->begun <= round->step &&
+        round_part(round, peer) != NULL) {
+        int64_t until = core->now + round_way_ms(round); /* it is still coming */
+        if (until > round->way_until_boot_ms)
+            round->way_until_boot_ms = until;
+    }
+    save_goes_on(core, peer, beat->saving_round, beat->saving_bytes);
+    peer->saving_bytes = beat->saving_bytes;
+    peer->named_round = beat->round;
+    peer->phase = roster_phase_known(beat->phase);
+    peer->phase_ms = beat->phase_ms;
+    bool measured = peer->step_p95_ms == 0 && beat->step_p95_ms > 0;
+    peer->step_p95_ms = beat->step_p95_ms;
+    if (measured && round != NULL && round_part(round, peer) != NULL)
+        round_way_left(core, round);
+    if (beat->sources != NULL && beat->sources[0] != '\0')
+        strncpy(peer->sources, beat->sources, sizeof peer->sources - 1);
+    peer->progress_dirty = true;
+    if (advanced && notice_any_active(peer->job)) /* a plan may wait for it */
+        job_timer(peer->job, core->now);
+    if (peer->job->timer_boot_ms > core->now + PROGRESS_MS)
+        job_timer(peer->job, core->now + PROGRESS_MS);
+}
+
+static void gone(struct core *core, struct peer *peer, enum wire_node_state state)
+{
+    struct job *job = peer->job;
+
+    peer_move(peer, state);
+    peer->ended_unix_ms = core->now_unix;
+    if (role_is_trainer(peer->role) && job->trainers[peer->rank] == peer)
+        job->trainers[peer->rank] = NULL;
+}
+
+static enum abort_retry retry_without(bool again, bool steps_broken)
+{
+    return !again ? ABORT_FINAL : steps_broken ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY;
+}
+
+/* Ends or repeats the open round if this member was needed. `why_text` goes into the story. Returns
+ * whether a round is awaited afterwards. */
+static bool round_without(struct core *core, struct job *job, const struct peer *peer,
+                          unsigned code, const char *why_text, bool steps_broken)
+{
+    struct round *round = round_awaited(job);
+
+    if (round == NULL)
+        return false;
+    struct participant *part = round_part(round, peer);
+    if (part == NULL || !save_is_needed(job, round, part) || round->state == ROUND_WRITING)
+        return true; /* what is written behind a failed step may be whole all the same: writes_without */
+    bool again = job->gen.layout == LAYOUT_REPLICATED &&
+                 (round->cause == CAUSE_TERMINATION || !steps_broken);
+    return round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
+                       retry_without(again, steps_broken));
+}
+
+/* A write behind whose writer is gone never ends. */
+static void writes_without(struct core *core, struct job *job, const struct peer *peer,
+                           unsigned code, const char *why_text, bool steps_broken)
+{
+    bool replicated = job->gen.layout == LAYOUT_REPLICATED;
+
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        const struct participant *part = round->used ? round_part(round, peer) : NULL;
+        if (part != NULL && round->state == ROUND_WRITING && save_is_needed(job, round, part))
+            round_abort(
+                core, job, round, (int64_t)peer->rank, code, why_text,
+                retry_without(round->cause == CAUSE_TERMINATION, steps_broken && replicated));
+    }
+}
+
+/* The launch ends in any case. But who was told that a round follows waits for its end, as its other members do. */
+static void ends_without(struct core *core, struct job *job, const struct peer *peer, unsigned code,
+                         const char *why_text)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
+        struct round *round = &job->rounds[i];
+        const struct participant *part = round->used ? round_part(round, peer) : NULL;
+        if (part != NULL && save_is_needed(job, round, part))
+            round_abort(core, job, round, (int64_t)peer->rank, code, why_text, ABORT_FINAL);
+    }
+}
+
+/* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.) */
+static bool plan_can_be_kept(const struct job *job)
+{
+    return job->plan.why == PLAN_AHEAD && notice_any_active(job) && grace_has_trained(job) &&
+           job->gen.layout == LAYOUT_REPLICATED;
+}
+
+static bool freeze_without(struct core *core, struct job *job, const struct peer *peer)
+{
+    if (job->gen.state != GENERATION_RUNNING || !plan_can_be_kept(job))
+        return false;
+    job->plan.why = PLAN_DUE;
+    job->plan.freeze_unix_ms = 0;
+    snprintf(job->plan.text, sizeof job->plan.text,
+             "at once: rank %llu failed or was lost while the job trained on",
+             (unsigned long long)peer->rank);
+    round_want_again(job, (struct want){CAUSE_TERMINATION, 1, true}, 0);
+    round_try_open(core, job);
+    return round_open_one(job) != NULL;
+}
+
+/* Without it the others cannot go on together, and nobody told them yet. */
+static void left_early(struct core *core, struct peer *peer)
+{
+    struct wire_error error = {.code = peer->exit_code, .step = peer->done};
+    char text[256];
+
+    snprintf(text, sizeof text, "rank %llu left in the middle (%s, exit code %lld)",
+             (unsigned long long)peer->rank, wire_leave_why_name(peer->leave_why),
+             (long long)peer->exit_code);
+    error.text = text;
+    roster_error(core, peer, &error);
+}
+
+static void left_running(struct core *core, struct peer *peer, const struct wire_leave *leave,
+                         const char *text)
+{
+    struct job *job = peer->job;
+    bool finished = leave->why == LEAVE_FINISHED;
+    char failed[256];
+
+    if (leave->why == LEAVE_FAILED && job->gen.error_rank < 0 && !peer->failed) {
+        struct wire_error error = {.code = leave->code, .step = leave->done, .text = failed};
+        snprintf(failed, sizeof failed, "rank %llu left with exit code %lld",
+                 (unsigned long long)peer->rank, (long long)leave->code);
+        roster_error(core, peer, &error);
+    }
+    writes_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+    round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
+    if (finished)
+        notices_of_finished(core, job, peer);
+    if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
+        generation_live_count(job) > 0)
+        left_early(core, peer);
+}
+
+struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave)
+{
+    static const struct answer ok = {MUSTER_OK, "", 0};
+    struct job *job = peer->job;
+    bool running = job->gen.state == GENERATION_RUNNING;
+    bool ending = job->gen.state == GENERATION_ENDING;
+    char text[256];
+
+    if (step_ok(leave->done))
+        peer->begun = peer->done = leave->done;
+    peer->leave_why = leave->why < LEAVE_WHY_COUNT ? (enum wire_leave_why)leave->why : LEAVE_ERROR;
+    peer->exit_code = leave->code;
+    /* the noticed rank's own clock may be first to reach the margin; it is the same one for all */
+    if (running && role_is_trainer(peer->role) && leave->why == LEAVE_PREEMPTED)
+        round_margin_reached(core, job);
+    gone(core, peer, NODE_LEFT);
+    if (peer->leave_why == LEAVE_PREEMPTED || peer->leave_why == LEAVE_FINISHED)
+        tasks_node_left(core, peer->incarnation);
+    persist_peer(core, peer);
+    persist_progress(core, peer);
+    snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
+             leave->why == LEAVE_FINISHED ? "finished" : "left");
+    if (running && role_is_trainer(peer->role))
+        left_running(core, peer, leave, text);
+    else if (ending && role_is_trainer(peer->role))
+        ends_without(core, job, peer, MUSTER_E_ABORTED, text);
+    if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
+        bystander_failed(core, peer, leave->done,
+                         out_printf(core, "it left with exit code %lld", (long long)leave->code));
+    generation_check_ended(core, job);
+    generation_check_started(core, job); /* the others may have waited for this one alone */
+    return ok;
+}
+
+struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error)
+{
+    struct job *job = peer->job;
+    struct wire_event event = event_make(job, EVENT_PEER_ERROR);
+    char text[256];
+
+    if (!role_is_trainer(peer->role)) {
+        bystander_failed(core, peer, error->step, error->text);
+        return (struct answer){MUSTER_OK, "", 0};
+    }
+    peer->failed = true;
+    if (peer_is_live(peer))
+        peer->leave_why = LEAVE_FAILED; /* in its row: a start of the broker knows it too */
+    if (job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING)
+        return (struct answer){MUSTER_OK, "", 0};
+    generation_set_first_error(core, job, (int64_t)peer->rank, error->code, error->text);
+    snprintf(text, sizeof text, "rank %llu failed its step", (unsigned long long)peer->rank);
+    event.rank = (int64_t)peer->rank;
+    event.code = MUSTER_E_STEP;
+    event.left_ms = error->code;
+    event.step = error->step;
+    event.text = error->text;
+    /* the error before the retry's freeze: everybody knows why its step is broken off */
+    struct round *round = round_awaited(job);
+    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION);
+    if (round != NULL && !follows) {
+        const struct participant *part = round_part(round, peer);
+        follows =
+            round->state == ROUND_WRITING || (part != NULL && !save_is_needed(job, round, part));
+    }
+    event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event_emit(core, job, event, 0);
+    if (!round_without(core, job, peer, MUSTER_E_STEP, text, true) &&
+        !freeze_without(core, job, peer))
+        generation_ending(core, job, MUSTER_E_PEER, text);
+    return (struct answer){MUSTER_OK, "", 0};
+}
+
+void roster_lost(struct core *core, struct peer *peer, const char *why)
+{
+    struct job *job = peer->job;
+    enum wire_generation_state state = job->gen.state;
+    int64_t age = core->now - peer->heard_boot_ms;
+    char text[512];
+
+    gone(core, peer, NODE_LOST);
+    persist_peer(core, peer);
+    if (state != GENERATION_JOINING) /* what it did after it was last heard is not known */
+        persist_progress(core, peer);
+    if (!role_is_trainer(peer->role))
+        bystander_lost(core, peer, why);
+    snprintf(text, sizeof text,
+             "rank %llu (process %llu on %s) was lost after %lld steps or more: %s",
+             (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
+             (long long)peer->done, why);
+    char reason[256];
+    snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
+    if (state == GENERATION_ENDING && role_is_trainer(peer->role))
+        ends_without(core, job, peer, MUSTER_E_PEER, reason);
+    if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
+        struct wire_event event = event_make(job, EVENT_NODE_LOST);
+        struct round *round = round_awaited(job);
+        const struct participant *part = round ? round_part(round, peer) : NULL;
+        bool needed = part != NULL && save_is_needed(job, round, part);
+        bool follows = plan_can_be_kept(job);
+        follows |= round != NULL && (!needed || round->cause == CAUSE_TERMINATION);
+        generation_set_first_error(core, job, (int64_t)peer->rank, 0, text);
+        event.rank = (int64_t)peer->rank;
+        event.code = MUSTER_E_PEER;
+        event.step = peer->done;
+        event.left_ms = age;
+        event.text = text;
+        event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+        event_emit(core, job, event, 0);
+        writes_without(core, job, peer, MUSTER_E_PEER, reason, true);
+        if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
+            !freeze_without(core, job, peer))
+            generation_ending(core, job, MUSTER_E_PEER, text);
+    }
+    generation_check_ended(core, job);
+}
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+/* After a start everybody has START_GRACE_MS to come back, but for who missed a freeze since then while
+ * a deadline passes in that time: its peers may wait for it in the step that is to be saved. */
+static bool has_grace(const struct core *core, const struct peer *peer)
+{
+    int64_t until = core->start_boot_ms + START_GRACE_MS;
+    int64_t deadline = notice_deadline(peer->job);
+    bool forced = peer->missed_freeze && deadline > 0 &&
+                  until + FREEZE_MS + 2 * MARGIN_MS >= core_clock_ms(core, deadline);
+
+    return core->epoch > 1 && core->now < until && !peer->mapped && !forced;
+}
+
+static void judge_silence(struct core *core, struct peer *peer)
+{
+    int64_t silent = core->now - peer->heard_boot_ms;
+    bool pinged_in_vain = peer->pinged_boot_ms > 0 && core->now - peer->pinged_boot_ms >= LOST_MS;
+    char why[128];
+
+    if (silent < LOST_MS || (has_grace(core, peer) && !pinged_in_vain)) {
+        if (silent >= 2 * HEARTBEAT_MS && peer->mapped && peer->pinged_boot_ms == 0) {
+            peer->pinged_boot_ms = core->now;
+            send_to(core, peer->route, peer->job->name, WIRE_PING);
+        }
+        return;
+    }
+    if (peer->mapped)
+        snprintf(why, sizeof why, "it was silent for %lld.%01lld s", (long long)(silent / 1000),
+                 (long long)(silent % 1000 / 100));
+    else /* what is known of it is of the broker before */
+        snprintf(why, sizeof why,
+                 "in %lld.%01lld s it did not come back to the restarted broker, and what it did "
+                 "while none ran is not known",
+                 (long long)(silent / 1000), (long long)(silent % 1000 / 100));
+    roster_lost(core, peer, why);
+}
+
+/* What was published and not acknowledged goes once more, to this node alone. */
+static void repeat_events(struct core *core, struct peer *peer)
+{
+    struct job *job = peer->job;
+
+    if (!peer->mapped || peer->applied_seq >= job->seq || core->now < peer->repeat_boot_ms)
+        return;
+    struct action *action = action_add(core, ACTION_SEND_EVENTS);
+    action->route = peer->route;
+    action->job = out_text(core, job->name);
+    action->number = peer->applied_seq + 1;
+    action->count = EVENTS_PAGE_MAX;
+    peer->repeated = true;
+    peer->repeat_every_ms =
+        peer->repeat_every_ms * 2 > REPEAT_MAX_MS ? REPEAT_MAX_MS : peer->repeat_every_ms * 2;
+    peer->repeat_boot_ms = core->now + peer->repeat_every_ms;
+}
+
+/* Where a node makes no progress; NULL: nothing says that it should. A loop that muster does not
+ * step shows begun = done also in its steps: then only the time tells. Before a launch's first step
+ * a program may set up for long. */
+static const char *stands_in(const struct peer *peer)
+{
+    if (peer->begun > peer->done)
+        return "step";
+    if (peer->phase == PHASE_SAVING)
+        return "its save at step";
+    if (peer->phase == PHASE_STEPPING && role_is_trainer(peer->role) &&
+        peer->done > peer->job->gen.resume_step)
+        return "no step since step";
+    return NULL;
+}
+
+static void judge_stuck(struct core *core, struct peer *peer)
+{
+    int64_t limit = 10 * (int64_t)peer->step_p95_ms;
+    int64_t still = core->now - peer->advanced_boot_ms;
+    const char *where = stands_in(peer);
+    char text[256];
+
+    if (limit < STUCK_MIN_MS)
+        limit = STUCK_MIN_MS;
+    if (peer->stuck_said || where == NULL || still < limit ||
+        peer->job->gen.state != GENERATION_RUNNING)
+        return;
+    struct wire_event event = event_make(peer->job, EVENT_STUCK);
+    event.step = peer->begun > peer->done ? peer->begun : peer->done;
+    /* the query "nodes" reads these words */
+    snprintf(text, sizeof text, "%s %llu has been in %s %lld for %lld s",
+             role_is_trainer(peer->role) ? "rank" : wire_role_name(peer->role),
+             (unsigned long long)peer->rank, where, (long long)event.step,
+             (long long)(still / 1000));
+    event.rank = (int64_t)peer->rank;
+    event.left_ms = still;
+    event.text = text;
+    peer->stuck_said = true;
+    event_emit(core, peer->job, event, 0);
+}
+
+void roster_tick(struct core *core, struct job *job)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < job->peers_count; i++) {
+        struct peer *peer = job->peers[i];
+        if (!peer_is_live(peer))
+            continue;
+        judge_silence(core, peer);
+        if (peer_is_live(peer))
+            gone_tick(core, peer);
+        if (!peer_is_live(peer))
+            continue;
+        live++;
+        judge_stuck(core, peer);
+        repeat_events(core, peer);
+        if (peer->mapped && peer->applied_seq < job->seq)
+            job_timer(job, peer->repeat_boot_ms);
+    }
+    if (live > 0)
+        job_timer(job, core->now + HEARTBEAT_MS / 2);
+}

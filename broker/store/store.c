@@ -1,0 +1,575 @@
+/* store - see store.h. The connection's life and its transactions.
+ *
+ * Durability: WAL with synchronous=FULL syncs the log in each COMMIT before it returns. Progress
+ * alone is committed with synchronous=NORMAL: a power cut may take it, never the file's integrity,
+ * and the next FULL commit syncs it along. */
+#include "broker/store/store_internal.h"
+
+#include "broker/dirs.h"
+#include "broker/failpoint.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PRUNE_EVERY 64   /* events between two slices ... */
+#define TIDY_EVERY_MS 10 /* a slice takes about as long: half of the time is for others */
+#define TIDY_RETRY_MS 2000
+#define PRUNE_SLICE 256 /* ... each of at most this many, so that pruning outruns writing */
+
+/* --- what went wrong --------------------------------------------------------------------------- */
+
+enum muster_status store_damaged(const struct store *store, const char *finding,
+                                 struct muster_error *err)
+{
+    return error_set(
+        err, MUSTER_E_CORRUPT,
+        "database %s is damaged: %s. It was left as it is and nothing was recreated: "
+        "move it away together with its -wal file (one that stays is written into "
+        "whatever takes its place), then put a backup there or begin with an empty one",
+        store->path, finding);
+}
+
+/* errno of the last failed write to the -wal file. sqlite3_system_errno() does not know those of a
+ * COMMIT. */
+static int wal_errno(sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int code = 0;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) != SQLITE_OK ||
+        wal == NULL || wal->pMethods == NULL ||
+        wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &code) != SQLITE_OK)
+        return 0;
+    return code;
+}
+
+/* A write that was refused for want of room. SQLite calls ENOSPC "full", but a quota or a file size
+ * limit a mere IOERR_WRITE. A frame that was not written whole has no valid checksum, so even during
+ * COMMIT such a transaction is surely not in the file; a failed sync leaves that open. */
+static bool out_of_room(struct store *store, int result)
+{
+    int code;
+
+    if ((result & 0xff) == SQLITE_FULL)
+        return true;
+    if (result != SQLITE_IOERR_WRITE)
+        return false;
+    code = wal_errno(store->db);
+    return code == ENOSPC || code == EDQUOT || code == EFBIG;
+}
+
+enum muster_status store_failed(struct store *store, int result, const char *doing,
+                                struct muster_error *err)
+{
+    const char *why = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(result);
+    int code = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
+
+    if (store->db != NULL && out_of_room(store, result))
+        return error_set_code(err, MUSTER_E_STORAGE, code,
+                              "cannot %s: no room for database %s (%s); free disk space", doing,
+                              store->path, why);
+    switch (result & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, MUSTER_E_STORAGE,
+                         "cannot %s: another process writes to database %s (%s); close it, nobody "
+                         "but musterd may write there",
+                         doing, store->path, why);
+    case SQLITE_NOMEM:
+        return error_set(err, MUSTER_E_STORAGE, "cannot %s in database %s: no memory; free some",
+                         doing, store->path);
+    case SQLITE_CORRUPT:
+        return store_damaged(store, why, err);
+    case SQLITE_NOTADB:
+        return error_set(err, MUSTER_E_CORRUPT,
+                         "file %s is not a SQLite database; it was left as it is: choose another "
+                         "file with --db. If it was muster's database, its first page is damaged: "
+                         "move it away together with its -wal file and put a backup in its place",
+                         store->path);
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+    case SQLITE_MISUSE:
+    case SQLITE_ERROR:
+    case SQLITE_TOOBIG:
+        return error_set(err, MUSTER_E_FAULT,
+                         "cannot %s in database %s: %s; this is a bug of muster, report it", doing,
+                         store->path, why);
+    default:
+        return error_set_code(err, MUSTER_E_IO, code,
+                              "cannot %s in database %s: %s%s%s; check the disk and the file's "
+                              "permissions",
+                              doing, store->path, why, code != 0 ? ": " : "",
+                              code != 0 ? strerror(code) : "");
+    }
+}
+
+enum muster_status store_prepare(struct store *store, const char *sql, sqlite3_stmt **ret_statement,
+                                 struct muster_error *err)
+{
+    int result =
+        sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
+
+    return result == SQLITE_OK ? MUSTER_OK
+                               : store_failed(store, result, "prepare a statement", err);
+}
+
+enum muster_status store_exec(struct store *store, const char *sql, struct muster_error *err)
+{
+    int result = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return result == SQLITE_OK ? MUSTER_OK : store_failed(store, result, "run a statement", err);
+}
+
+enum muster_status store_get_int(struct store *store, const char *sql, int64_t *ret_value,
+                                 struct muster_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    enum muster_status status = store_prepare(store, sql, &statement, err);
+    int result;
+
+    if (status != MUSTER_OK)
+        return status;
+    result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        *ret_value = sqlite3_column_int64(statement, 0);
+    else
+        status = store_failed(store, result, "read a number", err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* --- transactions ------------------------------------------------------------------------------ */
+
+enum muster_status store_step(struct store *store, sqlite3_stmt *statement, const char *doing,
+                              struct muster_error *err)
+{
+    int result = sqlite3_step(statement);
+    enum muster_status status =
+        result == SQLITE_DONE ? MUSTER_OK : store_failed(store, result, doing, err);
+
+    sqlite3_reset(statement);
+    return status;
+}
+
+static void roll_back(struct store *store)
+{
+    if (sqlite3_get_autocommit(store->db) == 0) /* SQLite rolls back by itself on some errors */
+        store_step(store, store->rollback, "roll back", NULL);
+}
+
+/* The journal keeps its newest events of the last days and all since an active round's first; what goes
+ * is always a prefix, so that what stays has no gap. */
+static enum muster_status prune(struct store *store, const struct record_event *event,
+                                struct muster_error *err)
+{
+    uint64_t beyond =
+        event->seq > store->journal_events_max ? event->seq - store->journal_events_max : 0;
+
+    if (event->seq % PRUNE_EVERY != 0)
+        return MUSTER_OK;
+    sqlite3_bind_text(store->prune, 1, event->job, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->prune, 2, (int64_t)beyond);
+    sqlite3_bind_int64(store->prune, 3, event->unix_ms - JOURNAL_AGE_MS);
+    return store_step(store, store->prune, "shorten the journal", err);
+}
+
+static enum muster_status write_held(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < store->held_count && status == MUSTER_OK; i++)
+        status = store_row_write(store, &store->held[i], err);
+    return status;
+}
+
+/* given: of a task's row that was written along with another of its own. */
+static enum muster_status write_row(struct store *store, const struct actions *actions, size_t at,
+                                    const struct record **given, struct muster_error *err)
+{
+    const struct record *row = &actions->items[at].record;
+
+    if (row == *given)
+        return MUSTER_OK;
+    if (row->kind == RECORD_FORGET)
+        return store_forget(store, row->u.forget.job, err);
+    if (row->kind == RECORD_JOB && store->forgets) {
+        enum muster_status status = store_forget_rest(store, row->u.job.job, err);
+        if (status != MUSTER_OK)
+            return status;
+    }
+    if (row->kind == RECORD_TASK && (*given = store_task_given(actions, at)) != NULL)
+        return store_task_write_given(store, row, *given, err);
+    return store_row_write(store, row, err);
+}
+
+static enum muster_status write_rows(struct store *store, const struct actions *actions,
+                                     struct muster_error *err)
+{
+    enum muster_status status = write_held(store, err);
+    const struct record *given = NULL;
+
+    for (size_t i = 0; i < actions->count && status == MUSTER_OK; i++) {
+        const struct action *action = &actions->items[i];
+
+        if (action->kind != ACTION_PERSIST)
+            continue;
+        failpoint_record(FAILPOINT_PERSIST_BEFORE, &action->record);
+        status = write_row(store, actions, i, &given, err);
+        failpoint_record(FAILPOINT_PERSIST_AFTER, &action->record);
+        if (status == MUSTER_OK && action->record.kind == RECORD_EVENT)
+            status = prune(store, &action->record.u.event, err);
+    }
+    return status;
+}
+
+/* The end of a transaction that was begun with `status`: commits it, or rolls it back. */
+static enum muster_status end_transaction(struct store *store, enum muster_status status,
+                                          struct muster_error *err)
+{
+    if (status == MUSTER_OK)
+        status = store_step(store, store->commit, "commit", err);
+    if (status != MUSTER_OK)
+        roll_back(store);
+    else if (store->sync_failed)
+        status = store_failed(store, SQLITE_IOERR_FSYNC, "copy the log into the file", err);
+    if (status == MUSTER_E_IO)
+        store_log_cut(store);
+    return status;
+}
+
+/* One transaction. What was held is gone afterwards: written, or dropped for want of room. */
+static enum muster_status write_all(struct store *store, const struct actions *actions,
+                                    int64_t now_boot_ms, struct muster_error *err)
+{
+    uint64_t ends = 0;
+    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
+
+    if (status == MUSTER_OK)
+        status = write_rows(store, actions, err);
+    if (status == MUSTER_OK)
+        status = store_past_write(store, err);
+    if (status == MUSTER_OK)
+        status = store_mark_count(store, actions, &ends, err);
+    status = end_transaction(store, status, err);
+    if (status == MUSTER_OK)
+        store_past_written(store);
+    if (status == MUSTER_OK && store_mark_tell(store, ends, err) != MUSTER_OK)
+        status = MUSTER_E_IO; /* it is committed, and must not be told */
+    store->held_count = 0;
+    arena_reset(&store->held_arena);
+    store->held_due_boot_ms = now_boot_ms + PROGRESS_MS;
+    return status;
+}
+
+/* --- progress ---------------------------------------------------------------------------------- */
+
+/* Only progress may wait: nothing refers to it, and an older row of it does no harm. */
+static bool may_wait(const struct action *action)
+{
+    return action->lazy && action->record.kind == RECORD_PROGRESS;
+}
+
+static bool all_may_wait(const struct actions *actions)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        if (actions->items[i].kind == ACTION_PERSIST && !may_wait(&actions->items[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Keeps a copy. Without memory the row is dropped: the node tells it again within a second. */
+static void hold(struct store *store, const struct record *row)
+{
+    struct record *copy;
+
+    if (store->held_count == store->held_capacity) {
+        size_t capacity = store->held_capacity == 0 ? 64 : store->held_capacity * 2;
+        struct record *grown =
+            capacity > 2 * CORE_NODES_MAX ? NULL : realloc(store->held, capacity * sizeof *grown);
+
+        if (grown == NULL)
+            return;
+        store->held = grown;
+        store->held_capacity = capacity;
+    }
+    copy = &store->held[store->held_count];
+    *copy = *row;
+    copy->u.progress.job = arena_strdup(&store->held_arena, row->u.progress.job);
+    copy->u.progress.sources = arena_strdup(&store->held_arena, row->u.progress.sources);
+    if (copy->u.progress.job != NULL && copy->u.progress.sources != NULL)
+        store->held_count++;
+}
+
+static enum muster_status set_synchronous(struct store *store, const char *sql, int64_t wanted,
+                                          struct muster_error *err)
+{
+    int64_t value = -1;
+    enum muster_status status = store_exec(store, sql, err);
+
+    if (status == MUSTER_OK)
+        status = store_get_int(store, "PRAGMA synchronous", &value, err);
+    if (status == MUSTER_OK && value != wanted)
+        status =
+            error_set(err, MUSTER_E_FAULT, "database %s: `%s` had no effect", store->path, sql);
+    return status;
+}
+
+/* Without memory even this can fail; then it is the first thing that the next store_apply does. */
+static enum muster_status sync_again(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    if (store->unsynced)
+        status = set_synchronous(store, "PRAGMA synchronous=FULL", 2, err);
+    if (status == MUSTER_OK)
+        store->unsynced = false;
+    return status;
+}
+
+static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
+                                     struct muster_error *err)
+{
+    static const struct actions nothing;
+    enum muster_status status;
+    enum muster_status restored;
+
+    store->unsynced = true; /* from here on, whatever of the next line succeeds */
+    status = set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
+    if (status != MUSTER_OK)
+        return status;
+    status = write_all(store, &nothing, now_boot_ms, err);
+    restored = sync_again(store, err);
+    if (restored != MUSTER_OK)
+        return restored;
+    return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+}
+
+enum muster_status store_apply(struct store *store, const struct actions *actions,
+                               int64_t now_boot_ms, struct muster_error *err)
+{
+    enum muster_status status = sync_again(store, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (!all_may_wait(actions))
+        return write_all(store, actions, now_boot_ms, err);
+    for (size_t i = 0; i < actions->count; i++) {
+        if (actions->items[i].kind == ACTION_PERSIST)
+            hold(store, &actions->items[i].record);
+    }
+    if (store->held_count == 0 || now_boot_ms < store->held_due_boot_ms)
+        return MUSTER_OK;
+    return flush_held(store, now_boot_ms, err);
+}
+
+static enum muster_status tidy_once(struct store *store, struct muster_error *err)
+{
+    enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
+
+    if (status == MUSTER_OK && store->untidy)
+        status = store_tidy_slice(store, err);
+    if (status == MUSTER_OK && store->forgets)
+        status = store_forget_slice(store, err);
+    return end_transaction(store, status, err);
+}
+
+enum muster_status store_tidy(struct store *store, int64_t now_boot_ms, struct muster_error *err)
+{
+    enum muster_status status;
+
+    if ((!store->untidy && !store->forgets) || now_boot_ms < store->tidy_due_boot_ms)
+        return MUSTER_OK;
+    status = tidy_once(store, err);
+    store->tidy_due_boot_ms = now_boot_ms + (status == MUSTER_OK ? TIDY_EVERY_MS : TIDY_RETRY_MS);
+    return status == MUSTER_E_STORAGE ? MUSTER_OK : status;
+}
+
+int64_t store_wakeup_boot_ms(const struct store *store)
+{
+    int64_t held = store->held_count > 0 ? store->held_due_boot_ms : INT64_MAX;
+    int64_t tidy = store->untidy || store->forgets ? store->tidy_due_boot_ms : INT64_MAX;
+
+    return held < tidy ? held : tidy;
+}
+
+/* --- open and close ------------------------------------------------------------------------------ */
+
+static enum muster_status read_boot_id(char *ret_id, struct muster_error *err)
+{
+    static const char path[] = "/proc/sys/kernel/random/boot_id";
+    FILE *file = fopen(path, "re");
+    bool ok = file != NULL && fgets(ret_id, BOOT_ID_MAX, file) != NULL;
+
+    if (file != NULL)
+        fclose(file);
+    if (!ok)
+        return error_set_code(err, MUSTER_E_IO, errno,
+                              "cannot read %s, so deadlines could not be told apart from those of "
+                              "another boot; mount /proc",
+                              path);
+    ret_id[strcspn(ret_id, "\n")] = '\0';
+    return MUSTER_OK;
+}
+
+static enum muster_status prepare_all(struct store *store, struct muster_error *err)
+{
+    const struct {
+        const char *sql;
+        sqlite3_stmt **statement;
+    } list[] = {
+        {"BEGIN IMMEDIATE", &store->begin},
+        {"COMMIT", &store->commit},
+        {"ROLLBACK", &store->rollback},
+        {"SELECT seq FROM job WHERE job = ?1", &store->job_seq},
+        {"SELECT seq, boot_id, deadline_boot_ms, body FROM event WHERE job = ?1 AND seq >= ?2 "
+         "ORDER BY seq LIMIT ?3",
+         &store->events},
+        {"WITH oldest AS MATERIALIZED (SELECT seq, round, unix_ms FROM event WHERE job = ?1 "
+         "ORDER BY seq LIMIT 256), "
+         "needed AS (SELECT min(seq) AS first FROM oldest WHERE round IN (SELECT round FROM round "
+         "WHERE job = ?1 AND state IN ('freezing', 'decided', 'writing'))), "
+         "young AS (SELECT min(seq) AS first FROM oldest WHERE unix_ms >= ?3), "
+         "last AS (SELECT max(seq) AS seq FROM oldest) "
+         "DELETE FROM event WHERE job = ?1 AND seq <= (SELECT seq FROM last) "
+         "AND seq < (SELECT ifnull(first, (SELECT seq FROM last) + 1) FROM needed) "
+         "AND (seq <= ?2 OR seq < (SELECT ifnull(first, (SELECT seq FROM last) + 1) FROM young))",
+         &store->prune},
+    };
+    enum muster_status status = store_rows_prepare(store, err);
+
+    _Static_assert(PRUNE_SLICE == 256, "as in the statement above");
+    for (size_t i = 0; i < sizeof list / sizeof *list && status == MUSTER_OK; i++)
+        status = store_prepare(store, list[i].sql, list[i].statement, err);
+    if (status == MUSTER_OK)
+        status = store_tasks_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_tidy_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_past_prepare(store, err);
+    if (status == MUSTER_OK)
+        status = store_forget_prepare(store, err);
+    return status;
+}
+
+static enum muster_status open_checked(struct store *store, const struct store_options *options,
+                                       struct muster_error *err)
+{
+    enum muster_status status = read_boot_id(store->boot_id, err);
+
+    if (status == MUSTER_OK)
+        status = dirs_make_parent(store->path, err);
+    if (status == MUSTER_OK)
+        status = store_real_path(&store->path, err);
+    if (status == MUSTER_OK && !options->allow_network_fs)
+        status = store_refuse_network(store->path, err);
+    if (status == MUSTER_OK)
+        status = store_lock(store->path, options->lock_wait_ms, &store->lock_fd,
+                            &store->created_lock, err);
+    if (status == MUSTER_OK)
+        store->created = access(store->path, F_OK) != 0 && errno == ENOENT;
+    if (status == MUSTER_OK)
+        status = store_connect(store, options, err);
+    if (status == MUSTER_OK)
+        status = prepare_all(store, err);
+    if (status == MUSTER_OK)
+        status = store_mark_open(store, err);
+    return status;
+}
+
+/* What this life created, under the lock: so it is nobody else's. */
+static void remove_created(const struct store *store)
+{
+    static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", ".mark", ".lock"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        bool ours = strcmp(suffixes[i], ".lock") == 0   ? store->created_lock
+                    : strcmp(suffixes[i], ".mark") == 0 ? store->created_mark
+                                                        : store->created;
+
+        if (ours && snprintf(path, sizeof path, "%s%s", store->path, suffixes[i]) < PATH_MAX)
+            unlink(path);
+    }
+}
+
+/* Also of a half-built store. */
+static void destroy(struct store *store, bool discard)
+{
+    sqlite3_stmt *statement;
+
+    while (store->db != NULL && (statement = sqlite3_next_stmt(store->db, NULL)) != NULL)
+        sqlite3_finalize(statement);
+    sqlite3_close(store->db);
+    if (store->mark_fd >= 0)
+        close(store->mark_fd);
+    if (store->lock_fd >= 0) { /* last: until then no other broker may open the file */
+        if (discard)
+            remove_created(store);
+        close(store->lock_fd);
+    }
+    arena_free(&store->held_arena);
+    arena_free(&store->arena);
+    free(store->held);
+    store_manifests_free(store);
+    free(store->path);
+    free(store);
+}
+
+enum muster_status store_open(const char *path, const struct store_options *options,
+                              struct store **ret_store, struct muster_error *err)
+{
+    static const struct store_options defaults;
+    struct store *store = calloc(1, sizeof *store);
+    enum muster_status status;
+
+    if (store == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path);
+    if (options == NULL)
+        options = &defaults;
+    store->lock_fd = store->mark_fd = -1;
+    store->query_looks_max = QUERY_LOOKS_MAX;
+    store->journal_events_max =
+        options->journal_events_max > 0 ? options->journal_events_max : JOURNAL_EVENTS_MAX;
+    store->checkpoint_frames = options->checkpoint_frames;
+    arena_init(&store->held_arena, 0);
+    arena_init(&store->arena, 0);
+    store->path = strdup(path);
+    status = store->path == NULL
+                 ? error_set(err, MUSTER_E_NOMEM, "no memory to open database %s", path)
+                 : open_checked(store, options, err);
+    if (status != MUSTER_OK) {
+        if (status == MUSTER_E_IO && store->db != NULL)
+            store_log_cut(store);
+        destroy(store, true);
+        return status;
+    }
+    *ret_store = store;
+    return MUSTER_OK;
+}
+
+void store_close(struct store **store)
+{
+    if (*store == NULL)
+        return;
+    if ((*store)->held_count > 0)
+        flush_held(*store, 0, NULL);
+    store_log_end(*store);
+    destroy(*store, false);
+    *store = NULL;
+}
+
+void store_discard(struct store **store)
+{
+    if (*store == NULL)
+        return;
+    destroy(*store, true);
+    *store = NULL;
+}

@@ -1,0 +1,798 @@
+/* store_rows - records to rows and back, by one table of columns.
+ * Owns: which field is which column; the order in which rows are handed to the core.
+ * Invariant: every write is an insert or an update of the whole row by its key, so that a row
+ * written twice is a row written once. An event's row never changes. */
+#include "broker/store/store_internal.h"
+
+#include "schema/error.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column_type {
+    COLUMN_U64, /* the 64 bits, as a signed number */
+    COLUMN_I64,
+    COLUMN_UNSIGNED,
+    COLUMN_BOOL,
+    COLUMN_TEXT,
+    COLUMN_WORD,    /* an enum, stored as its word; none is '' */
+    COLUMN_WORD64,  /* the same in a uint64_t, write only */
+    COLUMN_BOOT_ID, /* of this boot; read: sets the bool at offset if it is another's */
+    COLUMN_BOOT_MS, /* after its BOOT_ID; read: 0 if of another boot */
+    COLUMN_BODY,    /* the event as a frame, write only */
+};
+
+struct words {
+    const char *(*name)(unsigned value);
+    unsigned count;
+};
+struct column {
+    const char *name;
+    enum column_type type;
+    size_t offset;
+    const struct words *words;
+};
+
+static const char *notice_state_name(unsigned state)
+{
+    static const char *const names[] = {"active", "cancelled", "served"};
+
+    return state < 3 ? names[state] : "unknown";
+}
+
+static const struct words word_role = {wire_role_name, ROLE_COUNT};
+static const struct words word_layout = {wire_layout_name, LAYOUT_COUNT};
+static const struct words word_cause = {wire_cause_name, CAUSE_COUNT};
+static const struct words word_round = {wire_round_state_name, ROUND_STATE_COUNT};
+static const struct words word_generation = {wire_generation_state_name, GENERATION_STATE_COUNT};
+static const struct words word_node = {wire_node_state_name, NODE_STATE_COUNT};
+static const struct words word_phase = {wire_phase_name, PHASE_COUNT};
+static const struct words word_notice = {wire_notice_kind_name, NOTICE_KIND_COUNT};
+static const struct words word_leave = {wire_leave_why_name, LEAVE_WHY_COUNT};
+static const struct words word_checkpoint = {wire_checkpoint_state_name, CHECKPOINT_STATE_COUNT};
+static const struct words word_event = {wire_event_kind_name, EVENT_KIND_COUNT};
+static const struct words word_notice_state = {notice_state_name, 3};
+
+/* COLUMN(row, field, type): a column named as its field. */
+#define AT(row, field) offsetof(struct record, u.row.field)
+#define COLUMN(row, field, type)                    \
+    {                                               \
+#field, COLUMN_##type, AT(row, field), NULL \
+    }
+#define WORD(row, field, words)                       \
+    {                                                 \
+#field, COLUMN_WORD, AT(row, field), &(words) \
+    }
+
+static const struct column job_columns[] = {
+    COLUMN(job, job, TEXT),
+    WORD(job, state, word_generation),
+    COLUMN(job, state_unix_ms, I64),
+    COLUMN(job, generation, U64),
+    COLUMN(job, seq, U64),
+    COLUMN(job, round, U64),
+    COLUMN(job, save_now_id, TEXT),
+    COLUMN(job, created_unix_ms, I64),
+    COLUMN(job, save_now_round, U64),
+    WORD(job, want, word_cause),
+    COLUMN(job, want_attempt, U64),
+    COLUMN(job, want_aborted_steps, BOOL),
+    COLUMN(job, step_p95_ms, I64),
+    COLUMN(job, save_p95_ms, I64),
+    COLUMN(job, saves, TEXT),
+    COLUMN(job, freeze_unix_ms, I64),
+    COLUMN(job, plan, TEXT),
+    COLUMN(job, lineage, TEXT),
+};
+static const struct column generation_columns[] = {
+    COLUMN(generation, job, TEXT),
+    COLUMN(generation, generation, U64),
+    WORD(generation, state, word_generation),
+    COLUMN(generation, world_size, U64),
+    WORD(generation, layout, word_layout),
+    COLUMN(generation, checkpoint_dir, TEXT),
+    COLUMN(generation, resume_checkpoint, U64),
+    COLUMN(generation, resume_step, I64),
+    COLUMN(generation, resume_ready, BOOL),
+    COLUMN(generation, fallback, BOOL),
+    COLUMN(generation, end_status, UNSIGNED),
+    COLUMN(generation, end_text, TEXT),
+    COLUMN(generation, error_rank, I64),
+    COLUMN(generation, error_code, I64),
+    COLUMN(generation, error_text, TEXT),
+    COLUMN(generation, opened_unix_ms, I64),
+    COLUMN(generation, started_unix_ms, I64),
+    COLUMN(generation, ended_unix_ms, I64),
+    COLUMN(generation, ending_unix_ms, I64),
+};
+static const struct column node_columns[] = {
+    COLUMN(node, job, TEXT),          COLUMN(node, incarnation, U64),
+    COLUMN(node, generation, U64),    WORD(node, role, word_role),
+    COLUMN(node, rank, U64),          COLUMN(node, host, TEXT),
+    COLUMN(node, pid, U64),           WORD(node, state, word_node),
+    COLUMN(node, last_request, U64),  COLUMN(node, last_code, UNSIGNED),
+    COLUMN(node, last_value, U64),    WORD(node, leave_why, word_leave),
+    COLUMN(node, exit_code, I64),     COLUMN(node, joined_unix_ms, I64),
+    COLUMN(node, ended_unix_ms, I64),
+};
+static const struct column progress_columns[] = {
+    COLUMN(progress, job, TEXT),        COLUMN(progress, incarnation, U64),
+    COLUMN(progress, begun, I64),       COLUMN(progress, done, I64),
+    WORD(progress, phase, word_phase),  COLUMN(progress, step_p95_ms, U64),
+    COLUMN(progress, applied_seq, U64), COLUMN(progress, heard_unix_ms, I64),
+    COLUMN(progress, sources, TEXT),
+};
+static const struct column notice_columns[] = {
+    COLUMN(notice, job, TEXT),
+    COLUMN(notice, generation, U64),
+    COLUMN(notice, id, TEXT),
+    COLUMN(notice, rank, I64),
+    COLUMN(notice, incarnation, U64),
+    WORD(notice, kind, word_notice),
+    COLUMN(notice, source, TEXT),
+    WORD(notice, state, word_notice_state),
+    COLUMN(notice, cancellable, BOOL),
+    COLUMN(notice, left_ms, I64),
+    {"boot_id", COLUMN_BOOT_ID, AT(notice, other_boot), NULL},
+    COLUMN(notice, deadline_boot_ms, BOOT_MS),
+    COLUMN(notice, text, TEXT),
+    COLUMN(notice, round, U64),
+    COLUMN(notice, received_unix_ms, I64),
+    COLUMN(notice, flags, U64),
+};
+static const struct column event_columns[] = {
+    COLUMN(event, job, TEXT),
+    COLUMN(event, seq, U64),
+    COLUMN(event, generation, U64),
+    {"kind", COLUMN_WORD64, AT(event, body.kind), &word_event},
+    {"round", COLUMN_U64, AT(event, body.round), NULL},
+    {"rank", COLUMN_I64, AT(event, body.rank), NULL},
+    {"step", COLUMN_I64, AT(event, body.step), NULL},
+    {"text", COLUMN_TEXT, AT(event, body.text), NULL},
+    COLUMN(event, unix_ms, I64),
+    {"boot_id", COLUMN_BOOT_ID, 0, NULL},
+    COLUMN(event, deadline_boot_ms, I64),
+    COLUMN(event, body, BODY),
+};
+static const struct column round_columns[] = {
+    COLUMN(round, job, TEXT),
+    COLUMN(round, round, U64),
+    COLUMN(round, generation, U64),
+    COLUMN(round, attempt, U64),
+    WORD(round, cause, word_cause),
+    WORD(round, state, word_round),
+    COLUMN(round, step, I64),
+    COLUMN(round, aborted_steps, BOOL),
+    COLUMN(round, culprit_rank, I64),
+    COLUMN(round, reason_code, UNSIGNED),
+    COLUMN(round, reason, TEXT),
+    COLUMN(round, final, BOOL),
+    {"boot_id", COLUMN_BOOT_ID, AT(round, other_boot), NULL},
+    COLUMN(round, deadline_boot_ms, BOOT_MS),
+    COLUMN(round, opened_boot_ms, BOOT_MS),
+    COLUMN(round, opened_unix_ms, I64),
+    COLUMN(round, decided_unix_ms, I64),
+    COLUMN(round, captured_unix_ms, I64),
+    COLUMN(round, ended_unix_ms, I64),
+    COLUMN(round, margin_ms, I64),
+    COLUMN(round, plan, TEXT),
+};
+static const struct column participant_columns[] = {
+    COLUMN(participant, job, TEXT),       COLUMN(participant, round, U64),
+    COLUMN(participant, rank, U64),       COLUMN(participant, incarnation, U64),
+    COLUMN(participant, writer, BOOL),    COLUMN(participant, begun, I64),
+    COLUMN(participant, done, I64),       COLUMN(participant, reported_ms, I64),
+    COLUMN(participant, at_step_ms, I64), COLUMN(participant, captured_ms, I64),
+    COLUMN(participant, saved_ms, I64),   COLUMN(participant, save_ms, I64),
+    COLUMN(participant, failed, TEXT),
+};
+static const struct column checkpoint_columns[] = {
+    COLUMN(checkpoint, job, TEXT),
+    COLUMN(checkpoint, round, U64),
+    COLUMN(checkpoint, generation, U64),
+    COLUMN(checkpoint, step, I64),
+    WORD(checkpoint, state, word_checkpoint),
+    WORD(checkpoint, cause, word_cause),
+    WORD(checkpoint, layout, word_layout),
+    COLUMN(checkpoint, world_size, U64),
+    COLUMN(checkpoint, shards_required, U64),
+    COLUMN(checkpoint, bytes, U64),
+    COLUMN(checkpoint, path, TEXT),
+    COLUMN(checkpoint, epoch, I64),
+    COLUMN(checkpoint, step_in_epoch, I64),
+    COLUMN(checkpoint, data_position, I64),
+    COLUMN(checkpoint, pinned, BOOL),
+    COLUMN(checkpoint, metrics, TEXT),
+    COLUMN(checkpoint, committed_unix_ms, I64),
+    COLUMN(checkpoint, blocked_ms, I64),
+    COLUMN(checkpoint, waited_ms, I64),
+    COLUMN(checkpoint, total_ms, I64),
+    COLUMN(checkpoint, trash, TEXT),
+};
+static const struct column shard_columns[] = {
+    COLUMN(shard, job, TEXT),          COLUMN(shard, round, U64),
+    COLUMN(shard, rank, U64),          COLUMN(shard, incarnation, U64),
+    COLUMN(shard, files, U64),         COLUMN(shard, bytes, U64),
+    COLUMN(shard, save_ms, U64),       COLUMN(shard, blocked_ms, U64),
+    COLUMN(shard, saved_unix_ms, I64), COLUMN(shard, waited_ms, U64),
+};
+static const struct column file_columns[] = {
+    COLUMN(file, job, TEXT),  COLUMN(file, round, U64), COLUMN(file, rank, U64),
+    COLUMN(file, path, TEXT), COLUMN(file, bytes, U64), COLUMN(file, checksum, TEXT),
+};
+
+static const struct column policy_columns[] = {
+    COLUMN(policy, job, TEXT),  COLUMN(policy, generation, U64), COLUMN(policy, keep, TEXT),
+    COLUMN(policy, save, TEXT), COLUMN(policy, trash, TEXT),
+};
+static const struct column pin_columns[] = {
+    COLUMN(pin, job, TEXT),
+    COLUMN(pin, checkpoint, U64),
+    COLUMN(pin, id, TEXT),
+    COLUMN(pin, until_unix_ms, I64),
+};
+static const struct column custom_columns[] = {
+    COLUMN(custom, job, TEXT),
+    COLUMN(custom, round, U64),
+    COLUMN(custom, custom, TEXT),
+};
+static const struct column history_columns[] = {
+    COLUMN(history, job, TEXT),
+    COLUMN(history, run_ms, I64),
+    COLUMN(history, interruptions, U64),
+};
+
+#define EVENT_KEPT "seq = event.seq WHERE body = excluded.body" /* other content: no row changes */
+
+static const struct table {
+    const char *name;
+    const struct column *columns;
+    size_t count;
+    const char *key;
+    const char *on_conflict; /* NULL = take the new row */
+} tables[RECORD_KIND_COUNT] = {
+#define TABLE(columns) columns, sizeof(columns) / sizeof *(columns)
+    [RECORD_JOB] = {"job", TABLE(job_columns), "job", NULL},
+    [RECORD_GENERATION] = {"generation", TABLE(generation_columns), "job, generation", NULL},
+    [RECORD_NODE] = {"node", TABLE(node_columns), "job, incarnation", NULL},
+    [RECORD_PROGRESS] = {"progress", TABLE(progress_columns), "job, incarnation", NULL},
+    [RECORD_NOTICE] = {"notice", TABLE(notice_columns), "job, generation, id", NULL},
+    [RECORD_EVENT] = {"event", TABLE(event_columns), "job, seq", EVENT_KEPT},
+    [RECORD_ROUND] = {"round", TABLE(round_columns), "job, round", NULL},
+    [RECORD_PARTICIPANT] = {"participant", TABLE(participant_columns), "job, round, rank", NULL},
+    [RECORD_CHECKPOINT] = {"checkpoint", TABLE(checkpoint_columns), "job, round", NULL},
+    [RECORD_SHARD] = {"shard", TABLE(shard_columns), "job, round, rank", NULL},
+    [RECORD_FILE] = {"shard_file", TABLE(file_columns), "job, round, rank, path", NULL},
+    [RECORD_POLICY] = {"policy", TABLE(policy_columns), "job", NULL},
+    [RECORD_PIN] = {"pin", TABLE(pin_columns), "job, checkpoint, id", NULL},
+    [RECORD_CUSTOM] = {"checkpoint_custom", TABLE(custom_columns), "job, round", NULL},
+    [RECORD_HISTORY] = {"history", TABLE(history_columns), NULL, NULL},
+};
+
+static const char broker_sql[] = "INSERT INTO meta (key, value) VALUES ('broker_epoch', ?1) "
+                                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+static const char supersede_sql[] = "UPDATE checkpoint SET state = 'superseded' "
+                                    "WHERE job = ?1 AND state = 'committed' AND step > ?2 "
+                                    "AND generation < ?3";
+static const char unpin_sql[] = "DELETE FROM pin WHERE job = ?1 AND checkpoint = ?2 AND id = ?3";
+static const char shards_gone_sql[] = "DELETE FROM shard WHERE job = ?1 AND round = ?2";
+static const char files_gone_sql[] = "DELETE FROM shard_file WHERE job = ?1 AND round = ?2";
+/* Of launches that took steps and are over; one that did not finish was interrupted. */
+#define HISTORY_SQL                                                              \
+    " FROM (SELECT job, sum(max(ended_unix_ms - started_unix_ms, 0)) AS run_ms," \
+    " sum(end_status <> 0) AS interruptions FROM generation"                     \
+    " WHERE job = ?1 AND started_unix_ms > 0 AND ended_unix_ms > 0 GROUP BY job) AS history"
+
+/* --- statements ----------------------------------------------------------------------------- */
+
+#define SQL_MAX 4096
+
+static void append(char *sql, const char *text)
+{
+    strncat(sql, text, SQL_MAX - 1 - strlen(sql));
+}
+
+static void append_columns(char *sql, const struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        append(sql, i > 0 ? ", " : "");
+        append(sql, table->columns[i].name);
+    }
+}
+
+/* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to. */
+static void write_sql(const struct table *table, char *sql)
+{
+    sql[0] = '\0';
+    append(sql, "INSERT INTO ");
+    append(sql, table->name);
+    append(sql, " (");
+    append_columns(sql, table);
+    append(sql, ") VALUES (?1");
+    for (size_t i = 1; i < table->count; i++) {
+        char parameter[32];
+
+        snprintf(parameter, sizeof parameter, ", ?%zu", i + 1);
+        append(sql, parameter);
+    }
+    append(sql, ") ON CONFLICT (");
+    append(sql, table->key);
+    append(sql, ") DO UPDATE SET ");
+    if (table->on_conflict != NULL) {
+        append(sql, table->on_conflict);
+        return;
+    }
+    for (size_t i = 0; i < table->count; i++) {
+        append(sql, i > 0 ? ", " : "");
+        append(sql, table->columns[i].name);
+        append(sql, " = excluded.");
+        append(sql, table->columns[i].name);
+    }
+    if (table ==
+        &tables[RECORD_GENERATION]) /* one that was found on disk knows less than what is here */
+        append(sql, " WHERE excluded.end_text <> '" FOUND_ON_DISK
+                    "' OR generation.end_text = '" FOUND_ON_DISK "'");
+}
+
+enum muster_status store_rows_prepare(struct store *store, struct muster_error *err)
+{
+    char sql[SQL_MAX];
+    enum muster_status status =
+        store_prepare(store, broker_sql, &store->writes[RECORD_BROKER], err);
+
+    if (status == MUSTER_OK)
+        status = store_prepare(store, supersede_sql, &store->writes[RECORD_SUPERSEDE], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, unpin_sql, &store->writes[RECORD_UNPIN], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, shards_gone_sql, &store->writes[RECORD_SHARDS_GONE], err);
+    if (status == MUSTER_OK)
+        status = store_prepare(store, files_gone_sql, &store->files_gone, err);
+    for (size_t kind = 0; kind < RECORD_KIND_COUNT && status == MUSTER_OK; kind++) {
+        if (tables[kind].name == NULL || tables[kind].key == NULL)
+            continue;
+        write_sql(&tables[kind], sql);
+        status = store_prepare(store, sql, &store->writes[kind], err);
+    }
+    return status;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static int bind_text(sqlite3_stmt *statement, int parameter, const char *text)
+{
+    return sqlite3_bind_text(statement, parameter, text == NULL ? "" : text, -1, SQLITE_STATIC);
+}
+
+static int bind_word(sqlite3_stmt *statement, int parameter, const struct words *words,
+                     uint64_t value)
+{
+    const bool none = value == 0 && words != &word_notice_state;
+
+    if (value >= words->count)
+        return SQLITE_RANGE; /* a number without a word must not get into the file */
+    return bind_text(statement, parameter, none ? "" : words->name((unsigned)value));
+}
+
+static int bind_body(struct store *store, sqlite3_stmt *statement, int parameter,
+                     const struct wire_event *event)
+{
+    const struct wire_msg message = {.type = WIRE_EVENT, .u.event = *event};
+    size_t size = wire_encode(&message, store->body, sizeof store->body);
+
+    if (size == 0)
+        return SQLITE_TOOBIG;
+    return sqlite3_bind_blob(statement, parameter, store->body, (int)size, SQLITE_STATIC);
+}
+
+#define FIELD(type, row, column) (*(type const *)((const char *)(row) + (column)->offset))
+
+static int bind_column(struct store *store, sqlite3_stmt *statement, int parameter,
+                       const struct column *column, const struct record *row)
+{
+    switch (column->type) {
+    case COLUMN_U64:
+        return sqlite3_bind_int64(statement, parameter, (int64_t)FIELD(uint64_t, row, column));
+    case COLUMN_I64:
+    case COLUMN_BOOT_MS:
+        return sqlite3_bind_int64(statement, parameter, FIELD(int64_t, row, column));
+    case COLUMN_UNSIGNED:
+        return sqlite3_bind_int64(statement, parameter, FIELD(unsigned, row, column));
+    case COLUMN_BOOL:
+        return sqlite3_bind_int64(statement, parameter, FIELD(bool, row, column) ? 1 : 0);
+    case COLUMN_TEXT:
+        return bind_text(statement, parameter, FIELD(const char *, row, column));
+    case COLUMN_WORD:
+        return bind_word(statement, parameter, column->words, FIELD(unsigned, row, column));
+    case COLUMN_WORD64:
+        return bind_word(statement, parameter, column->words, FIELD(uint64_t, row, column));
+    case COLUMN_BOOT_ID:
+        return bind_text(statement, parameter, store->boot_id);
+    case COLUMN_BODY:
+        return bind_body(store, statement, parameter, &row->u.event.body);
+    }
+    return SQLITE_MISUSE;
+}
+
+static int bind_row(struct store *store, sqlite3_stmt *statement, const struct record *row)
+{
+    const struct table *table = &tables[row->kind];
+    char epoch[24];
+    int result;
+
+    if (row->kind == RECORD_BROKER) {
+        snprintf(epoch, sizeof epoch, "%" PRIu64, row->u.broker.epoch);
+        return sqlite3_bind_text(statement, 1, epoch, -1, SQLITE_TRANSIENT);
+    }
+    if (row->kind == RECORD_SUPERSEDE) {
+        result = bind_text(statement, 1, row->u.supersede.job);
+        if (result == SQLITE_OK)
+            result = sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
+        return result != SQLITE_OK
+                   ? result
+                   : sqlite3_bind_int64(statement, 3, (int64_t)row->u.supersede.before_generation);
+    }
+    if (row->kind == RECORD_SHARDS_GONE) {
+        result = bind_text(statement, 1, row->u.shards_gone.job);
+        return result != SQLITE_OK
+                   ? result
+                   : sqlite3_bind_int64(statement, 2, (int64_t)row->u.shards_gone.round);
+    }
+    if (row->kind == RECORD_UNPIN)
+        table = &tables[RECORD_PIN]; /* its key is the first columns */
+    for (size_t i = 0; i < table->count && !(row->kind == RECORD_UNPIN && i == 3); i++) {
+        result = bind_column(store, statement, (int)i + 1, &table->columns[i], row);
+        if (result != SQLITE_OK)
+            return result;
+    }
+    return SQLITE_OK;
+}
+
+static const char *row_name(const struct record *row)
+{
+    return tables[row->kind].name != NULL ? tables[row->kind].name
+                                          : "broker, supersede, unpin or shards gone";
+}
+
+static enum muster_status write_by(struct store *store, sqlite3_stmt *statement,
+                                   const struct record *row, struct muster_error *err)
+{
+    char doing[64];
+    int result;
+    bool changed;
+
+    snprintf(doing, sizeof doing, "write a %s row", row_name(row));
+    result = bind_row(store, statement, row);
+    if (result != SQLITE_OK)
+        return error_set(err, MUSTER_E_FAULT,
+                         "the core wants a %s row written that cannot be stored: %s; this is a bug "
+                         "of muster, report it",
+                         row_name(row), sqlite3_errstr(result));
+    result = sqlite3_step(statement);
+    changed = sqlite3_changes(store->db) > 0;
+    sqlite3_reset(statement); /* reports the same result again */
+    sqlite3_clear_bindings(statement);
+    if (result != SQLITE_DONE)
+        return store_failed(store, result, doing, err);
+    if (row->kind == RECORD_EVENT && !changed)
+        return error_set(err, MUSTER_E_FAULT,
+                         "event %" PRIu64 " of job %s exists with other content; this is a bug of "
+                         "muster, report it",
+                         row->u.event.seq, row->u.event.job);
+    return MUSTER_OK;
+}
+
+enum muster_status store_row_write(struct store *store, const struct record *row,
+                                   struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (row->kind <= RECORD_NONE || row->kind >= RECORD_HISTORY)
+        return error_set(err, MUSTER_E_FAULT, "the core wants a row of unknown kind %d written",
+                         (int)row->kind);
+    if (store_task_is(row->kind))
+        return store_task_write(store, row, err);
+    status = write_by(store, store->writes[row->kind], row, err);
+    if (status == MUSTER_OK && row->kind == RECORD_SHARDS_GONE)
+        status = write_by(store, store->files_gone, row, err);
+    return status;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool word_value(const struct words *words, const char *text, unsigned *ret_value)
+{
+    if (*text == '\0') {
+        *ret_value = 0;
+        return true;
+    }
+    for (unsigned value = 0; value < words->count; value++) {
+        if (strcmp(words->name(value), text) == 0) {
+            *ret_value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *column_text(sqlite3_stmt *statement, int index)
+{
+    const unsigned char *text = sqlite3_column_text(statement, index);
+
+    return text == NULL ? "" : (const char *)text;
+}
+
+#define SET(type, row, column, value) (*(type *)((char *)(row) + (column)->offset) = (value))
+
+/* False: the column holds what no row of ours may hold. */
+static bool read_column(const struct store *store, sqlite3_stmt *statement, int index,
+                        const struct column *column, bool *other_boot, struct record *row)
+{
+    const int64_t number = sqlite3_column_int64(statement, index);
+    unsigned word;
+
+    switch (column->type) {
+    case COLUMN_U64:
+        SET(uint64_t, row, column, (uint64_t)number);
+        return true;
+    case COLUMN_I64:
+        SET(int64_t, row, column, number);
+        return true;
+    case COLUMN_UNSIGNED:
+        SET(unsigned, row, column, (unsigned)number);
+        return number >= 0 && number <= UINT_MAX;
+    case COLUMN_BOOL:
+        SET(bool, row, column, number != 0);
+        return true;
+    case COLUMN_TEXT:
+        SET(const char *, row, column, column_text(statement, index));
+        return true;
+    case COLUMN_WORD:
+        if (!word_value(column->words, column_text(statement, index), &word))
+            return false;
+        SET(unsigned, row, column, word);
+        return true;
+    case COLUMN_BOOT_ID:
+        *other_boot = strcmp(column_text(statement, index), store->boot_id) != 0;
+        SET(bool, row, column, *other_boot);
+        return true;
+    case COLUMN_BOOT_MS:
+        SET(int64_t, row, column, *other_boot ? 0 : number);
+        return true;
+    case COLUMN_WORD64:
+    case COLUMN_BODY:
+        return false;
+    }
+    return false;
+}
+
+static enum muster_status read_row(const struct store *store, sqlite3_stmt *statement,
+                                   const struct table *table, struct record *row,
+                                   struct muster_error *err)
+{
+    bool other_boot = false;
+    char finding[160];
+
+    for (size_t i = 0; i < table->count; i++) {
+        if (read_column(store, statement, (int)i, &table->columns[i], &other_boot, row))
+            continue;
+        snprintf(finding, sizeof finding, "table %s, column %s holds \"%.64s\"", table->name,
+                 table->columns[i].name, column_text(statement, (int)i));
+        return store_damaged(store, finding, err);
+    }
+    return MUSTER_OK;
+}
+
+/* Rows of one kind. ?1 is the job and ?2 its newest generation, where `rest` uses them. */
+static enum muster_status load_rows(struct store *store, enum record_kind kind, const char *rest,
+                                    const char *job, uint64_t generation, store_row_fn *row_fn,
+                                    void *arg, struct muster_error *err)
+{
+    const struct table *table = &tables[kind];
+    struct record row = {.kind = kind};
+    sqlite3_stmt *statement = NULL;
+    enum muster_status status;
+    char sql[SQL_MAX] = "SELECT ";
+    int result = SQLITE_DONE;
+
+    append_columns(sql, table);
+    if (kind != RECORD_HISTORY) { /* which is no table */
+        append(sql, " FROM ");
+        append(sql, table->name);
+    }
+    append(sql, rest);
+    status = store_prepare(store, sql, &statement, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (sqlite3_bind_parameter_count(statement) >= 1)
+        bind_text(statement, 1, job);
+    if (sqlite3_bind_parameter_count(statement) >= 2)
+        sqlite3_bind_int64(statement, 2, (int64_t)generation);
+    while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        status = read_row(store, statement, table, &row, err);
+        if (status == MUSTER_OK)
+            row_fn(arg, &row);
+    }
+    if (status == MUSTER_OK && result != SQLITE_DONE)
+        status = store_failed(store, result, "read the rows", err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static enum muster_status load_broker(struct store *store, store_row_fn *row_fn, void *arg,
+                                      struct muster_error *err)
+{
+    struct record row = {.kind = RECORD_BROKER, .u.broker.older = store_is_older(store)};
+    sqlite3_stmt *statement = NULL;
+    enum muster_status status =
+        store_prepare(store, "SELECT value FROM meta WHERE key = 'broker_epoch'", &statement, err);
+    int result;
+
+    if (status != MUSTER_OK)
+        return status;
+    result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        row.u.broker.epoch = strtoull(column_text(statement, 0), NULL, 10);
+    else if (result != SQLITE_DONE)
+        status = store_failed(store, result, "read the broker's epoch", err);
+    sqlite3_finalize(statement);
+    if (status == MUSTER_OK)
+        row_fn(arg, &row);
+    return status;
+}
+
+#define ACTIVE_ROUNDS                                                \
+    "round IN (SELECT round FROM round WHERE job = ?1 AND state IN " \
+    "('freezing', 'decided', 'writing'))"
+#define STRING(number) #number
+#define STRING_OF(macro) STRING(macro)
+
+static const struct {
+    enum record_kind kind;
+    const char *rest;
+} job_parts[] = {
+    {RECORD_GENERATION, " WHERE job = ?1 AND generation = ?2"},
+    {RECORD_NODE, " WHERE job = ?1 AND generation = ?2 ORDER BY role, rank, rowid"},
+    {RECORD_PROGRESS, " WHERE job = ?1 AND incarnation IN (SELECT incarnation FROM node"
+                      " WHERE job = ?1 AND generation = ?2)"},
+    {RECORD_NOTICE, " WHERE job = ?1 AND generation = ?2 ORDER BY received_unix_ms, id"},
+    {RECORD_ROUND,
+     " WHERE job = ?1 AND (round IN (SELECT round FROM round WHERE job = ?1 AND state NOT IN"
+     " ('freezing', 'decided', 'writing') ORDER BY round DESC LIMIT " STRING_OF(
+         CORE_OUTCOMES_MAX) ") OR (state = 'aborted' AND reason = '" ROUND_FOUND_IN_PART "'))"
+                            " ORDER BY round"},
+    {RECORD_ROUND, " WHERE job = ?1 AND state IN ('freezing', 'decided', 'writing')"
+                   " ORDER BY round"},
+    {RECORD_PARTICIPANT, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
+    {RECORD_SHARD, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank"},
+    {RECORD_FILE, " WHERE job = ?1 AND " ACTIVE_ROUNDS " ORDER BY round, rank, path"},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state IN ('writing', 'deleting') ORDER BY round"},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'committed'"
+                        " ORDER BY step DESC, round DESC LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_CHECKPOINT, " WHERE job = ?1 AND state = 'superseded'"
+                        " ORDER BY round LIMIT " STRING_OF(CORE_CHECKPOINTS_MAX)},
+    {RECORD_POLICY, " WHERE job = ?1"},
+    {RECORD_PIN, " WHERE job = ?1 ORDER BY checkpoint, id"},
+    {RECORD_HISTORY, HISTORY_SQL},
+};
+
+static enum muster_status load_job(struct store *store, const char *job, uint64_t generation,
+                                   store_row_fn *row_fn, void *arg, struct muster_error *err)
+{
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < sizeof job_parts / sizeof *job_parts && status == MUSTER_OK; i++)
+        status = load_rows(store, job_parts[i].kind, job_parts[i].rest, job, generation, row_fn,
+                           arg, err);
+    return status;
+}
+
+/* Ended jobs but the newest sleep: nobody is told of them but who asks. */
+#define AWAKE                                                                                     \
+    "(state NOT IN ('ended', '') OR job IN (SELECT job FROM pin WHERE until_unix_ms > 0) OR job " \
+    "IN"                                                                                          \
+    " (SELECT job FROM job WHERE state IN ('ended', '') ORDER BY state_unix_ms DESC, job"         \
+    " LIMIT " STRING_OF(CORE_ENDED_MAX) "))"
+
+static enum muster_status load_asleep(struct store *store, store_row_fn *row_fn, void *arg,
+                                      struct muster_error *err)
+{
+    sqlite3_stmt *jobs = NULL;
+    int result = SQLITE_DONE;
+    enum muster_status status = store_prepare(
+        store,
+        "SELECT job, state_unix_ms,"
+        " EXISTS (SELECT 1 FROM checkpoint c WHERE c.job = job.job AND c.state = 'committed'),"
+        " EXISTS (SELECT 1 FROM pin p WHERE p.job = job.job) FROM job WHERE NOT " AWAKE,
+        &jobs, err);
+
+    while (status == MUSTER_OK && (result = sqlite3_step(jobs)) == SQLITE_ROW) {
+        const struct record row = {
+            .kind = RECORD_JOB_ASLEEP,
+            .u.job_asleep = {column_text(jobs, 0), sqlite3_column_int64(jobs, 1),
+                             sqlite3_column_int(jobs, 2) != 0, sqlite3_column_int(jobs, 3) != 0}};
+        row_fn(arg, &row);
+    }
+    if (status == MUSTER_OK && result != SQLITE_DONE)
+        status = store_failed(store, result, "read the jobs", err);
+    sqlite3_finalize(jobs);
+    return status;
+}
+
+static enum muster_status load_jobs(struct store *store, store_row_fn *row_fn, void *arg,
+                                    struct muster_error *err)
+{
+    sqlite3_stmt *jobs = NULL;
+    int result = SQLITE_DONE;
+    enum muster_status status =
+        load_rows(store, RECORD_JOB, " WHERE " AWAKE " ORDER BY job", NULL, 0, row_fn, arg, err);
+
+    if (status == MUSTER_OK)
+        status = store_prepare(
+            store, "SELECT job, generation FROM job WHERE " AWAKE " ORDER BY job", &jobs, err);
+    while (status == MUSTER_OK && (result = sqlite3_step(jobs)) == SQLITE_ROW)
+        status = load_job(store, column_text(jobs, 0), (uint64_t)sqlite3_column_int64(jobs, 1),
+                          row_fn, arg, err);
+    if (status == MUSTER_OK && result != SQLITE_DONE)
+        status = store_failed(store, result, "read the jobs", err);
+    sqlite3_finalize(jobs);
+    return status;
+}
+
+static enum muster_status load_all(struct store *store, store_row_fn *row_fn, void *arg,
+                                   struct muster_error *err)
+{
+    enum muster_status status = load_broker(store, row_fn, arg, err);
+
+    if (status == MUSTER_OK)
+        status = load_jobs(store, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        status = load_asleep(store, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        status = store_tasks_load(store, row_fn, arg, err);
+    return status;
+}
+
+enum muster_status store_load_job(struct store *store, const char *job, store_row_fn *row_fn,
+                                  void *arg, struct muster_error *err)
+{
+    sqlite3_stmt *found = NULL;
+    int64_t generation = -1;
+    enum muster_status status =
+        store_prepare(store, "SELECT generation FROM job WHERE job = ?1", &found, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    bind_text(found, 1, job);
+    if (sqlite3_step(found) == SQLITE_ROW)
+        generation = sqlite3_column_int64(found, 0);
+    sqlite3_finalize(found);
+    if (generation < 0)
+        return MUSTER_OK;
+    status = load_rows(store, RECORD_JOB, " WHERE job = ?1", job, 0, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        status = load_job(store, job, (uint64_t)generation, row_fn, arg, err);
+    return status;
+}
+
+enum muster_status store_load(struct store *store, store_row_fn *row_fn, void *arg,
+                              struct muster_error *err)
+{
+    enum muster_status status = store_forget_begun(store, err);
+
+    if (status == MUSTER_OK)
+        status = store_exec(store, "BEGIN", err);
+    if (status != MUSTER_OK)
+        return status;
+    status = store_check_rows(store, err);
+    if (status == MUSTER_OK)
+        status = load_all(store, row_fn, arg, err);
+    if (status == MUSTER_OK)
+        return store_exec(store, "COMMIT", err);
+    store_exec(store, "ROLLBACK", NULL);
+    return status;
+}

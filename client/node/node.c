@@ -1,0 +1,567 @@
+/* node - muster_node_*: checks the arguments, then calls down to node/agent or node/local; and the
+ * exit policy, which is the only way that this library ends a process from the training thread. */
+#include "client/node/node_private.h"
+
+#include "node/notice/signal.h"
+#include "schema/error.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define COLD \
+    __attribute__((noinline, cold)) /* keeps its stack and its checks out of the hot path */
+
+/* --- refusals ------------------------------------------------------------------------------------ */
+
+static enum muster_status null_node(const char *call, struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_ARGUMENT, "%s: node is NULL; open one with muster_node_open",
+                     call);
+}
+
+static enum muster_status forked(const char *call, struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_FORKED, "%s: this process was forked from the node's; %s", call,
+                     muster_status_advice(MUSTER_E_FORKED));
+}
+
+/* Is this call refused at once? `in_scope`: it is the one that may come inside a scope. */
+static bool refused(const struct muster_node *node, bool in_scope)
+{
+    return node == NULL || gate_forked(node->gate) || node->hold_depth > 0 ||
+           node->scope_open != in_scope;
+}
+
+static COLD enum muster_status refuse(const struct muster_node *node, const char *call,
+                                      struct muster_error *err)
+{
+    if (node == NULL)
+        return null_node(call, err);
+    if (gate_forked(node->gate))
+        return forked(call, err);
+    if (node->hold_depth > 0)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%s: called between muster_node_hold and release; release first", call);
+    if (node->scope_open)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%s: called inside a scope; call muster_node_scope_leave first", call);
+    return error_set(err, MUSTER_E_ARGUMENT, "%s: no scope is open; call muster_node_scope_enter",
+                     call);
+}
+
+/* --- the exit policy ----------------------------------------------------------------------------- */
+
+static bool must_leave(struct muster_node *node, enum muster_status status)
+{
+    struct member_view view;
+
+    if (node->local != NULL) {
+        node->told |= status == MUSTER_PREEMPTED;
+        return status == MUSTER_PREEMPTED;
+    }
+    agent_view(node->agent, &view);
+    node->told |= view.mode == VIEW_END && view.leave_restart;
+    return view.mode == VIEW_END && view.leave_restart;
+}
+
+/* The termination is settled. Policy RETURN: the status goes to the caller. EXIT: LEAVE, then
+ * exit_fn, once; if that returns, as RETURN. */
+void node_leave_process(struct muster_node *node)
+{
+    const struct muster_termination_config *t = &node->options.termination;
+    struct member_view view = {.joined = false}; /* alone: it has said why */
+
+    if (t->on_preempted != MUSTER_PREEMPTED_EXIT || node->exited)
+        return;
+    node->exited = true;
+    if (node->agent != NULL) {
+        agent_leave(node->agent, LEAVE_PREEMPTED, t->restart_code);
+        agent_view(node->agent, &view);
+        if (view.leave_restart &&
+            view.mode ==
+                VIEW_END) /* the supervisor may have to say why its restarts lead nowhere */
+            supervised_says(&node->supervised, view.end.text);
+        agent_drain(node->agent);
+    }
+    supervised_leaves(&node->supervised);
+    const char *why = view.end.text[0] != '\0' ? view.end.text : node->supervised.why;
+    node_log(node, view.end.code == MUSTER_E_NOT_SAVED && node->rank == 0 ? 1 : 2,
+             "rank %d leaves with the restart code %d%s%s", node->rank, t->restart_code,
+             why[0] != '\0' ? ": " : "", why);
+    if (t->exit_fn != NULL)
+        t->exit_fn(t->restart_code, node->options.arg);
+    else
+        exit(t->restart_code);
+}
+
+/* --- boundaries ---------------------------------------------------------------------------------- */
+
+static COLD enum muster_status slow_boundary(struct muster_node *node, bool begin, void *call_arg,
+                                             struct muster_error *err)
+{
+    struct muster_error why;
+    enum muster_status status;
+
+    if (!node->restored)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "nothing was restored yet (option restore_later); call "
+                         "muster_node_restore before the first step");
+    if (node->agent != NULL)
+        status = agent_boundary(node->agent, begin, call_arg, &why);
+    else
+        status = local_boundary(node->local, begin, call_arg, &why);
+    if (status == MUSTER_OK) {
+        supervised_starts(&node->supervised);
+        return MUSTER_OK;
+    }
+    if (err != NULL)
+        *err = why;
+    if (must_leave(node, status))
+        node_leave_process(node);
+    else
+        node_tell_error(node, &why);
+    return status;
+}
+
+static enum muster_status boundary(struct muster_node *node, void *call_arg,
+                                   struct muster_error *err)
+{
+    return gate_begin(node->gate) ? MUSTER_OK : slow_boundary(node, true, call_arg, err);
+}
+
+static COLD enum muster_status step_failed(struct muster_node *node, int code,
+                                           struct muster_error *err)
+{
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status = node->agent != NULL ? agent_step_failed(node->agent, code, &why)
+                                                    : local_step_failed(node->local, code, &why);
+
+    if (err != NULL)
+        *err = why;
+    if (must_leave(node, status))
+        node_leave_process(node);
+    else
+        node_tell_error(node, &why);
+    return status;
+}
+
+enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn, void *arg,
+                                   struct muster_error *ret_error)
+{
+    enum muster_status status;
+    int code;
+
+    if (UNLIKELY(refused(node, false)))
+        return refuse(node, "muster_node_run", ret_error);
+    if (UNLIKELY(step_fn == NULL))
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "muster_node_run: step_fn is NULL");
+    status = boundary(node, arg, ret_error);
+    if (UNLIKELY(status != MUSTER_OK))
+        return status;
+    code = step_fn(arg);
+    if (UNLIKELY(code != 0))
+        return step_failed(node, code, ret_error);
+    gate_finish(node->gate);
+    return MUSTER_OK;
+}
+
+static void count_step(struct muster_node *node)
+{
+    if (gate_begun(node->gate) > gate_done(node->gate))
+        gate_finish(node->gate); /* the boundary before it has begun it */
+    else if (node->agent != NULL)
+        agent_count_step(node->agent);
+    else
+        local_count_step(node->local);
+}
+
+/* The step that ends here failed: muster_node_fail said so. It is not counted, and no other begins. */
+static COLD enum muster_status after_failure(struct muster_node *node, struct muster_error *err)
+{
+    enum muster_status status = node->agent != NULL ? agent_after_failure(node->agent, err)
+                                                    : local_after_failure(node->local, err);
+
+    if (must_leave(node, status))
+        node_leave_process(node);
+    return status;
+}
+
+enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
+                                                 struct muster_error *ret_error)
+{
+    if (UNLIKELY(refused(node, false)))
+        return refuse(node, "muster_node_save_if_preempted", ret_error);
+    if (UNLIKELY(!node->restored))
+        return slow_boundary(node, true, arg, ret_error);
+    if (UNLIKELY(atomic_load_explicit(&node->failed, memory_order_relaxed)))
+        return after_failure(node, ret_error);
+    count_step(node);
+    return boundary(node, arg, ret_error);
+}
+
+static enum muster_status end_step_slowly(struct muster_node *node, const struct agent_end *end,
+                                          struct agent_ended *ret_ended, struct muster_error *err)
+{
+    const struct local_end alone = {end->done, end->want, end->ask, end->call_arg};
+    enum muster_status status;
+
+    if (atomic_load_explicit(&node->failed, memory_order_relaxed))
+        return after_failure(node, err);
+    if (node->agent != NULL)
+        status = agent_end_step(node->agent, end, ret_ended, err);
+    else
+        status = local_end_step(node->local, &alone, &ret_ended->saves, err);
+    if (status == MUSTER_OK)
+        return MUSTER_OK;
+    if (must_leave(node, status))
+        node_leave_process(node);
+    else if (status != MUSTER_E_SAVE)
+        node_tell_error(node, err);
+    return status;
+}
+
+enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
+                                 struct agent_ended *ret_ended, struct muster_error *err)
+{
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status;
+
+    *ret_ended = (struct agent_ended){.saves = false};
+    if (refused(node, false))
+        return refuse(node, "muster_manager_save", err);
+    if (!end->want && !gate_is_closed(node->gate) && gate_done(node->gate) + 1 == end->done &&
+        gate_begun(node->gate) == end->done &&
+        (node->agent == NULL || agent_commit_step(node->agent) < end->done) &&
+        !atomic_load_explicit(&node->failed, memory_order_relaxed)) {
+        gate_finish(node->gate);
+        if (gate_begin(node->gate))
+            return MUSTER_OK;
+    }
+    status = end_step_slowly(node, end, ret_ended, &why);
+    if (status != MUSTER_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+enum muster_status muster_node_scope_enter(muster_node_t *node, struct muster_error *ret_error)
+{
+    enum muster_status status;
+
+    if (refused(node, false))
+        return refuse(node, "muster_node_scope_enter", ret_error);
+    status = boundary(node, NULL, ret_error);
+    node->scope_open = status == MUSTER_OK;
+    return status;
+}
+
+enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
+                                           struct muster_error *ret_error)
+{
+    if (refused(node, true))
+        return refuse(node, "muster_node_scope_leave", ret_error);
+    node->scope_open = false;
+    if (code != 0)
+        return step_failed(node, code, ret_error);
+    gate_finish(node->gate);
+    if (!gate_is_closed(node->gate))
+        return MUSTER_OK;
+    return slow_boundary(node, false, NULL, ret_error);
+}
+
+enum muster_status muster_node_restore(muster_node_t *node, struct muster_error *ret_error)
+{
+    struct muster_error why = {.status = MUSTER_OK};
+    enum muster_status status;
+
+    if (refused(node, false))
+        return refuse(node, "muster_node_restore", ret_error);
+    status = node_restore(node, &why);
+    if (status == MUSTER_OK)
+        return MUSTER_OK;
+    if (ret_error != NULL)
+        *ret_error = why;
+    if (must_leave(node, status))
+        node_leave_process(node);
+    else
+        node_tell_error(node, &why);
+    return status;
+}
+
+/* --- reads --------------------------------------------------------------------------------------- */
+
+static bool gone(const struct muster_node *node)
+{
+    return node == NULL || gate_forked(node->gate);
+}
+
+int64_t muster_node_total_run_calls(const muster_node_t *node)
+{
+    return gone(node) ? 0 : gate_done(node->gate);
+}
+
+bool muster_node_reached_preemption(const muster_node_t *node, int64_t step)
+{
+    int64_t save_step;
+
+    if (gone(node))
+        return false;
+    save_step = node->agent != NULL ? agent_save_step(node->agent) : local_save_step(node->local);
+    return save_step >= 0 && save_step == step + 1;
+}
+
+void muster_node_position(const muster_node_t *node, int64_t *ret_epoch, int64_t *ret_step_in_epoch,
+                          int64_t *ret_data_position)
+{
+    if (ret_epoch != NULL)
+        *ret_epoch = node != NULL ? node->epoch : -1;
+    if (ret_step_in_epoch != NULL)
+        *ret_step_in_epoch = node != NULL ? node->step_in_epoch : -1;
+    if (ret_data_position != NULL)
+        *ret_data_position = node != NULL ? node->data_position : -1;
+}
+
+int muster_node_rank(const muster_node_t *node)
+{
+    return node == NULL ? -1 : node->rank;
+}
+
+int muster_node_world_size(const muster_node_t *node)
+{
+    return node == NULL ? 0 : node->world_size;
+}
+
+uint64_t muster_node_generation(const muster_node_t *node)
+{
+    struct member_view view;
+
+    if (gone(node) || node->agent == NULL)
+        return 0;
+    agent_view(node->agent, &view);
+    return view.generation;
+}
+
+int muster_node_restart_code(const muster_node_t *node)
+{
+    return node == NULL ? 0 : node->options.termination.restart_code;
+}
+
+int64_t muster_node_resumed_step(const muster_node_t *node)
+{
+    return node == NULL ? 0 : node->resumed_step;
+}
+
+/* --- telling ------------------------------------------------------------------------------------- */
+
+void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
+                              int64_t data_position)
+{
+    if (gone(node))
+        return;
+    if (node->agent != NULL)
+        agent_set_position(node->agent, epoch, step_in_epoch, data_position);
+    else
+        local_set_position(node->local, epoch, step_in_epoch, data_position);
+}
+
+void muster_node_save_progress(muster_node_t *node, uint64_t bytes)
+{
+    if (!gone(node) && node->agent != NULL)
+        agent_set_save_progress(node->agent, bytes);
+}
+
+enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text)
+{
+    struct muster_error why;
+
+    if (node == NULL)
+        return MUSTER_E_ARGUMENT;
+    if (gate_forked(node->gate))
+        return MUSTER_E_FORKED;
+    if (text == NULL)
+        text = "the program reported a failure of its own";
+    error_set_code(&why, MUSTER_E_STEP, code, "%s", text);
+    why.step = gate_done(node->gate);
+    node_tell_error(node, &why);
+    atomic_store(&node->failed, true);
+    if (node->agent != NULL)
+        return agent_fail(node->agent, code, text, NULL);
+    local_fail(node->local, code, text);
+    return MUSTER_OK;
+}
+
+bool muster_node_is_saving_in_progress(const muster_node_t *node)
+{
+    return !gone(node) && node->agent != NULL && agent_is_saving(node->agent);
+}
+
+enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t timeout_ms,
+                                                   struct muster_error *ret_error)
+{
+    const char *call = "muster_node_wait_until_finished";
+
+    if (node == NULL)
+        return null_node(call, ret_error);
+    if (gate_forked(node->gate))
+        return forked(call, ret_error);
+    if (timeout_ms < 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "%s: timeout_ms is negative", call);
+    return node->agent != NULL ? agent_wait_saved(node->agent, timeout_ms, ret_error) : MUSTER_OK;
+}
+
+void muster_node_hold(muster_node_t *node)
+{
+    if (gone(node))
+        return;
+    node->hold_depth++;
+    if (node->agent != NULL)
+        agent_hold(node->agent, 1);
+}
+
+void muster_node_release(muster_node_t *node)
+{
+    if (gone(node) || node->hold_depth == 0)
+        return;
+    node->hold_depth--;
+    if (node->agent != NULL)
+        agent_hold(node->agent, -1);
+}
+
+enum muster_status muster_node_notify(muster_node_t *node, enum muster_notice_kind kind,
+                                      int64_t left_ms, const char *text)
+{
+    static const enum wire_notice_kind kinds[] = {
+        [MUSTER_NOTICE_PREEMPT] = NOTICE_PREEMPT,
+        [MUSTER_NOTICE_TERMINATE] = NOTICE_TERMINATE,
+        [MUSTER_NOTICE_STOP] = NOTICE_STOP,
+        [MUSTER_NOTICE_REBOOT] = NOTICE_REBOOT,
+        [MUSTER_NOTICE_TIME_LIMIT] = NOTICE_TIME_LIMIT,
+        [MUSTER_NOTICE_SIGNAL] = NOTICE_SIGNAL,
+        [MUSTER_NOTICE_USER] = NOTICE_USER,
+    };
+
+    if (node == NULL || kind <= MUSTER_NOTICE_NONE || kind > MUSTER_NOTICE_USER || left_ms < -1)
+        return MUSTER_E_ARGUMENT;
+    if (gate_forked(node->gate))
+        return MUSTER_E_FORKED;
+    if (text == NULL)
+        text = "the program said so";
+    if (node->agent != NULL)
+        return agent_notify(node->agent, kinds[kind], left_ms, text, NULL);
+    local_notify(node->local, kinds[kind], left_ms, text);
+    return MUSTER_OK;
+}
+
+void muster_notify_signal(int signo)
+{
+    signal_report(signo);
+}
+
+/* --- closing ------------------------------------------------------------------------------------- */
+
+/* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it. */
+static bool has_finished(const struct muster_node *node, int code)
+{
+    return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;
+}
+
+/* Is it to leave with the restart code? A termination for which nothing was saved does not ask a program that has
+ * finished to begin again from an older checkpoint. */
+static bool is_preempted(const struct member_view *view, bool finished)
+{
+    return view->mode == VIEW_END && view->leave_restart &&
+           !(finished && view->end.code == MUSTER_E_NOT_SAVED);
+}
+
+static enum wire_leave_why why_leaving(const struct member_view *view, bool finished)
+{
+    if (is_preempted(view, finished))
+        return LEAVE_PREEMPTED;
+    if (view->mode != VIEW_END || view->leave_restart)
+        return finished ? LEAVE_FINISHED : LEAVE_FAILED;
+    return view->end.status == MUSTER_E_STEP ? LEAVE_FAILED : LEAVE_ERROR;
+}
+
+/* A job may finish with saves that failed: nobody else tells of them then. */
+static void tell_supervisor(struct muster_node *node, const struct member_view *view, bool leaves)
+{
+    char text[sizeof view->save_failed + 64];
+
+    if (leaves) {
+        supervised_says(&node->supervised, view->end.text);
+    } else if (view->saves_failed > 0) {
+        snprintf(text, sizeof text, "%u save%s of this launch failed, the last of %s",
+                 view->saves_failed, view->saves_failed == 1 ? "" : "s", view->save_failed);
+        supervised_says(&node->supervised, text);
+    }
+}
+
+/* Returns MUSTER_OK or MUSTER_PREEMPTED. */
+static enum muster_status close_with_broker(struct muster_node *node, int code,
+                                            struct muster_error *err)
+{
+    bool finished = has_finished(node, code);
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    if (is_preempted(&view, finished))
+        code = node->options.termination.restart_code;
+    enum wire_leave_why why = why_leaving(&view, finished);
+    agent_leave(node->agent, why, code);
+    agent_view(node->agent, &view);
+    tell_supervisor(node, &view, is_preempted(&view, finished));
+    if (why == LEAVE_FINISHED && !is_preempted(&view, finished))
+        supervised_finished(&node->supervised);
+    supervised_leaves(&node->supervised);
+    if (!is_preempted(&view, finished))
+        return MUSTER_OK;
+    if (err != NULL)
+        *err = view.end;
+    return MUSTER_PREEMPTED;
+}
+
+/* A boundary too: with a notice it saves what is newer than the last save. */
+static enum muster_status close_alone(struct muster_node *node, int code, struct muster_error *err)
+{
+    struct muster_error why;
+
+    if (!node->restored || code != 0 || node->scope_open ||
+        node->hold_depth > 0 || /* inside a step, or what is to be saved whole: no state to save */
+        local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED ||
+        (has_finished(node, code) && why.code == MUSTER_E_NOT_SAVED))
+        return MUSTER_OK;
+    if (err != NULL)
+        *err = why;
+    return MUSTER_PREEMPTED;
+}
+
+enum muster_status muster_node_close(muster_node_t **node, int code, struct muster_error *ret_error)
+{
+    struct muster_node *n = node != NULL ? *node : NULL;
+    enum muster_status status;
+
+    if (n == NULL)
+        return MUSTER_OK;
+    /* threads, sockets and locks are the parent's: nothing is freed. In its close the gate may be gone already */
+    if (n->closing != 0 ? n->closing != getpid() : gate_forked(n->gate)) {
+        *node = NULL;
+        return forked("muster_node_close", ret_error);
+    }
+    if (n->closing != 0) /* by an atexit handler of a process that leaves in here */
+        return MUSTER_OK;
+    n->closing = getpid();
+    status =
+        n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
+    if (status == MUSTER_PREEMPTED)
+        node_leave_process(n);
+    bool ended = agent_destroy(&n->agent);
+    local_destroy(&n->local);
+    *node =
+        NULL; /* not before: a save that is written behind tells its progress by the caller's variable */
+    if (ended)
+        free(n); /* else a thread that was left behind still saves with it */
+    return status;
+}

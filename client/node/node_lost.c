@@ -1,0 +1,213 @@
+/* node_lost - a launch that begins from the start, or from an older checkpoint, in a directory with newer ones of its job
+ * that the broker never heard of: its database is new, was lost, or was put back to an older copy. Whoever trained on
+ * would throw them away without a word, so rank 0 refuses.
+ *
+ * What the broker's records decided (committed, superseded, deleted) is no reason. A round that they aborted is no decision
+ * about a whole one: a manifest is written behind a commit alone, so that they forgot. Of a damaged one only its
+ * round's number is asked for. What is not of more steps than the launch resumes after is looked at only if something is,
+ * for what its launch gave up. */
+#include "client/node/node_private.h"
+
+#include "client/query/query_link.h"
+#include "node/clock.h"
+#include "node/shard/dir_list.h"
+#include "schema/error.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define AGAIN_MS 200
+
+struct newest {
+    const char *path; /* NULL: there is none; else the list's */
+    uint64_t generation, round;
+    int64_t step;
+    bool whole;
+};
+struct asking {
+    const struct muster_node *node;
+    struct query_link *link;
+    int64_t until_ms;
+    bool over; /* the launch has ended, or this process has to */
+};
+
+/* --- the broker ---------------------------------------------------------------------------------- */
+
+static bool is_decided(const char *state)
+{
+    return strcmp(state, "committed") == 0 || strcmp(state, "superseded") == 0 ||
+           strcmp(state, "deleting") == 0 || strcmp(state, "deleted") == 0;
+}
+
+bool node_is_over(const void *arg)
+{
+    const struct muster_node *node = arg;
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    return view.mode == VIEW_END;
+}
+
+/* Its numbers begin anew with each database; the step is another's then. */
+static bool is_known(const struct newest *newest, const muster_rows_t *rows)
+{
+    if (muster_rows_count(rows) != 1)
+        return false;
+    if (newest->whole) {
+        const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
+
+        return row->generation == (int64_t)newest->generation && row->step == newest->step &&
+               is_decided(row->state);
+    }
+    const struct muster_round_row *row = muster_rows_rounds(rows);
+
+    return row->generation == (int64_t)newest->generation && row->step == newest->step;
+}
+
+static enum muster_status ask_once(struct asking *asking, const struct newest *newest,
+                                   bool *ret_known, struct muster_error *err)
+{
+    const struct muster_node *node = asking->node;
+    const struct question question = {.query = newest->whole ? "checkpoint" : "round",
+                                      .job = node->job,
+                                      .text_arg = "",
+                                      .number_arg = (int64_t)newest->round};
+    muster_rows_t *rows = rows_create(question.query);
+    bool more = false;
+    enum muster_status status = MUSTER_OK;
+
+    if (rows == NULL)
+        status = error_set(err, MUSTER_E_NOMEM, "no memory to ask the broker %s", node->broker);
+    else if (asking->link == NULL)
+        status = query_link_open(node->broker, (int)node->options.connect_timeout_ms, &asking->link,
+                                 err);
+    if (status == MUSTER_OK) {
+        query_link_set_over(asking->link, node_is_over, node);
+        status = query_link_page(asking->link, &question, rows, &more, err);
+    }
+    if (status == MUSTER_OK)
+        *ret_known = is_known(newest, rows);
+    muster_rows_destroy(&rows);
+    return status;
+}
+
+static bool is_away(enum muster_status status)
+{
+    return status == MUSTER_E_BROKER || status == MUSTER_E_STORAGE || status == MUSTER_E_BUSY;
+}
+
+/* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits for it, too, and as
+ * long as there is a launch. */
+static enum muster_status ask(struct asking *asking, const struct newest *newest, bool *ret_known,
+                              struct muster_error *err)
+{
+    const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
+    enum muster_status status;
+
+    for (;;) {
+        status = ask_once(asking, newest, ret_known, err);
+        if (!is_away(status))
+            return status;
+        asking->over = node_is_over(asking->node);
+        if (asking->over)
+            return agent_take_end(asking->node->agent, err);
+        if (clock_ms(CLOCK_MONOTONIC) >= asking->until_ms)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* --- what is there --------------------------------------------------------------------------------- */
+
+/* Item `at` of the list, of which the damaged are the last, if it counts. */
+static struct newest candidate(const struct muster_node *node, const struct dir_list *list,
+                               size_t at)
+{
+    struct newest none = {.step = -1};
+    int64_t step;
+
+    if (at < list->count) {
+        const struct superseded_item *launch = &list->launches[at];
+        struct newest item = {list->items[at].path, launch->generation, list->items[at].round,
+                              launch->step, true};
+        return launch->superseded ? none : item;
+    }
+    const struct dir_damaged *damaged = &list->damaged[at - list->count];
+    if (damaged->generation == UINT64_MAX ||
+        !dir_list_counts(list, damaged, node->job, &node->wish.names, &step))
+        return none;
+    return (struct newest){damaged->path, damaged->generation, damaged->round, step, false};
+}
+
+/* Of those after more steps than `above`, whole or damaged, that the broker does not know. */
+static enum muster_status find_newest(const struct muster_node *node, const struct dir_list *list,
+                                      int64_t above, struct newest *ret_newest, bool *ret_over,
+                                      struct muster_error *err)
+{
+    struct asking asking = {.node = node,
+                            .until_ms = clock_ms(CLOCK_MONOTONIC) + node->options.join_timeout_ms};
+    enum muster_status status = MUSTER_OK;
+
+    *ret_newest = (struct newest){.step = above};
+    for (size_t i = 0; status == MUSTER_OK && i < list->count + list->damaged_count; i++) {
+        struct newest item = candidate(node, list, i);
+        bool known = false;
+
+        if (item.step <= ret_newest->step)
+            continue;
+        status = ask(&asking, &item, &known, err);
+        if (status == MUSTER_OK && !known)
+            *ret_newest = item;
+    }
+    query_link_close(&asking.link);
+    *ret_over = asking.over;
+    return status;
+}
+
+/* The command comes first: whoever cuts the text leaves it whole. */
+static enum muster_status refuse(const struct muster_node *node, const struct newest *newest,
+                                 int64_t resume, struct muster_error *err)
+{
+    char from[80] = "";
+
+    if (resume > 0)
+        snprintf(from, sizeof from, "has this launch resume after %lld steps, and ",
+                 (long long)resume);
+    return error_set(
+        err, MUSTER_E_RESTORE,
+        "`muster import '%s'` is to be run first: %s is there, and the broker at %.100s %sknows "
+        "of no checkpoint of job %s after %lld steps. Its database is new, was lost or put back "
+        "to an older copy, or a process without a broker saved it. The import tells the broker "
+        "what is there, and the next launch resumes from the newest. What it leaves out, it says "
+        "why: move that away to go on without it; to %s at all, give the job another directory, "
+        "or move away what is newer in this one",
+        node->checkpoint_dir, newest->path, node->broker, from, node->job, (long long)newest->step,
+        resume > 0 ? "go on from there without an import" : "begin anew");
+}
+
+enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
+                                   struct muster_error *err)
+{
+    const int64_t above = resume > 0 ? resume : -1;
+    struct arena arena;
+    struct dir_list list;
+    struct newest newest;
+    enum muster_status status;
+
+    if (node->rank != 0 || !role_is_trainer(node->role))
+        return MUSTER_OK;
+    arena_init(&arena, 0);
+    status = dir_list_read_above(node->checkpoint_dir, node->job, &node->wish.names, above, &arena,
+                                 &list, err);
+    if (status == MUSTER_OK) {
+        status = find_newest(node, &list, above, &newest, ret_over, err);
+        if (status == MUSTER_OK && newest.path != NULL)
+            status = refuse(node, &newest, resume, err);
+        dir_list_free(&list);
+    } else if (status == MUSTER_E_NOT_FOUND)
+        status =
+            MUSTER_OK; /* what is to be restored is elsewhere, or not there: that is told by reading it */
+    arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,552 @@
+/* node_open - joining the job: directory, agent or local mode, restore; and the way back. */
+#include "client/node/node_private.h"
+#include "client/query/query_address.h"
+
+#include "node/started.h"
+#include "schema/error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what the supervisor is told ------------------------------------------------------------------ */
+
+struct supervised_facts node_facts(const struct muster_node *node)
+{
+    return (struct supervised_facts){.job = node->job,
+                                     .role = wire_role_name(node->role),
+                                     .host = node->host,
+                                     .broker = node->broker,
+                                     .rank = node->rank,
+                                     .world_size = node->world_size,
+                                     .generation =
+                                         node->gate != NULL ? muster_node_generation(node) : 0,
+                                     .incarnation = node->incarnation};
+}
+
+void node_tell_error(struct muster_node *node, const struct muster_error *error)
+{
+    const struct supervised_facts facts = node_facts(node);
+
+    if (error->status != MUSTER_OK && error->status != MUSTER_PREEMPTED)
+        supervised_error(&node->supervised, &facts, error);
+}
+
+/* --- callbacks: from the node's form to the user's ----------------------------------------------- */
+
+static struct muster_save_context save_context(const struct muster_node *node,
+                                               const struct save_order *order, const char *dir)
+{
+    return (struct muster_save_context){.directory = dir,
+                                        .step = order->step,
+                                        .generation = order->generation,
+                                        .round = order->round,
+                                        .rank = node->rank,
+                                        .world_size = node->world_size,
+                                        .call_arg = order->call_arg,
+                                        .arg = node->options.arg,
+                                        .snapshot = order->snapshot};
+}
+
+static int call_save_fn(const struct save_order *order, const char *dir, void *arg)
+{
+    const struct muster_node *node = arg;
+    const struct muster_save_context context = save_context(node, order, dir);
+
+    return node->options.termination.save_fn(&context);
+}
+
+static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot, void *arg)
+{
+    const struct muster_node *node = arg;
+    const struct muster_save_context context = save_context(node, order, NULL);
+
+    return node->options.snapshot_fn(&context, ret_snapshot);
+}
+
+static void call_release_fn(void *snapshot, void *arg)
+{
+    const struct muster_node *node = arg;
+
+    node->options.snapshot_release_fn(snapshot, node->options.arg);
+}
+
+static int call_restore_fn(void *arg, int64_t step, const char *dir)
+{
+    const struct muster_node *node = arg;
+    const struct muster_restore_context context = {.directory = dir,
+                                                   .step = step,
+                                                   .rank = node->rank,
+                                                   .world_size = node->world_size,
+                                                   .arg = node->options.arg};
+
+    return node->options.termination.restore_fn(&context);
+}
+
+static struct save_target save_target(struct muster_node *node)
+{
+    return (struct save_target){
+        .root = node->checkpoint_dir,
+        .job = node->job,
+        .layout = node->layout,
+        .rank = (uint64_t)node->rank,
+        .world_size = (uint64_t)node->world_size,
+        .incarnation = node->incarnation,
+        .names = node->wish.names,
+        .state = node->options.state,
+        .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
+        .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
+        .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,
+        .hook_arg = node};
+}
+
+/* --- restoring ----------------------------------------------------------------------------------- */
+
+/* An older copy of the broker's database lists what was deleted since; or the whole directory is away. */
+static enum muster_status is_gone(const struct muster_node *node, const char *path,
+                                  struct muster_error *err)
+{
+    return error_set_code(
+        err, MUSTER_E_RESTORE, ENOENT,
+        "checkpoint %.1100s was not restored at rank %d: it is not there. If it was moved or is "
+        "not "
+        "mounted, put that right; if the broker's database was put back to an older copy, run "
+        "`muster import %.1100s`, which takes what is there, and start the job again",
+        path, node->rank, node->checkpoint_dir);
+}
+
+/* The directory was moved, or is mounted at another place, since the broker wrote down where it is: what has that name in
+ * the one that this job was given, and proves to be this checkpoint, is it. */
+static bool is_moved(const struct muster_node *node, const char *path, char ret_path[FS_PATH_MAX])
+{
+    const char *name = strrchr(path, '/');
+
+    return node->agent != NULL && name != NULL && !fs_is_dir(path) &&
+           fs_path(ret_path, NULL, "%s%s", node->checkpoint_dir, name) == MUSTER_OK &&
+           strcmp(ret_path, path) != 0 && fs_is_dir(ret_path);
+}
+
+/* Whether an older checkpoint may be whole where this is not. A program that does not fit, or fails, is none of the
+ * checkpoint's faults: going back would give up work for it. */
+static bool is_damage(enum muster_status status, const char *path)
+{
+    char manifest[FS_PATH_MAX];
+
+    if (status == MUSTER_E_RESTORE) /* it is "unfinished", its manifest was lost */
+        return fs_path(manifest, NULL, "%s/" MANIFEST_FILE_NAME, path) == MUSTER_OK &&
+               !fs_exists(manifest);
+    return status == MUSTER_E_CORRUPT || status == MUSTER_E_IO || status == MUSTER_E_NOT_FOUND;
+}
+
+/* What to do about a damaged one where nothing older is taken. */
+static const char *advice(const struct muster_node *node)
+{
+    return node->options.restore_fallback
+               ? ""
+               : "; " ERROR_SAYS_DAMAGED ": put them back from a copy, or let "
+                 "the job take the next "
+                 "older checkpoint (`muster run --fallback`, or option restore_fallback, which is "
+                 "fallback in a manager's options)";
+}
+
+static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
+                                          uint64_t round, bool *ret_damage,
+                                          struct muster_error *err)
+{
+    struct shard_restore request = {.checkpoint_path = path,
+                                    .job = node->job,
+                                    .layout = node->layout,
+                                    .rank = (uint64_t)node->rank,
+                                    .world_size = (uint64_t)node->world_size,
+                                    .step = step,
+                                    .round = round,
+                                    .state = node->options.state};
+    struct manifest *manifest = NULL;
+    struct muster_error why;
+    enum muster_status status;
+    char moved[FS_PATH_MAX], left[STATE_NAME_MAX + 1] = "";
+
+    request.ret_left = left;
+    if (is_moved(node, path, moved)) {
+        node_log(node, 2, "checkpoint %.300s was moved, to %.300s", path, moved);
+        request.checkpoint_path = path = moved;
+    }
+    if (node->options.termination.restore_fn != NULL) {
+        request.state = NULL;
+        request.restore_fn = call_restore_fn;
+        request.arg = node;
+    } else if (request.state == NULL) /* an evaluator without a state reads for itself */
+        return MUSTER_OK;
+    status = shard_restore(&request, &manifest, &why);
+    *ret_damage = is_damage(status, path);
+    if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
+        return is_gone(node, path, err);
+    if (status != MUSTER_OK)
+        return error_set_code(err, MUSTER_E_RESTORE, why.code,
+                              "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
+                              node->rank, muster_status_name(status), why.text,
+                              *ret_damage ? advice(node) : "");
+    if (left[0] != '\0' && (node->rank == 0 || node->layout == LAYOUT_SHARDED))
+        node_log(node, 1,
+                 "rank %d: the checkpoint %.300s has a tensor \"%s\", or more, that this program's "
+                 "state has not; it was not restored, and later checkpoints are without it",
+                 node->rank, path, left);
+    node->resumed_checkpoint = manifest->round;
+    node->epoch = manifest->epoch;
+    node->step_in_epoch = manifest->step_in_epoch;
+    node->data_position = manifest->data_position;
+    manifest_destroy(&manifest);
+    return MUSTER_OK;
+}
+
+static void resumed(struct muster_node *node, int64_t step, const char *path)
+{
+    node->resumed_step = step;
+    node->restored = true;
+    if (step > 0)
+        node_log(node, 2, "rank %d resumes at step %lld from %s", node->rank,
+                 (long long)step + node->wish.names.offset, path);
+    else
+        node_log(node, 2, "rank %d begins from the start", node->rank);
+}
+
+/* The checkpoint that is offered is not the one that was asked for. MUSTER_OK: it is. */
+static enum muster_status check_wish(const struct muster_node *node,
+                                     const struct agent_resume *resume, struct muster_error *err)
+{
+    long long wish = node->wish.resume_done + node->wish.names.offset; /* as its user counts */
+    long long step = resume->step + node->wish.names.offset;
+
+    if (node->wish.resume_done < 0 || step == wish)
+        return MUSTER_OK;
+    if (step < wish && err->status != MUSTER_OK) /* it was there, and could not be read */
+        return MUSTER_E_NOT_FOUND;
+    if (step > wish && node->local != NULL)
+        return error_set(
+            err, MUSTER_E_UNSUPPORTED,
+            "the checkpoint of step %lld is newer than %lld, and without a broker nobody "
+            "records that it counts no more; start one, or move it away",
+            step, wish);
+    if (step > wish)
+        return error_set(err, MUSTER_E_RESTORE,
+                         "rank %d was asked to go back to step %lld, so step %lld counts no more",
+                         node->rank, wish, step);
+    return error_set(err, MUSTER_E_NOT_FOUND,
+                     "the checkpoint of step %lld cannot be gone back to; the next older one is of "
+                     "step %lld",
+                     wish, step);
+}
+
+static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
+{
+    uint64_t failed = UINT64_MAX;
+    struct agent_resume resume;
+    struct muster_error why = {.status = MUSTER_OK};
+    bool declined; /* it was not the wanted one */
+    bool damage = true;
+    bool settled = true; /* with fallback: nobody needs an older one any more */
+    bool over = false;
+
+    for (;;) {
+        enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
+
+        if (status != MUSTER_OK) {
+            if (why.status == MUSTER_OK || (damage && node->options.restore_fallback))
+                return status; /* the broker's word: nothing older is left */
+            if (err != NULL)   /* our own reason says more */
+                *err = why;
+            return why.status;
+        }
+        status = check_wish(node, &resume, &why);
+        if (status == MUSTER_E_NOT_FOUND) {
+            if (err != NULL)
+                *err = why;
+            return why.status;
+        }
+        declined = status != MUSTER_OK;
+        if (status == MUSTER_OK && (resume.checkpoint == 0 || node->wish.resume_done < 0)) {
+            status = node_check_lost(node, resume.step, &over, &why);
+            damage = false;
+        }
+        if (over)
+            return error_pass(err, status, &why);
+        if (status == MUSTER_OK && resume.checkpoint != 0)
+            status =
+                read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &damage, &why);
+        if (status == MUSTER_OK) {
+            status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
+            if (status == MUSTER_OK &&
+                (node->options.restore_fallback || node->wish.resume_done >= 0))
+                status = agent_wait_started(node->agent, resume.checkpoint, &settled, err);
+            if (status == MUSTER_OK && !settled) {
+                failed = resume.checkpoint; /* another rank could not: all take an older one */
+                continue;
+            }
+            if (status == MUSTER_OK)
+                resumed(node, resume.step, resume.path);
+            return status;
+        }
+        node_log(node, declined ? 2 : 0, "%s", why.text);
+        failed = resume.checkpoint;
+        status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text,
+                                      !declined && !damage, err);
+        if (declined)
+            why.status = MUSTER_OK;
+        if (status != MUSTER_OK)
+            return status;
+    }
+}
+
+static enum muster_status restore_alone(struct muster_node *node, struct muster_error *err)
+{
+    struct local_resume resume;
+    struct muster_error why = {.status = MUSTER_OK};
+    int64_t below = INT64_MAX;
+    bool damage = true;
+    enum muster_status status;
+
+    do {
+        status = local_find_resume(node->local, below, &resume, &why);
+        if (status == MUSTER_OK && resume.step == 0 && below != INT64_MAX) {
+            why = *err;
+            return error_set(err, MUSTER_E_RESTORE,
+                             "%.3900s; no older checkpoint is left to fall back to", why.text);
+        }
+        if (status != MUSTER_OK) {
+            *err = why;
+            return status;
+        }
+        status = check_wish(node, &(struct agent_resume){.step = resume.step}, &why);
+        if (status != MUSTER_OK) { /* an older one would be forgotten with the next start */
+            if (err != NULL)
+                *err = why;
+            return why.status;
+        }
+        status = resume.step == 0
+                     ? MUSTER_OK
+                     : read_checkpoint(node, resume.path, resume.step, 0, &damage, err);
+        below = resume.step;
+    } while (status != MUSTER_OK && damage && node->options.restore_fallback);
+    if (status != MUSTER_OK)
+        return status;
+    local_restored(node->local, resume.step);
+    resumed(node, resume.step, resume.path);
+    return MUSTER_OK;
+}
+
+enum muster_status node_restore(struct muster_node *node, struct muster_error *err)
+{
+    enum muster_status status;
+
+    if (node->restored)
+        return MUSTER_OK;
+    status = node->local != NULL ? restore_alone(node, err) : restore_with_broker(node, err);
+    if (status == MUSTER_OK)
+        node_clear_left(node);
+    /* The launch is over for all ranks, whichever of them found its checkpoint gone: what each made in place of the
+     * directory is in nobody's way. (They go on without a bystander.) */
+    if (status == MUSTER_E_RESTORE && node->agent != NULL && role_is_trainer(node->role))
+        dir_take_back(node->checkpoint_dir, &node->made);
+    return status;
+}
+
+/* --- opening ------------------------------------------------------------------------------------- */
+
+/* The directory is made, proved to be writable and claimed for the job; from here on its path is
+ * absolute, so that all ranks name it alike wherever they were started. */
+static enum muster_status prepare_directory(struct muster_node *node, struct muster_error *err)
+{
+    char absolute[PATH_MAX];
+    enum muster_status status = dir_prepare(node->checkpoint_dir, node->job, &node->made, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (realpath(node->checkpoint_dir, absolute) == NULL)
+        return fs_fail(err, MUSTER_E_IO, errno, "find", node->checkpoint_dir);
+    if (strlen(absolute) > PATH_BYTES_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "the checkpoint directory's absolute path is longer than %d bytes; use a "
+                         "shorter one: %.100s...",
+                         PATH_BYTES_MAX, absolute);
+    memcpy(node->checkpoint_dir, absolute, strlen(absolute) + 1);
+    return fs_random_u64(&node->incarnation, err);
+}
+
+static void tell_ending(const struct muster_error *error, void *node)
+{
+    node_tell_error(node, error);
+}
+
+static enum muster_status open_agent(struct muster_node *node, struct muster_error *err)
+{
+    const struct muster_node_options *o = &node->options;
+    const struct agent_options options = {
+        .member = {.job = node->job,
+                   .role = node->role,
+                   .rank = (uint64_t)node->rank,
+                   .world_size = (uint64_t)node->world_size,
+                   .incarnation = node->incarnation,
+                   .host = node->host,
+                   .pid = (uint64_t)getpid(),
+                   .layout = node->layout,
+                   .checkpoint_dir = node->checkpoint_dir,
+                   .directory = dir_number(node->checkpoint_dir),
+                   .started_boot_ms = started_first_node_boot_ms(),
+                   .join_timeout_ms = o->join_timeout_ms,
+                   .join_timeout_default = node->join_timeout_default,
+                   .abort_timeout_ms = o->abort_timeout_ms,
+                   .grace_period_ms = o->termination.grace_period_ms,
+                   .save_on_notice = o->termination.save_on_notice,
+                   .restore_fallback = o->restore_fallback || node->wish.resume_done >= 0,
+                   .step_offset = node->wish.names.offset,
+                   .exit_allowed = o->termination.on_preempted == MUSTER_PREEMPTED_EXIT,
+                   .restart_code = o->termination.restart_code},
+        .broker = node->broker,
+        .save = save_target(node),
+        .hooks = {.watch = o->termination.termination_watcher_fn,
+                  .on_error = o->on_error,
+                  .log = node_logs(node) ? node_log_line : NULL,
+                  .arg = o->arg,
+                  .log_arg = node},
+        .watch_period_ms = o->termination.watcher_period_ms,
+        .signals = node->signals,
+        .signal_count = node->signal_count,
+        .sources = &node->sources,
+        .save_every_steps = o->save_every_steps,
+        .save_behind = o->save_behind,
+        .ending = tell_ending,
+        .ending_arg = node,
+    };
+    const struct supervised_facts facts = node_facts(node);
+    enum muster_status status;
+
+    supervised_joins(&node->supervised, &facts); /* before HELLO: a death right after is known */
+    status = agent_open(&options, &node->agent, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    node->gate = agent_gate(node->agent);
+    status = agent_wait_joined(node->agent, o->connect_timeout_ms, o->open_timeout_ms, err);
+    if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
+        return status; /* it hears what ends this process until somebody else does */
+    if (status != MUSTER_OK) {
+        if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
+            agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
+                        status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
+        agent_destroy(&node->agent);
+        if (status == MUSTER_PREEMPTED)
+            supervised_says(&node->supervised, err->text);
+        supervised_leaves(&node->supervised);
+        node->gate = NULL;
+    }
+    return status;
+}
+
+static enum muster_status open_local(struct muster_node *node, struct muster_error *err)
+{
+    const struct muster_node_options *o = &node->options;
+    const struct local_options options = {.save = save_target(node),
+                                          .watch = o->termination.termination_watcher_fn,
+                                          .log = node_logs(node) ? node_log_line : NULL,
+                                          .arg = o->arg,
+                                          .log_arg = node,
+                                          .watch_period_ms = o->termination.watcher_period_ms,
+                                          .signals = node->signals,
+                                          .signal_count = node->signal_count,
+                                          .sources = &node->sources,
+                                          .save_every_steps = o->save_every_steps,
+                                          .grace_period_ms = o->termination.grace_period_ms,
+                                          .save_on_notice = o->termination.save_on_notice};
+    char told[SOURCE_TEXT_MAX + 64];
+    enum muster_status status;
+
+    if (node->world_size > 1)
+        return error_set(err, MUSTER_E_BROKER,
+                         "no broker answered at %s, and %d ranks cannot agree on a save without "
+                         "one: offline_ok is for a world of 1; start one with `musterd`",
+                         node->broker, node->world_size);
+    node_log(node, 1,
+             "no broker answered at %s; rank 0 of 1 goes on alone, saving and exiting by itself",
+             node->broker);
+    status = local_open(&options, &node->local, err);
+    if (status == MUSTER_OK)
+        node->gate = local_gate(node->local);
+    if (agent_dismiss(&node->agent, told, sizeof told) && status == MUSTER_OK)
+        local_notify(node->local, NOTICE_SIGNAL, -1, told);
+    supervised_leaves(&node->supervised);
+    return status;
+}
+
+/* Told to end, by then the job is settled or was never joined: as a boundary would. */
+static void leave_preempted(struct muster_node *node)
+{
+    if (node->agent != NULL)
+        agent_leave(node->agent, LEAVE_PREEMPTED, node->options.termination.restart_code);
+    node_leave_process(node);
+}
+
+static void give_up(struct muster_node *node, enum muster_status status)
+{
+    if (status == MUSTER_PREEMPTED)
+        leave_preempted(node);
+    else if (node->agent != NULL)
+        agent_leave(node->agent, LEAVE_ERROR, EXIT_FAILURE);
+    supervised_leaves(&node->supervised);
+    agent_destroy(&node->agent);
+    local_destroy(&node->local);
+    free(node);
+}
+
+enum muster_status muster_node_open(const struct muster_node_options *options,
+                                    muster_node_t **ret_node, struct muster_error *ret_error)
+{
+    return node_open(options, NULL, ret_node, ret_error);
+}
+
+enum muster_status node_open(const struct muster_node_options *options,
+                             const struct node_wish *wish, muster_node_t **ret_node,
+                             struct muster_error *ret_error)
+{
+    struct muster_error error = {.status = MUSTER_OK};
+    struct muster_node *node;
+    enum muster_status status;
+
+    if (ret_node == NULL)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "muster_node_open: ret_node is NULL; give the address of a handle");
+    node = calloc(1, sizeof *node);
+    if (node == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for the node; free some");
+    node->epoch = node->step_in_epoch = node->data_position = -1;
+    node->rank = -1;
+    node->wish.resume_done = -1;
+    if (wish != NULL)
+        node->wish = *wish;
+    supervised_init(&node->supervised);
+    status = node_configure(node, options, &error);
+    if (status == MUSTER_OK)
+        status = node_log_configure(node, &error);
+    if (status == MUSTER_OK && node->identity_note[0] != '\0')
+        node_log(node, 2, "%s", node->identity_note);
+    if (status == MUSTER_OK)
+        status = prepare_directory(node, &error);
+    if (status == MUSTER_OK)
+        status = open_agent(node, &error);
+    if (status == MUSTER_E_BROKER && node->options.offline_ok)
+        status = open_local(node, &error);
+    if (status == MUSTER_OK && !node->options.restore_later)
+        status = node_restore(node, &error);
+    if (status == MUSTER_OK) {
+        *ret_node = node;
+        return MUSTER_OK;
+    }
+    query_address_explain(node->broker, &error);
+    node_tell_error(node, &error);
+    if (ret_error != NULL)
+        *ret_error = error;
+    give_up(node, status);
+    return status;
+}

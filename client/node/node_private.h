@@ -1,0 +1,105 @@
+/* node_private - the node behind the public handle. client/node*.c only.
+ * Either agent or local is set: with a broker, or alone. */
+#ifndef CLIENT_NODE_PRIVATE_H
+#define CLIENT_NODE_PRIVATE_H
+
+#include <muster/node.h>
+
+#include "node/agent/agent.h"
+#include "node/local/local.h"
+#include "node/supervised.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define NODE_SIGNALS_MAX 8
+
+/* What a manager wants of its node beside the options. */
+struct node_wish {
+    struct dir_names names;
+    int64_t
+        resume_done; /* restore the checkpoint of so many steps; newer ones are given up; -1: the newest */
+};
+
+struct muster_node {
+    struct gate *gate; /* the agent's or local's */
+    /* training thread: why a boundary is refused at once */
+    int hold_depth;
+    bool scope_open;
+    atomic_bool failed; /* muster_node_fail was called, by any thread */
+
+    struct agent *agent;
+    struct local *local;
+    struct muster_node_options options; /* strings are copies: the buffers below */
+    char broker[ENDPOINT_MAX + 1];
+    char job[JOB_NAME_MAX + 1];
+    char host[HOST_MAX + 1];
+    char checkpoint_dir[PATH_BYTES_MAX + 1];
+    int rank;
+    int world_size;
+    enum wire_role role;
+    enum wire_layout layout;
+    uint64_t incarnation;
+    int signals[NODE_SIGNALS_MAX];
+    size_t signal_count;
+    struct source_list sources;
+    char identity_note[256];
+    int log_level;             /* lines above it are not told; -1 = none is */
+    bool join_timeout_default; /* the option was 0 */
+    bool restored;
+    pid_t closing; /* the process that is in muster_node_close, 0 = none */
+    bool exited;   /* exit_fn was called and returned */
+    struct node_wish wish;
+    bool told; /* a call returned that the job is being terminated, or called exit_fn for it */
+    struct supervised supervised;
+    int64_t resumed_step;
+    struct dir_made made;                        /* by this open, of the checkpoint directory */
+    uint64_t resumed_checkpoint;                 /* 0 = none */
+    int64_t epoch, step_in_epoch, data_position; /* of the restored checkpoint */
+};
+
+/* Fills node from options and environment. E_ARGUMENT, E_RANK: what is wrong with which. */
+enum muster_status node_configure(struct muster_node *node,
+                                  const struct muster_node_options *options,
+                                  struct muster_error *err);
+
+/* muster_node_open for a manager; wish NULL: for nobody. */
+enum muster_status node_open(const struct muster_node_options *options,
+                             const struct node_wish *wish, muster_node_t **ret_node,
+                             struct muster_error *err);
+
+/* A manager's boundary (node.c): refused, and left by the exit policy, as every other. */
+enum muster_status node_end_step(struct muster_node *node, const struct agent_end *end,
+                                 struct agent_ended *ret_ended, struct muster_error *err);
+
+/* Restores the resume checkpoint; once. */
+enum muster_status node_restore(struct muster_node *node, struct muster_error *err);
+
+/* Of a launch that begins after `resume` steps, on the chief: E_RESTORE if newer checkpoints are there that the broker
+ * never heard of. Blocks for the disk and, if there are any, for its answer; *ret_over: the launch, or this process,
+ * ended meanwhile, and what is returned is what every boundary returns. */
+enum muster_status node_check_lost(const struct muster_node *node, int64_t resume, bool *ret_over,
+                                   struct muster_error *err);
+/* Of a node with an agent, for query_link_set_over: nobody needs the answer any more. */
+bool node_is_over(const void *node);
+
+/* Removes in the background what dead launches left unfinished. Waits only if there is something. */
+void node_clear_left(struct muster_node *node);
+
+/* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */
+void node_leave_process(struct muster_node *node);
+
+/* An error that ends the node: into the supervisor's error file. Nothing else counts as one: not a
+ * refused call, a preemption, a call in a forked child. */
+void node_tell_error(struct muster_node *node, const struct muster_error *error);
+struct supervised_facts node_facts(const struct muster_node *node);
+
+/* What of the log is told: by MUSTER_LOG, else all to options.log, or errors and warnings to
+ * stderr. E_ARGUMENT: no such level. */
+enum muster_status node_log_configure(struct muster_node *node, struct muster_error *err);
+bool node_logs(const struct muster_node *node);              /* false: nothing of any level */
+void node_log_line(int level, const char *text, void *node); /* any thread */
+void node_log(const struct muster_node *node, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

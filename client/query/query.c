@@ -1,0 +1,427 @@
+/* query - the public face of libmuster-query: a client that asks a broker or reads its database.
+ * Owns: argument checks, the choice between the two, the paging. */
+#include "client/query/query_address.h"
+#include "client/query/query_link.h"
+
+#include "node/clock.h"
+#include "schema/error.h"
+#include "schema/paths.h"
+#include "schema/sql/queries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct muster_client {
+    struct dbread *db; /* one of these two */
+    struct query_link *link;
+    int64_t step_offset; /* what rows but those of jobs add to their steps */
+};
+
+enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
+                                      muster_client_t **ret_client, struct muster_error *ret_error)
+{
+    muster_client_t *client;
+    enum muster_status status;
+
+    if (ret_client == NULL || address_or_path == NULL || address_or_path[0] == '\0' ||
+        timeout_ms < 0)
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "muster_client_open needs an address or a path, a timeout of 0 or more and "
+            "a place for the client");
+    if (strstr(address_or_path, "://") != NULL) {
+        status = query_address_check(address_or_path, ret_error);
+        if (status != MUSTER_OK)
+            return status;
+    }
+    client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a client");
+    if (timeout_ms == 0)
+        timeout_ms = MUSTER_CLIENT_TIMEOUT_MS;
+    if (query_address_is(address_or_path))
+        status = query_link_open(address_or_path, timeout_ms, &client->link, ret_error);
+    else
+        status = dbread_open(address_or_path, timeout_ms, &client->db, ret_error);
+    if (status != MUSTER_OK) {
+        free(client);
+        return status;
+    }
+    *ret_client = client;
+    return MUSTER_OK;
+}
+
+enum muster_status muster_client_close(muster_client_t **client, struct muster_error *ret_error)
+{
+    (void)ret_error; /* of the other handles' form: a client has nothing that could fail */
+    if (client == NULL || *client == NULL)
+        return MUSTER_OK;
+    dbread_close(&client[0]->db);
+    query_link_close(&client[0]->link);
+    free(*client);
+    *client = NULL;
+    return MUSTER_OK;
+}
+
+bool muster_client_is_database(const muster_client_t *client)
+{
+    return client != NULL && client->db != NULL;
+}
+
+/* --- questions ----------------------------------------------------------------------------------- */
+
+static enum muster_status run(muster_client_t *client, struct question question,
+                              muster_rows_t **ret_rows, struct muster_error *err)
+{
+    muster_rows_t *rows;
+    enum muster_status status = MUSTER_OK;
+    bool more = true;
+
+    if (client == NULL || ret_rows == NULL)
+        return error_set(err, MUSTER_E_ARGUMENT, "query %s needs a client and a place for its rows",
+                         question.query);
+    if (question.job == NULL)
+        question.job = "";
+    if (question.text_arg == NULL)
+        question.text_arg = "";
+    rows = rows_create(question.query);
+    if (rows == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory for the answer to query %s",
+                         question.query);
+    while (status == MUSTER_OK && more) {
+        rows_go_on(rows, &question);
+        if (client->db != NULL)
+            status = dbread_page(client->db, &question, rows, &more, err);
+        else
+            status = query_link_page(client->link, &question, rows, &more, err);
+    }
+    if (status != MUSTER_OK) {
+        muster_rows_destroy(&rows);
+        return status;
+    }
+    if (client->step_offset != 0 && muster_rows_jobs(rows) == NULL)
+        rows_shift_steps(rows, client->step_offset);
+    *ret_rows = rows;
+    return MUSTER_OK;
+}
+
+int64_t client_step_offset(const muster_client_t *client)
+{
+    return client->step_offset;
+}
+
+/* Of the newest checkpoint that has its final name. */
+static int64_t offset_of(const muster_rows_t *rows)
+{
+    const struct muster_checkpoint_row *row = muster_rows_checkpoints(rows);
+
+    for (size_t i = muster_rows_count(rows); i > 0; i--)
+        if (row[i - 1].in_place && strcmp(row[i - 1].state, "failed") != 0)
+            return paths_step_offset(row[i - 1].path, row[i - 1].step);
+    return 0;
+}
+
+enum muster_status client_count_as(muster_client_t *client, const char *job, int64_t *ret_offset,
+                                   struct muster_error *err)
+{
+    muster_rows_t *rows = NULL;
+    enum muster_status status;
+
+    client->step_offset = 0;
+    status = muster_client_latest(client, job, &rows, err);
+    if (status == MUSTER_OK && muster_rows_count(rows) > 0 &&
+        !muster_rows_checkpoints(rows)[0].in_place) { /* its name follows: the ones before tell */
+        muster_rows_destroy(&rows);
+        status = muster_client_checkpoints(client, job, 0, &rows, err);
+    }
+    if (status == MUSTER_OK)
+        *ret_offset = client->step_offset = offset_of(rows);
+    muster_rows_destroy(&rows);
+    return status;
+}
+
+enum muster_status muster_client_jobs(muster_client_t *client, const char *job,
+                                      muster_rows_t **ret_rows, struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "jobs", .job = job}, ret_rows, ret_error);
+}
+
+/* The questions about one job and a number. Rows in the order of that number are keyed: there may be tens of thousands,
+ * and a page that skips all before it again would make the answer take the square of their time. */
+#define QUESTION(name, is_keyed)                                                             \
+    enum muster_status muster_client_##name(muster_client_t *client, const char *job,        \
+                                            int64_t number, muster_rows_t **ret_rows,        \
+                                            struct muster_error *ret_error)                  \
+    {                                                                                        \
+        return run(client,                                                                   \
+                   (struct question){                                                        \
+                       .query = #name, .job = job, .number_arg = number, .keyed = is_keyed}, \
+                   ret_rows, ret_error);                                                     \
+    }
+QUESTION(nodes, false)
+QUESTION(rounds, true)
+QUESTION(round, false)
+QUESTION(attempts, false)
+QUESTION(participants, false)
+QUESTION(checkpoints, true)
+QUESTION(checkpoint, false)
+QUESTION(shards, false)
+QUESTION(files, false)
+QUESTION(incidents, false)
+QUESTION(generations, true)
+
+enum muster_status muster_client_latest(muster_client_t *client, const char *job,
+                                        muster_rows_t **ret_rows, struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "latest", .job = job}, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_events(muster_client_t *client, const char *job, int64_t after_seq,
+                                        const char *kind, muster_rows_t **ret_rows,
+                                        struct muster_error *ret_error)
+{
+    struct question question = {
+        .query = "events", .job = job, .text_arg = kind, .number_arg = after_seq, .keyed = true};
+
+    return run(client, question, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_notices(muster_client_t *client, const char *job, const char *id,
+                                         int64_t generation, muster_rows_t **ret_rows,
+                                         struct muster_error *ret_error)
+{
+    struct question question = {
+        .query = "notices", .job = job, .text_arg = id, .number_arg = generation};
+
+    return run(client, question, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_task_queues(muster_client_t *client, const char *job,
+                                             muster_rows_t **ret_rows,
+                                             struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "task_queues", .job = job}, ret_rows, ret_error);
+}
+
+/* The place of `key` among the columns of a task. */
+enum {
+#define PLACE(name) TASK_COLUMN_##name,
+    COLUMNS_TASK(PLACE, PLACE, PLACE)
+#undef PLACE
+};
+
+enum muster_status muster_client_tasks(muster_client_t *client, const char *job, const char *state,
+                                       int64_t number, muster_rows_t **ret_rows,
+                                       struct muster_error *ret_error)
+{
+    struct question question = {
+        .query = "tasks", .job = job, .text_arg = state, .number_arg = number};
+
+    if (number == 0) { /* hundreds of thousands, maybe, of which some are forgotten meanwhile */
+        question.query = "tasks_after";
+        question.keyed = true;
+        question.key_column = TASK_COLUMN_key;
+    }
+    return run(client, question, ret_rows, ret_error);
+}
+
+enum muster_status muster_client_task_workers(muster_client_t *client, const char *job,
+                                              muster_rows_t **ret_rows,
+                                              struct muster_error *ret_error)
+{
+    return run(client, (struct question){.query = "task_workers", .job = job}, ret_rows, ret_error);
+}
+
+/* --- orders -------------------------------------------------------------------------------------- */
+
+static enum muster_status order(muster_client_t *client, struct wire_msg *msg, const char *id,
+                                int64_t *ret_value, struct muster_error *err)
+{
+    uint64_t value = 0;
+    enum muster_status status;
+
+    if (client == NULL || msg->up.job == NULL || !wire_job_name_ok(msg->up.job) || id == NULL ||
+        id[0] == '\0')
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "an order needs a client, the name of a job and an id");
+    if (client->link == NULL)
+        return error_set(err, MUSTER_E_UNSUPPORTED,
+                         "a database is only read, never written: give the broker's address "
+                         "(--broker) to have something done");
+    status = query_link_order(client->link, msg, &value, err);
+    if (status == MUSTER_OK && ret_value != NULL)
+        *ret_value = (int64_t)value;
+    return status;
+}
+
+enum muster_status muster_client_notify(muster_client_t *client, const char *job, const char *id,
+                                        int rank, int64_t grace_ms, const char *text,
+                                        int64_t *ret_round, struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_NOTICE, .up.job = job};
+
+    if (rank < 0 || rank >= WORLD_SIZE_MAX || grace_ms < -1)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "a notice needs a rank from 0 to %d and a grace of -1 (not known) or more",
+                         WORLD_SIZE_MAX - 1);
+    msg.u.notice = (struct wire_notice){.id = id,
+                                        .kind = NOTICE_USER,
+                                        .source = "operator",
+                                        .left_ms = grace_ms,
+                                        .cancellable = true,
+                                        .text = text,
+                                        .rank = rank};
+    return order(client, &msg, id, ret_round, ret_error);
+}
+
+enum muster_status muster_client_cancel(muster_client_t *client, const char *job, const char *id,
+                                        struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_CANCEL, .up.job = job, .u.cancel.id = id};
+
+    return order(client, &msg, id, NULL, ret_error);
+}
+
+enum muster_status muster_client_save_now(muster_client_t *client, const char *job, const char *id,
+                                          int64_t *ret_round, struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_SAVE_NOW, .up.job = job, .u.save_now.id = id};
+
+    return order(client, &msg, id, ret_round, ret_error);
+}
+
+enum muster_status muster_client_gone(muster_client_t *client, const char *job, int rank,
+                                      const char *incarnation, int code, int signo, bool *ret_lived,
+                                      struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_GONE, .up.job = job};
+    int64_t value = 0;
+    char *end = NULL;
+    enum muster_status status;
+
+    errno = 0;
+    if (incarnation != NULL)
+        msg.u.gone.incarnation = strtoull(incarnation, &end, 16);
+    if (rank < 0 || signo < 0 || signo > 127 || end == NULL || end != incarnation + 16 ||
+        *end != '\0' || errno != 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "a report that a process is gone needs its rank, its incarnation of 16 "
+                         "hexadecimal digits, and a signal from 0 to 127");
+    msg.u.gone.rank = (uint64_t)rank;
+    msg.u.gone.code = code;
+    msg.u.gone.signo = (uint64_t)signo;
+    status = order(client, &msg, incarnation, &value, ret_error);
+    if (status == MUSTER_OK && ret_lived != NULL)
+        *ret_lived = value != 0;
+    return status;
+}
+
+/* --- checkpoints that are held, found, awaited ---------------------------------------------------- */
+
+enum muster_status muster_client_pin(muster_client_t *client, const char *job, int64_t checkpoint,
+                                     const char *id, int64_t lease_ms, int64_t *ret_checkpoint,
+                                     struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_PIN, .up.job = job};
+
+    if (checkpoint < 0 || lease_ms < 0)
+        return error_set(
+            ret_error, MUSTER_E_ARGUMENT,
+            "a pin needs a checkpoint (0: the newest) and a lease that are not negative");
+    msg.u.pin =
+        (struct wire_pin){.checkpoint = (uint64_t)checkpoint, .id = id, .lease_ms = lease_ms};
+    return order(client, &msg, id, ret_checkpoint, ret_error);
+}
+
+enum muster_status muster_client_unpin(muster_client_t *client, const char *job, int64_t checkpoint,
+                                       const char *id, struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_UNPIN, .up.job = job};
+
+    if (checkpoint < 0)
+        return error_set(ret_error, MUSTER_E_ARGUMENT, "there is no negative checkpoint");
+    msg.u.unpin = (struct wire_unpin){.checkpoint = (uint64_t)checkpoint, .id = id};
+    return order(client, &msg, id, NULL, ret_error);
+}
+
+enum muster_status muster_client_forget(muster_client_t *client, const char *job,
+                                        int64_t *ret_checkpoints, struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_FORGET, .up.job = job};
+
+    return order(client, &msg, job, ret_checkpoints, ret_error);
+}
+
+/* The broker answers once all rows are written, after others' work: of a large manifest later than any other order. */
+#define IMPORT_SURE_BYTES ((size_t)512 << 10)
+#define IMPORT_TRIES 6
+
+static enum muster_status import_part(muster_client_t *client, struct wire_msg *msg, bool last,
+                                      int64_t *ret_value, struct muster_error *err)
+{
+    int tries = last && msg->u.import.total > IMPORT_SURE_BYTES ? IMPORT_TRIES : 1;
+    enum muster_status status;
+
+    do
+        status = order(client, msg, msg->u.import.path, ret_value, err);
+    while (status == MUSTER_E_BROKER && --tries > 0);
+    return status;
+}
+
+enum muster_status muster_client_import(muster_client_t *client, const char *job, const char *path,
+                                        const char *manifest, size_t size, bool *ret_new,
+                                        struct muster_error *ret_error)
+{
+    struct wire_msg msg = {.type = WIRE_IMPORT, .up.job = job};
+    enum muster_status status = MUSTER_OK;
+    int64_t value = 0;
+
+    if (path == NULL || path[0] != '/' || strlen(path) > PATH_BYTES_MAX || size == 0 ||
+        size > MANIFEST_BYTES_MAX)
+        return error_set(ret_error, MUSTER_E_ARGUMENT,
+                         "an import needs an absolute path of at most %d bytes and a manifest",
+                         PATH_BYTES_MAX);
+    for (size_t at = 0; at < size && status == MUSTER_OK; at += MANIFEST_CHUNK_MAX) {
+        size_t left = size - at;
+        msg.u.import.path = path;
+        msg.u.import.offset = at;
+        msg.u.import.total = size;
+        msg.u.import.bytes.data = (const uint8_t *)manifest + at;
+        msg.u.import.bytes.size = left < MANIFEST_CHUNK_MAX ? left : MANIFEST_CHUNK_MAX;
+        status = import_part(client, &msg, left <= MANIFEST_CHUNK_MAX, &value, ret_error);
+    }
+    if (status == MUSTER_OK && ret_new != NULL)
+        *ret_new = value != 0;
+    return status;
+}
+
+#define WAIT_EVERY_MS 200
+
+enum muster_status muster_client_wait_checkpoint(muster_client_t *client, const char *job,
+                                                 int64_t after_checkpoint, int64_t timeout_ms,
+                                                 muster_rows_t **ret_rows,
+                                                 struct muster_error *ret_error)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_EVERY_MS * 1000000L};
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
+    muster_rows_t *rows = NULL;
+
+    for (;;) {
+        enum muster_status status = muster_client_latest(client, job, &rows, ret_error);
+        if (status != MUSTER_OK)
+            return status;
+        if (muster_rows_count(rows) > 0 &&
+            muster_rows_checkpoints(rows)[0].checkpoint > after_checkpoint) {
+            *ret_rows = rows;
+            return MUSTER_OK;
+        }
+        muster_rows_destroy(&rows);
+        if (clock_ms(CLOCK_MONOTONIC) - began_ms >= timeout_ms)
+            return error_set(ret_error, MUSTER_E_TIMEOUT,
+                             "job %s has committed no checkpoint after number %lld in %lld ms", job,
+                             (long long)after_checkpoint, (long long)timeout_ms);
+        nanosleep(&pause, NULL);
+    }
+}

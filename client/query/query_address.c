@@ -1,0 +1,115 @@
+/* query_address - see query_address.h. */
+#include "client/query/query_address.h"
+
+#include "schema/error.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEME_SIZE 6 /* "tcp://", "ipc://" */
+#define HOST_NAME_BYTES_MAX 255
+
+static bool address_is_tcp(const char *address)
+{
+    return strncmp(address, "tcp://", SCHEME_SIZE) == 0;
+}
+
+bool query_address_is(const char *text)
+{
+    return address_is_tcp(text) || strncmp(text, "ipc://", SCHEME_SIZE) == 0;
+}
+
+static bool port_is_number(const char *port)
+{
+    char *end;
+    long number = strtol(port, &end, 10);
+
+    return port[0] >= '0' && port[0] <= '9' && *end == '\0' && number >= 1 && number <= 65535;
+}
+
+enum muster_status query_address_check(const char *address, struct muster_error *err)
+{
+    const char *rest = address + SCHEME_SIZE, *colon;
+
+    if (!query_address_is(address))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "\"%.200s\" is not a broker's address: give tcp://host:port or ipc://path",
+                         address);
+    if (!address_is_tcp(address))
+        return rest[0] != '\0' ? MUSTER_OK
+                               : error_set(err, MUSTER_E_ARGUMENT,
+                                           "\"%s\" names no socket: give ipc:///path", address);
+    colon = strrchr(rest, ':');
+    if (colon == NULL || (rest[0] == '[' && colon[-1] != ']'))
+        return error_set(err, MUSTER_E_ARGUMENT, "%.200s has no port: give tcp://host:port",
+                         address);
+    if (colon == rest || !port_is_number(colon + 1))
+        return error_set(err, MUSTER_E_ARGUMENT,
+                         "%.200s is not tcp://host:port with a port from 1 to 65535", address);
+    return MUSTER_OK;
+}
+
+static bool trouble_of_host(const char *address, char ret_text[ADDRESS_TROUBLE_MAX])
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const char *host = address + SCHEME_SIZE, *colon = strrchr(host, ':');
+    struct addrinfo *found = NULL;
+    char name[HOST_NAME_BYTES_MAX + 1];
+    size_t length = colon != NULL ? (size_t)(colon - host) : strlen(host);
+    int code;
+
+    if (length > 1 && host[0] == '[' && host[length - 1] == ']')
+        host++, length -= 2;
+    if (length == 0 || length > HOST_NAME_BYTES_MAX)
+        return false; /* libzmq says what it thinks of it */
+    memcpy(name, host, length);
+    name[length] = '\0';
+    code = getaddrinfo(name, NULL, &hints, &found);
+    if (code == 0)
+        freeaddrinfo(found);
+    if (code != EAI_NONAME && code != EAI_NODATA)
+        return false;
+    snprintf(ret_text, ADDRESS_TROUBLE_MAX, "no such host: %s", name);
+    return true;
+}
+
+static bool trouble_of_socket(const char *path, char ret_text[ADDRESS_TROUBLE_MAX])
+{
+    const char *note = path[0] != '/' ? " (a relative path; ipc:///path is absolute)" : "";
+
+    if (path[0] == '@' || access(path, R_OK | W_OK) == 0)
+        return false; /* '@': a name that is no file */
+    if (errno == ENOENT || errno == ENOTDIR)
+        snprintf(ret_text, ADDRESS_TROUBLE_MAX, "no such socket: %.300s%s", path, note);
+    else if (errno == EACCES)
+        snprintf(ret_text, ADDRESS_TROUBLE_MAX, "permission denied: %.300s is another user's",
+                 path);
+    return ret_text[0] != '\0';
+}
+
+bool query_address_trouble(const char *address, char ret_text[ADDRESS_TROUBLE_MAX])
+{
+    int error = errno;
+    bool trouble;
+
+    ret_text[0] = '\0';
+    trouble = address_is_tcp(address) ? trouble_of_host(address, ret_text)
+                                      : trouble_of_socket(address + SCHEME_SIZE, ret_text);
+    errno = error;
+    return trouble;
+}
+
+void query_address_explain(const char *address, struct muster_error *err)
+{
+    char trouble[ADDRESS_TROUBLE_MAX];
+    struct muster_error plain;
+
+    if (err == NULL || err->status != MUSTER_E_BROKER || !query_address_trouble(address, trouble))
+        return;
+    plain = *err;
+    error_set(err, MUSTER_E_BROKER, "%s: %s", trouble, plain.text);
+}

@@ -1,0 +1,23 @@
+/* query_address - what can be told of a broker's address without speaking to it.
+ * Connects to nothing: a broker sees none of it. */
+#ifndef CLIENT_QUERY_ADDRESS_H
+#define CLIENT_QUERY_ADDRESS_H
+
+#include <muster/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* "tcp://" or "ipc://" is its beginning. */
+bool query_address_is(const char *text);
+/* MUSTER_E_ARGUMENT: no broker can have this address; the text says what is wrong with it. */
+enum muster_status query_address_check(const char *address, struct muster_error *err);
+
+#define ADDRESS_TROUBLE_MAX 512
+/* Why nobody can be reached there: no such host, no such socket, permission denied. False: nothing is known against
+ * it; then ret_text is "". Asks the resolver, which may take seconds. */
+bool query_address_trouble(const char *address, char ret_text[ADDRESS_TROUBLE_MAX]);
+/* Puts that before the text of an err (may be NULL) that says that no broker answered. */
+void query_address_explain(const char *address, struct muster_error *err);
+
+#endif

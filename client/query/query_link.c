@@ -1,0 +1,415 @@
+#include "client/query/query_link.h"
+
+#include "client/query/query_address.h"
+#include "node/clock.h"
+#include "node/link_socket.h"
+#include "schema/error.h"
+#include "schema/sql/queries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <zmq.h>
+
+#define OVER_LOOK_MS 100
+
+struct query_link {
+    void *context;
+    void *socket;
+    char address[ENDPOINT_MAX + 1];
+    int timeout_ms;
+    bool (*over)(const void *arg); /* NULL: never */
+    const void *over_arg;
+    uint64_t incarnation;
+    uint64_t request;   /* the last number used */
+    struct arena arena; /* of the answer being read */
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+static enum muster_status connect_to(struct query_link *link, struct muster_error *err)
+{
+    int linger_ms = 0;
+    int64_t frame_max = WIRE_FRAME_MAX;
+    int reconnect_ms = RESEND_MIN_MS;
+
+    link->context = zmq_ctx_new();
+    if (link->context == NULL)
+        return error_set_code(err, MUSTER_E_NOMEM, errno, "no socket context: %s",
+                              zmq_strerror(errno));
+    zmq_ctx_set(link->context, ZMQ_BLOCKY, 0);
+    link->socket = zmq_socket(link->context, ZMQ_DEALER);
+    if (link->socket == NULL)
+        return error_set_code(err, MUSTER_E_NOMEM, errno, "no socket to ask the broker: %s",
+                              zmq_strerror(errno));
+    zmq_setsockopt(link->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
+    zmq_setsockopt(link->socket, ZMQ_RECONNECT_IVL, &reconnect_ms, sizeof reconnect_ms);
+    if (socket_connect(link->socket, link->address) != 0)
+        return error_set_code(err, MUSTER_E_ARGUMENT, errno,
+                              "%s is not a broker's address (%s): give tcp://host:port or "
+                              "ipc://path",
+                              link->address, zmq_strerror(errno));
+    return MUSTER_OK;
+}
+
+enum muster_status query_link_open(const char *address, int timeout_ms,
+                                   struct query_link **ret_link, struct muster_error *err)
+{
+    struct query_link *link;
+    enum muster_status status;
+
+    if (strlen(address) > ENDPOINT_MAX)
+        return error_set(err, MUSTER_E_ARGUMENT, "a broker's address has at most %d bytes",
+                         ENDPOINT_MAX);
+    link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return error_set(err, MUSTER_E_NOMEM, "no memory to ask the broker %s", address);
+    memcpy(link->address, address, strlen(address) + 1);
+    link->timeout_ms = timeout_ms;
+    arena_init(&link->arena, 4 * (size_t)WIRE_FRAME_MAX);
+    while (link->incarnation == 0)
+        if (getrandom(&link->incarnation, sizeof link->incarnation, 0) < 0)
+            link->incarnation = (uint64_t)clock_ms(CLOCK_MONOTONIC);
+    status = connect_to(link, err);
+    if (status != MUSTER_OK) {
+        query_link_close(&link);
+        return status;
+    }
+    *ret_link = link;
+    return MUSTER_OK;
+}
+
+void query_link_set_timeout(struct query_link *link, int timeout_ms)
+{
+    link->timeout_ms = timeout_ms;
+}
+
+void query_link_set_over(struct query_link *link, bool (*over)(const void *arg), const void *arg)
+{
+    link->over = over;
+    link->over_arg = arg;
+}
+
+void query_link_close(struct query_link **link)
+{
+    if (link == NULL || *link == NULL)
+        return;
+    if (link[0]->socket != NULL)
+        zmq_close(link[0]->socket);
+    if (link[0]->context != NULL)
+        socket_end(link[0]->context);
+    arena_free(&link[0]->arena);
+    free(*link);
+    *link = NULL;
+}
+
+/* --- one question and its answer ---------------------------------------------------------------- */
+
+/* Does msg answer the link's request? A REFUSED carries no number: it answers whatever was asked. */
+static bool is_answer(const struct query_link *link, const struct wire_msg *msg)
+{
+    if (msg->type == WIRE_ACK)
+        return msg->u.ack.request == link->request;
+    if (msg->type == WIRE_ROWS)
+        return msg->u.rows.request == link->request;
+    return msg->type == WIRE_REFUSED;
+}
+
+static enum muster_status refusal(const struct query_link *link, uint64_t code, const char *text,
+                                  struct muster_error *err)
+{
+    enum muster_status status =
+        code > 0 && code < MUSTER_STATUS_COUNT ? (enum muster_status)code : MUSTER_E_PROTOCOL;
+
+    if (text == NULL || text[0] == '\0')
+        return error_set(err, status, "the broker %s refused: %s; %s", link->address,
+                         muster_status_sentence(status), muster_status_advice(status));
+    return error_set(err, status, "%s", text);
+}
+
+/* Reads one frame if it comes before until_ms, or OVER_LOOK_MS are over. *ret_got: it answers the request. */
+static enum muster_status receive(struct query_link *link, int64_t until_ms,
+                                  struct wire_msg *ret_answer, bool *ret_got,
+                                  struct muster_error *err)
+{
+    zmq_pollitem_t item = {.socket = link->socket, .events = ZMQ_POLLIN};
+    int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
+    enum muster_status status;
+    int size;
+
+    if (link->over != NULL && left_ms > OVER_LOOK_MS)
+        left_ms = OVER_LOOK_MS;
+    if (zmq_poll(&item, 1, left_ms > 0 ? (long)left_ms : 0) <= 0)
+        return MUSTER_OK; /* nothing yet, or a signal */
+    size = zmq_recv(link->socket, link->frame, sizeof link->frame, ZMQ_DONTWAIT);
+    if (size < 0 || (size_t)size > sizeof link->frame)
+        return MUSTER_OK;
+    arena_reset(&link->arena);
+    status = wire_decode(link->frame, (size_t)size, &link->arena, ret_answer, err);
+    if (status == MUSTER_E_VERSION)
+        return status;
+    *ret_got = status == MUSTER_OK && is_answer(link, ret_answer);
+    return MUSTER_OK; /* what is no answer of ours is dropped */
+}
+
+/* The broker cannot write now. It may hold the order in a batch that it writes later, so this is no
+ * refusal: the order, which has its number, is repeated. */
+static bool is_put_off(const struct wire_msg *answer)
+{
+    return answer->type == WIRE_ACK && answer->u.ack.code == MUSTER_E_STORAGE;
+}
+
+static enum muster_status nobody_there(const struct query_link *link, const char *trouble,
+                                       struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_BROKER,
+                     "%s: no broker can answer at %s. Start one with `musterd`, correct the "
+                     "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
+                     trouble, link->address);
+}
+
+static enum muster_status no_answer(const struct query_link *link, const char *put_off,
+                                    struct muster_error *err)
+{
+    if (put_off[0] != '\0')
+        return error_set(err, MUSTER_E_STORAGE,
+                         "%s; the order may still be carried out when the broker can write again",
+                         put_off);
+    return error_set(
+        err, MUSTER_E_BROKER,
+        "no broker answered at %s within %.1f s: start one with `musterd`, correct the "
+        "address (--broker, MUSTER_BROKER), or read its database (--db PATH)",
+        link->address, link->timeout_ms / 1000.0);
+}
+
+static bool is_over(const struct query_link *link)
+{
+    return link->over != NULL && link->over(link->over_arg);
+}
+
+static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
+                              struct wire_msg *ret_answer, struct muster_error *err)
+{
+    char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "", trouble[ADDRESS_TROUBLE_MAX];
+    int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + link->timeout_ms;
+    int64_t wait_ms = RESEND_MIN_MS;
+    bool looked = false;
+    size_t size;
+    uint8_t frame[WIRE_FRAME_MAX];
+
+    msg->up.request = ++link->request;
+    msg->up.role = ROLE_TOOL;
+    msg->up.incarnation = link->incarnation;
+    size = wire_encode(msg, frame, sizeof frame);
+    if (size == 0)
+        return error_set(err, MUSTER_E_ARGUMENT, "a name or text is longer than a broker accepts");
+    while (clock_ms(CLOCK_MONOTONIC) < end_ms && !is_over(link)) {
+        int64_t again_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
+
+        if (again_ms > end_ms)
+            again_ms = end_ms;
+        zmq_send(link->socket, frame, size, ZMQ_DONTWAIT); /* not sent: the next one is */
+        while (clock_ms(CLOCK_MONOTONIC) < again_ms && !is_over(link)) {
+            bool got = false;
+            enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
+
+            if (got && is_put_off(ret_answer))
+                snprintf(put_off, sizeof put_off, "%s",
+                         ret_answer->u.ack.text[0] != '\0'
+                             ? ret_answer->u.ack.text
+                             : muster_status_sentence(MUSTER_E_STORAGE));
+            else if (status != MUSTER_OK || got)
+                return status;
+        }
+        if (!looked && put_off[0] == '\0' && query_address_trouble(link->address, trouble))
+            return nobody_there(link, trouble, err);
+        looked = true;
+        wait_ms = wait_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : wait_ms * 2;
+    }
+    return no_answer(link, put_off, err);
+}
+
+enum muster_status query_link_order(struct query_link *link, struct wire_msg *order,
+                                    uint64_t *ret_value, struct muster_error *err)
+{
+    struct wire_msg answer = {.type = WIRE_NONE};
+    enum muster_status status = ask(link, order, &answer, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (answer.type == WIRE_REFUSED)
+        return refusal(link, answer.u.refused.code, answer.u.refused.text, err);
+    if (answer.type != WIRE_ACK)
+        return error_set(err, MUSTER_E_PROTOCOL, "the broker %s answered an order with rows",
+                         link->address);
+    if (answer.u.ack.code != MUSTER_OK)
+        return refusal(link, answer.u.ack.code, answer.u.ack.text, err);
+    *ret_value = answer.u.ack.value;
+    return MUSTER_OK;
+}
+
+/* --- rows ---------------------------------------------------------------------------------------- */
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+};
+
+static bool take(struct reader *reader, size_t size, const uint8_t **ret_bytes)
+{
+    if (reader->left < size)
+        return false;
+    *ret_bytes = reader->at;
+    reader->at += size;
+    reader->left -= size;
+    return true;
+}
+
+static bool take_number(struct reader *reader, size_t size, uint64_t *ret_number)
+{
+    const uint8_t *bytes;
+    uint64_t number = 0;
+
+    if (!take(reader, size, &bytes))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        number = number << 8 | bytes[i];
+    *ret_number = number;
+    return true;
+}
+
+static bool take_text(struct reader *reader, size_t size, struct cell *cell)
+{
+    const uint8_t *bytes;
+
+    if (!take(reader, size, &bytes))
+        return false;
+    cell->text = (const char *)bytes;
+    cell->size = size;
+    return memchr(bytes, '\0', size) == NULL;
+}
+
+static bool take_real(struct reader *reader, size_t size, struct cell *cell)
+{
+    uint64_t bits;
+    uint32_t bits32;
+    float real32;
+    double real;
+
+    if (!take_number(reader, size, &bits))
+        return false;
+    if (size == 4) {
+        bits32 = (uint32_t)bits;
+        memcpy(&real32, &bits32, sizeof real32);
+        real = (double)real32;
+    } else {
+        memcpy(&real, &bits, sizeof real);
+    }
+    if (!(real > -9e18 && real < 9e18)) /* also what is no number */
+        return false;
+    cell->integer = (int64_t)real;
+    return true;
+}
+
+/* msgpack's integers: 0xcc to 0xcf unsigned, 0xd0 to 0xd3 signed, of 1, 2, 4, 8 bytes each. */
+static bool take_integer(struct reader *reader, uint8_t tag, struct cell *cell)
+{
+    static const uint64_t sign_bits[] = {0x80, 0x8000, 0x80000000, 0x8000000000000000};
+    const uint64_t sign = tag >= 0xd0 ? sign_bits[tag & 3] : 0;
+    uint64_t number = 0;
+    bool ok = take_number(reader, (size_t)1 << (tag & 3), &number);
+
+    cell->integer = (int64_t)((number ^ sign) - sign);
+    return ok && (tag != 0xcf || number <= INT64_MAX);
+}
+
+/* One nil, boolean, integer, double or str: nothing else is a cell. */
+static bool take_cell(struct reader *reader, struct cell *ret_cell)
+{
+    struct cell cell = {0};
+    const uint8_t *bytes;
+    uint64_t size = 0;
+    bool ok = true;
+    uint8_t tag;
+
+    if (!take(reader, 1, &bytes))
+        return false;
+    tag = bytes[0];
+    if (tag <= 0x7f)
+        cell.integer = tag;
+    else if (tag >= 0xe0)
+        cell.integer = (int64_t)tag - 256;
+    else if (tag >= 0xa0 && tag <= 0xbf)
+        ok = take_text(reader, tag & 0x1f, &cell);
+    else if (tag >= 0xd9 && tag <= 0xdb)
+        ok = take_number(reader, (size_t)1 << (tag - 0xd9), &size) && size <= reader->left &&
+             take_text(reader, (size_t)size, &cell);
+    else if (tag >= 0xcc && tag <= 0xd3)
+        ok = take_integer(reader, tag, &cell);
+    else if (tag == 0xca || tag == 0xcb)
+        ok = take_real(reader, tag == 0xca ? 4 : 8, &cell);
+    else if (tag == 0xc3)
+        cell.integer = 1;
+    else
+        ok = tag == 0xc0 || tag == 0xc2;
+    if (ok)
+        *ret_cell = cell;
+    return ok;
+}
+
+enum muster_status query_link_cells(const uint8_t *bytes, size_t size, size_t columns, size_t count,
+                                    muster_rows_t *rows, struct muster_error *err)
+{
+    struct reader reader = {.at = bytes, .left = size};
+    struct cell cells[QUERY_COLUMNS_MAX];
+
+    if (columns > QUERY_COLUMNS_MAX || (columns == 0 && count > 0))
+        return error_set(err, MUSTER_E_PROTOCOL, "an answer has rows of %zu columns", columns);
+    for (size_t row = 0; row < count; row++) {
+        enum muster_status status;
+
+        for (size_t i = 0; i < columns; i++)
+            if (!take_cell(&reader, &cells[i]))
+                return error_set(
+                    err, MUSTER_E_PROTOCOL,
+                    "row %zu, column %zu of an answer cannot be read: is the broker of "
+                    "this muster's version?",
+                    row, i);
+        status = rows_append(rows, cells, columns, err);
+        if (status != MUSTER_OK)
+            return status;
+    }
+    return MUSTER_OK;
+}
+
+enum muster_status query_link_page(struct query_link *link, const struct question *question,
+                                   muster_rows_t *rows, bool *ret_more, struct muster_error *err)
+{
+    struct wire_msg msg = {.type = WIRE_QUERY, .up.job = question->job};
+    struct wire_msg answer = {.type = WIRE_NONE};
+    const struct wire_rows *page = &answer.u.rows;
+    enum muster_status status;
+
+    msg.u.query = (struct wire_query){.name = question->query,
+                                      .text_arg = question->text_arg,
+                                      .number_arg = question->number_arg,
+                                      .after = question->after};
+    status = ask(link, &msg, &answer, err);
+    if (status != MUSTER_OK)
+        return status;
+    if (answer.type == WIRE_REFUSED)
+        return refusal(link, answer.u.refused.code, answer.u.refused.text, err);
+    if (answer.type == WIRE_ACK)
+        return refusal(link, answer.u.ack.code, answer.u.ack.text, err);
+    if (page->code != MUSTER_OK)
+        return refusal(link, page->code, page->text, err);
+    if (page->more && page->rows == 0)
+        return error_set(err, MUSTER_E_PROTOCOL, "the broker %s promises more rows and sends none",
+                         link->address);
+    status = query_link_cells(page->cells.data, page->cells.size, (size_t)page->columns,
+                              (size_t)page->rows, rows, err);
+    if (status == MUSTER_OK)
+        *ret_more = page->more;
+    return status;
+}

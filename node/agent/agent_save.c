@@ -1,0 +1,107 @@
+/* agent_save - see agent_save.h. */
+#include "node/agent/agent_save.h"
+
+#include "schema/error.h"
+
+static enum muster_status save_by_hook(const struct save_target *target,
+                                       const struct save_order *order, const char *round_dir,
+                                       struct shard_files *ret_files, struct muster_error *err)
+{
+    char dir[FS_PATH_MAX];
+    enum muster_status status =
+        shard_dir_begin(round_dir, target->rank, target->incarnation, dir, err);
+    int code;
+
+    if (status != MUSTER_OK)
+        return status;
+    code = target->hook(order, dir, target->hook_arg);
+    if (code != 0) {
+        shard_discard(round_dir, target->rank, target->incarnation);
+        return error_set_code(err, MUSTER_E_SAVE, code,
+                              "save_fn returned %d at step %lld in %s; earlier checkpoints are "
+                              "untouched",
+                              code, (long long)(order->step + target->names.offset), dir);
+    }
+    return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch, ret_files,
+                          err);
+}
+
+static enum muster_status save_state(const struct save_target *target,
+                                     const struct save_order *order, const char *round_dir,
+                                     struct shard_files *ret_files, struct muster_error *err)
+{
+    struct shard_facts facts = {.job = target->job,
+                                .generation = order->generation,
+                                .round = order->round,
+                                .step = order->step,
+                                .layout = target->layout,
+                                .rank = target->rank,
+                                .incarnation = target->incarnation,
+                                .world_size = target->world_size,
+                                .total_run_calls = order->step,
+                                .epoch = order->epoch,
+                                .step_in_epoch = order->step_in_epoch,
+                                .data_position = order->data_position};
+
+    const struct muster_state *state = order->state != NULL   ? order->state
+                                       : target->take != NULL ? order->snapshot
+                                                              : target->state;
+
+    if (state == NULL)
+        return error_set(err, MUSTER_E_SAVE,
+                         "there is nothing to save: neither options.state nor save_fn was given to "
+                         "muster_node_open");
+    return shard_save_state(round_dir, &facts, state, order->watch, ret_files, err);
+}
+
+enum muster_status save_take(const struct save_target *target, struct save_order *order,
+                             struct muster_error *err)
+{
+    int code;
+
+    if (target->take == NULL)
+        return MUSTER_OK;
+    code = target->take(order, &order->snapshot, target->hook_arg);
+    if (code == 0)
+        return MUSTER_OK;
+    order->snapshot = NULL;
+    return error_set_code(err, MUSTER_E_SAVE, code,
+                          "snapshot_fn returned %d at step %lld; earlier checkpoints are untouched",
+                          code, (long long)(order->step + target->names.offset));
+}
+
+void save_release(const struct save_target *target, struct save_order *order)
+{
+    if (target->release != NULL && order->snapshot != NULL)
+        target->release(order->snapshot, target->hook_arg);
+    order->snapshot = NULL;
+}
+
+static enum muster_status save_into(const struct save_target *target,
+                                    const struct save_order *order, struct shard_files *ret_files,
+                                    struct muster_error *err)
+{
+    char round_dir[FS_PATH_MAX];
+    enum muster_status status = dir_round_open(target->root, target->job, order->generation,
+                                               order->round, order->nonce, round_dir, err);
+
+    if (status != MUSTER_OK)
+        return status;
+    if (target->hook != NULL)
+        return save_by_hook(target, order, round_dir, ret_files, err);
+    return save_state(target, order, round_dir, ret_files, err);
+}
+
+enum muster_status save_shard(const struct save_target *target, struct save_order *order,
+                              struct shard_files *ret_files, struct muster_error *err)
+{
+    bool own = target->take != NULL && order->snapshot == NULL;
+    enum muster_status status = own ? save_take(target, order, err) : MUSTER_OK;
+
+    if (status != MUSTER_OK)
+        return status;
+    status = save_into(target, order, ret_files, err);
+    if (own)
+        save_release(target, order);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* agent_save - one rank's save, from round directory to durable, summed-up files.
+ * Owns: nothing between calls. Runs on the training thread, or for what is written behind it on that
+ * thread's (behind.h), with no lock held; blocks for the disk and for the user's own save function.
+ * Never: decides that a checkpoint is good; touches another rank's files. */
+#ifndef NODE_AGENT_SAVE_H
+#define NODE_AGENT_SAVE_H
+
+#include "node/shard/shard.h"
+#include "schema/wire/wire.h"
+
+struct save_order { /* one save */
+    uint64_t generation;
+    uint64_t round;
+    uint64_t nonce; /* names the life of this round number, see node/shard/dir.h */
+    int64_t step;
+    int64_t epoch; /* this and the next two: -1 = not known */
+    int64_t step_in_epoch;
+    int64_t data_position;
+    int64_t waited_ms; /* for the save before */
+    void *call_arg;    /* of the boundary call that saves */
+    void *snapshot;    /* what the user's hook took, else NULL */
+    const struct muster_state
+        *state; /* what is saved: given for this save, or a copy; NULL: the target's */
+    struct safetensors_watch *watch; /* NULL: nobody watches */
+};
+
+/* The user's own save into directory `dir`; 0 or a code of its own. */
+typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
+
+/* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread; release
+ * also on the thread that wrote it. Without a save hook the snapshot is a struct muster_state. */
+typedef int snapshot_hook_fn(const struct save_order *order, void **ret_snapshot, void *arg);
+typedef void snapshot_release_fn(void *snapshot, void *arg);
+
+struct save_target { /* the same for all saves of a node; all borrowed */
+    const char *root;
+    const char *job;
+    enum wire_layout layout;
+    uint64_t rank;
+    uint64_t world_size;
+    uint64_t incarnation;
+    struct dir_names names;           /* of committed checkpoints */
+    const struct muster_state *state; /* NULL: nothing of the library's own to save */
+    save_hook_fn *hook;               /* NULL: the state is saved */
+    snapshot_hook_fn *take;       /* NULL: the state is copied when it is to be written behind */
+    snapshot_release_fn *release; /* may be NULL */
+    void *hook_arg;               /* of all three */
+};
+
+/* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back. */
+enum muster_status save_take(const struct save_target *target, struct save_order *order,
+                             struct muster_error *err);
+void save_release(const struct save_target *target, struct save_order *order);
+
+/* Takes a snapshot and releases it if there is a hook for that and the order has none.
+ * On success *ret_files is the caller's: shard_files_clear. On failure what was written is gone.
+ * E_SAVE: the disk, or the hook (err->code is its code). E_EXISTS, E_JOB: see dir_round_open. */
+enum muster_status save_shard(const struct save_target *target, struct save_order *order,
+                              struct shard_files *ret_files, struct muster_error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* manifest - what manifest.json says of one committed checkpoint: a struct and its JSON form.
+ * Owns: the format, its check, render and parse. The broker renders it from rows, the commit's
+ * writer puts it beside the shards, restore and import read it back.
+ * Never: I/O, clock, global state. Text from outside is checked for size, type, range, paths and
+ * duplicates before a caller sees any of it.
+ *
+ * {"muster_manifest": 1, "job": "words", "generation": 2, "round": 7, "step": 1200,
+ *  "layout": "sharded", "world_size": 2, "epoch": 3, "step_in_epoch": 0, "data_position": -1,
+ *  "total_run_calls": 1200, "created_unix_ms": 1700000000000, "cause": "termination",
+ *  "shards": [{"rank": 0, "incarnation": "00112233445566ff",
+ *              "files": [{"path": "shard-00000-00112233445566ff.safetensors", "bytes": 4096,
+ *                         "checksum": "xxh3-128:…32 digits…"}]}, …],
+ *  "metrics": {"loss": 0.5}, "custom": {"anything": ["of", "the", "user's"]}, "resumed_step": 800,
+ *  "checksum": "xxh3-128:…32 digits…"}
+ *
+ * metrics and custom only where the save told them; resumed_step, where its launch began, if a broker wrote it:
+ * what earlier launches saved beyond that counts no more.
+ *
+ * The checksum is of all bytes before it (seal.h). Manifests of older musters have none, and none but the other keys
+ * above. Paths are relative to the checkpoint's directory. In a text with a checksum, keys that a reader does not know
+ * are ignored; a change that a reader must understand raises the number of "muster_manifest". */
+#ifndef SCHEMA_MANIFEST_H
+#define SCHEMA_MANIFEST_H
+
+#include "schema/limits.h"
+#include "schema/status.h"
+#include "schema/wire/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MANIFEST_FORMAT 1
+#define MANIFEST_FILE_NAME "manifest.json"
+#define MANIFEST_CHECKSUM_PREFIX "xxh3-128:"
+#define MANIFEST_CHECKSUM_SIZE (sizeof MANIFEST_CHECKSUM_PREFIX + 32) /* with the final NUL */
+
+/* Of generations, rounds and steps: a job that goes on from there has as much room again below 2^62, up to which the
+ * broker's rows and the nodes' messages go. */
+#define MANIFEST_NUMBER_MAX ((int64_t)1 << 61)
+
+struct manifest_shard {
+    uint64_t rank;
+    uint64_t incarnation;
+    const struct wire_file *files; /* none: the job's own save_fn wrote no file here */
+    size_t file_count;
+};
+
+struct manifest {
+    const char *job;
+    uint64_t generation;
+    uint64_t round;
+    int64_t step;
+    enum wire_layout layout;
+    uint64_t world_size;
+    int64_t epoch;         /* this and the next two: -1 = not known */
+    int64_t step_in_epoch; /* the batch inside the epoch */
+    int64_t data_position;
+    int64_t total_run_calls;
+    int64_t created_unix_ms;
+    const char *cause;   /* wire_cause_name() */
+    const char *metrics; /* metrics.h; both as JSON text, NULL or "" = none */
+    const char *custom;
+    bool resumed_known;
+    int64_t resumed_step;
+    bool sealed; /* of a parsed one: its text carried its checksum; rendered ones always do */
+    const struct manifest_shard *shards;
+    size_t shard_count;
+};
+
+/* Renders. The order of shards and files in the input does not matter: equal content gives equal
+ * bytes, so that a repair after a crash writes what was written before. Returns owned, free with
+ * free(); *ret_size is without the final NUL. E_ARGUMENT: the manifest breaks a rule (err says
+ * which). E_NOMEM. */
+enum muster_status manifest_render(const struct manifest *manifest, char **ret_text,
+                                   size_t *ret_size, struct muster_error *err);
+
+/* Parses hostile text. Returns owned, free with manifest_destroy; all it points to lives as long.
+ * Shards are sorted by rank, files by path. E_CORRUPT: what is wrong. E_VERSION: a newer format.
+ * E_NOMEM. */
+enum muster_status manifest_parse(const char *text, size_t size, struct manifest **ret_manifest,
+                                  struct muster_error *err);
+void manifest_destroy(struct manifest **manifest); /* only of manifest_parse; NULL-safe */
+
+/* The shard of a rank, or NULL. */
+const struct manifest_shard *manifest_shard_of(const struct manifest *manifest, uint64_t rank);
+
+/* Same job, round and shards, byte for byte: the same checkpoint, whoever wrote the text. */
+bool manifest_same_checkpoint(const struct manifest *a, const struct manifest *b);
+
+/* "xxh3-128:" and 32 lower-case hexadecimal digits. */
+bool manifest_checksum_ok(const char *text);
+void manifest_checksum_text(const unsigned char sum[16], char ret_text[MANIFEST_CHECKSUM_SIZE]);
+
+/* A path that stays inside its directory: relative, no empty, "." or ".." part, no control
+ * character or backslash, at most FILE_PATH_MAX bytes. */
+bool manifest_path_ok(const char *path);
+
+#endif

@@ -1,0 +1,123 @@
+/* keep - see keep.h. */
+#include "schema/rules/keep.h"
+
+#include "schema/manifest/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct measured {
+    double value;
+    size_t index;
+};
+
+/* The worst first; of equals the older. */
+static int by_value(const void *a, const void *b)
+{
+    const struct measured *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static bool keep_best(const struct keep_rule *rule, const struct keep_item *items, size_t count,
+                      bool *keep)
+{
+    struct measured *measured = calloc(count + 1, sizeof *measured);
+    size_t found = 0;
+
+    if (measured == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        double value;
+        if (metrics_get(items[i].metrics, rule->metric, &value) && !isnan(value))
+            measured[found++] = (struct measured){rule->greatest ? value : -value, i};
+        else if (rule->unmeasured)
+            keep[i] = true;
+    }
+    qsort(measured, found, sizeof *measured, by_value);
+    for (size_t i = 0; i < found; i++)
+        if ((uint64_t)(found - i) <= (uint64_t)rule->number)
+            keep[measured[i].index] = true;
+    free(measured);
+    return true;
+}
+
+static void keep_latest(const struct keep_rule *rule, size_t count, bool *keep)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((uint64_t)(count - i) <= (uint64_t)rule->number)
+            keep[i] = true;
+}
+
+static void keep_every(const struct keep_rule *rule, const struct keep_item *items, size_t count,
+                       bool *keep)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((items[i].step - rule->from) % rule->number == 0)
+            keep[i] = true;
+}
+
+/* From the oldest on: each that is far enough from the last one that was so kept. What is kept stays so,
+ * because nothing that was kept by it before goes away. */
+static void keep_spaced(const struct keep_rule *rule, const struct keep_item *items, size_t count,
+                        bool *keep)
+{
+    int64_t last = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t at = rule->kind == KEEP_NEAR ? items[i].step : items[i].committed_unix_ms;
+        if (any && at - last < rule->number)
+            continue;
+        keep[i] = true;
+        last = at;
+        any = true;
+    }
+}
+
+static void keep_steps(const struct keep_policies *policies, const struct keep_rule *rule,
+                       const struct keep_item *items, size_t count, bool *keep)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < rule->steps_count; k++)
+            if (items[i].step == policies->steps[rule->steps_first + k])
+                keep[i] = true;
+}
+
+static void keep_last(const struct keep_rule *rule, const struct keep_item *items, size_t count,
+                      bool *keep)
+{
+    for (size_t i = 0; i < count; i++)
+        if (items[count - 1].committed_unix_ms - items[i].committed_unix_ms <= rule->number)
+            keep[i] = true;
+}
+
+bool keep_choose(const struct keep_policies *policies, const struct keep_item *items, size_t count,
+                 bool *ret_keep)
+{
+    bool *keep = calloc(count + 1, sizeof *keep);
+    bool good = keep != NULL;
+
+    for (size_t r = 0; good && r < policies->count; r++) {
+        const struct keep_rule *rule = &policies->rules[r];
+        if (rule->kind == KEEP_LATEST)
+            keep_latest(rule, count, keep);
+        else if (rule->kind == KEEP_EVERY)
+            keep_every(rule, items, count, keep);
+        else if (rule->kind == KEEP_NEAR || rule->kind == KEEP_EVERY_MS)
+            keep_spaced(rule, items, count, keep);
+        else if (rule->kind == KEEP_BEST)
+            good = keep_best(rule, items, count, keep);
+        else if (rule->kind == KEEP_STEPS)
+            keep_steps(policies, rule, items, count, keep);
+        else if (rule->kind == KEEP_LAST_MS)
+            keep_last(rule, items, count, keep);
+    }
+    for (size_t i = 0; good && i < count; i++)
+        ret_keep[i] = keep[i] || policies->count == 0;
+    free(keep);
+    return good;
+}

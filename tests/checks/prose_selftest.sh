@@ -1,0 +1,48 @@
+#!/bin/bash
+# prose_selftest.sh - prose.sh must be able to fail: one offence at a time in a small tree.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+words() { printf 'word %.0s' $(seq "$1"); }
+
+clean_tree() {
+    rm -rf "$tree"
+    mkdir -p "$tree/tools/man" "$tree/client/include/muster" "$tree/tests/fuzz"
+    printf '# Title\n\nOne sentence. Another one.\n\n```\n%s\n```\n' "$(words 50)" >"$tree/README.md"
+    printf '| a | b |\n|---|---|\n| %s | %s |\n' "$(words 20)" "$(words 20)" >"$tree/OTHER.md"
+    printf '.TH X 1\n.SH NAME\n.TP\n%s\n%s.\n.EX\n%s\n.EE\n' "$(words 9)" "$(words 12)" "$(words 10)$(words 10)" >"$tree/tools/man/x.1"
+    printf '/* Short. */\n' >"$tree/client/include/muster/x.h"
+    printf '%s. Anew.\n' "$(words 90)" >"$tree/tests/fuzz/corpus.md"
+}
+
+refuses() { # FILE TEXT FINDING - the text is appended to the file
+    clean_tree
+    printf '%b' "$2" >>"$tree/$1"
+    if finding=$(bash "$here/prose.sh" "$tree"); then
+        echo "not refused: $1 with ${2:0:80}"
+        failed=1
+    elif ! grep -q "^$1:[0-9]*: $3" <<<"$finding"; then
+        printf 'refused for another reason: %s with %s\n%s\n' "$1" "${2:0:80}" "$finding"
+        failed=1
+    fi
+}
+
+clean_tree
+bash "$here/prose.sh" "$tree" || { echo "a tree without fault was refused"; failed=1; }
+refuses README.md "\n$(words 26).\n" 'long: 26 words'
+refuses OTHER.md "\n$(words 31).\n" 'long: 31 words'
+refuses OTHER.md "\n$(words 16)\n$(words 15).\n" 'long: 31 words' # over two lines
+refuses OTHER.md "| a | $(words 31) |\n" 'long: 31 words'
+refuses OTHER.md "\n- $(words 31)\n- short\n" 'long: 31 words'
+refuses tools/man/x.1 ".PP\n$(words 16)\n$(words 15).\n" 'long: 31 words'
+refuses tools/man/x.1 ".\\\\\" $(words 21)\n" 'long: 10[0-9] columns'
+refuses client/include/muster/x.h "/* $(words 21) */\n" 'long: 111 columns'
+refuses client/include/muster/x.h '/* It begins anew. */\n' 'word: anew'
+refuses tools/man/x.1 'It was put back.\n' 'word: put back'
+refuses OTHER.md '\nIt runs all the same.\n' 'word: all the same'
+refuses OTHER.md '\nWho comes first waits for the others.\n' 'headless'
+refuses README.md "$(yes 'Short. ' | head -1200 | tr '\n' ' ')\n" 'size: 9[0-9]* bytes, 8192 at most'
+[ "$failed" = 0 ] && echo "every offence is found"
+exit "$failed"

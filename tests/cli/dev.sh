@@ -1,0 +1,70 @@
+#!/bin/bash
+# dev.sh - what tools/dev says and hides: against a cmake, a ctest and a dpkg-query of this script's.
+set -euo pipefail
+: "${SOURCE_DIR:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "$1"; shift; [ $# = 0 ] || cat "$@"; exit 1; }
+
+mkdir -p "$dir/tools" "$dir/bin"
+cp "$SOURCE_DIR/tools/dev" "$dir/tools/dev"
+cp "$SOURCE_DIR/CMakePresets.json" "$dir/"
+for program in bash cat awk sed tr grep head tail mkdir dirname readlink nproc env touch rm wc printf; do
+    ln -s "$(command -v $program)" "$dir/bin/$program"
+done
+stub() { { echo '#!/bin/bash'; cat; } >"$dir/bin/$1" && chmod +x "$dir/bin/$1"; }
+stub id <<<'echo 1000'
+stub apt-get <<<'exit 0'
+stub dpkg-query <<<'echo "${INSTALLED:-installed}"'
+stub cmake <<'END'
+echo "$*" >>called
+case $* in
+--preset*) mkdir -p "build/$2" && echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"build/$2/CMakeCache.txt" && echo >"build/$2/build.ninja" ;;
+*)
+    for i in {1..700}; do echo "[$i/700] Building C object part_$i.o"; done
+    [ -z "${BREAKS:-}" ] || { echo 'FAILED: part_9.o' && echo 'part.c:1: error: it is broken' && exit 1; }
+    ;;
+esac
+END
+stub python3 <<<'echo "$*" >>called'
+stub ninja <<<'for i in {1..700}; do echo step; done'
+stub ctest <<'END'
+mkdir -p "$2/Testing/Temporary"
+printf '%s\n' '1/4 Test: unit.a' 'Test Passed.' '2/4 Test: unit.b' 'Test Passed.' '3/4 Test: proc.c' 'skipped: no network' >"$2/Testing/Temporary/LastTest.log"
+[ -z "${BREAKS_IN:-}" ] || { [[ $2 != *"$BREAKS_IN" ]] || { echo 'Test Failed.' >>"$2/Testing/Temporary/LastTest.log"; exit 8; }; }
+END
+dev() { (cd "$dir" && CI=1 PATH=$dir/bin bash tools/dev "$@"); }
+
+# --- no sudo: the whole command that root has to run
+if INSTALLED=no dev build release 2>"$dir/out"; then fail "packages were missing, and nothing was said"; fi
+grep -q 'as root run: apt-get update && apt-get install -y --no-install-recommends build-essential' "$dir/out" || fail "no command for root:" "$dir/out"
+
+# --- a build: what it will cost, what is installed, and none of its lines
+dev build release 2>"$dir/out" || fail "build failed:" "$dir/out"
+grep -qE '700 steps: the first time about [0-9]+ min on [0-9]+ cores, and [0-9]+ MB' "$dir/out" || fail "no word of the cost:" "$dir/out"
+grep -qx -- "--build $dir/build/release --target programs" "$dir/called" || fail "not what is installed was built:" "$dir/called"
+[ "$(wc -l <"$dir/out")" -le 5 ] || fail "a build says too much:" "$dir/out"
+dev build release --target all 2>"$dir/out" || fail "build failed:" "$dir/out"
+grep -qx -- "--build $dir/build/release --target all" "$dir/called" || fail "not all was built:" "$dir/called"
+
+# --- one that fails shows why, and where the rest is
+if BREAKS=1 dev build dev 2>"$dir/out"; then fail "a build that failed was taken for good"; fi
+grep -q 'it is broken' "$dir/out" || fail "the error is not shown:" "$dir/out"
+! grep -q part_500 "$dir/out" || fail "what was built is shown, too"
+log=$(sed -n 's/.*the whole output is in //p' "$dir/out")
+grep -q part_500 "$log" || fail "the whole output is not in $log"
+
+# --- the last five lines of a test run
+dev test 2>"$dir/out" || fail "test failed:" "$dir/out"
+tail -n 5 "$dir/out" >"$dir/end"
+grep -q 'what was run, in 0 min:' "$dir/end" || fail "the end does not say what was run:" "$dir/end"
+grep -qx '  dev (gcc, Debug, ASan + UBSan, fail points): 2 tests ran, 0 failed, 1 skipped' "$dir/end" || fail "not the numbers of dev:" "$dir/end"
+grep -q '  not run: .*--nightly' "$dir/end" || fail "the end does not say what was not run:" "$dir/end"
+if BREAKS_IN=dev dev test 2>"$dir/out"; then fail "a test that failed was taken for good"; fi
+grep -q '3 tests ran, 1 failed' "$dir/out" || fail "the failure is not counted:" "$dir/out"
+dev test --nightly 2>"$dir/out" || fail "test --nightly failed:" "$dir/out"
+grep -q 'mutants.py run$' "$dir/called" || fail "--nightly ran no mutants:" "$dir/called"
+for preset in dev tsan release coverage fuzz clang; do
+    grep -q "^  $preset (" "$dir/out" || fail "--nightly did not run $preset:" "$dir/out"
+done
+echo "tools/dev says what it does"

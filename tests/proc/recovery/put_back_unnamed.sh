@@ -1,0 +1,35 @@
+#!/bin/bash
+# What an older copy of the database does not know, in two more shapes: the newest has its manifest and not yet its name
+# (its writer died in between); and the directory's path is so long that texts which quote it are cut. The next
+# launch does not go on from the older one, says a command that works, and `muster why` gives no other advice.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../lib_put_back.sh"
+
+part=$(printf 'd%.0s' {1..200})
+for checkpoints in "$dir/ck" "$dir/long/$part/$part"; do
+    job=job_${#checkpoints}
+    mkdir -p "$checkpoints"
+    broker_start
+    kept_at_20
+    ranks_start 1 --steps 50 --save-every 20
+    saved=20
+    all_finished 50
+    broker_stop
+    records_put_back
+    mv "$checkpoints/40" "$checkpoints/.muster/2-2"
+    [ "$checkpoints" = "$dir/ck" ] || mv "$checkpoints/.muster/2-2" "$checkpoints/40"
+    broker_start
+    ranks_start 1 --steps 60
+    refused 20 40
+    why=$("$muster" why --job "$job" --broker "$broker")
+    says "$why" "muster import '$checkpoints'. is to be run first" 'unless that is put right'
+    [[ $why != *fallback* && $why != *"muster verify"* ]] || fail "muster why gives advice that does not help: $why"
+    import_as_told 1
+    saved=40
+    ranks_start 1 --steps 60
+    all_finished 60
+    on_disk 40 || fail "it did not get its name"
+    broker_stop
+done
+broker_start
+finish "a newer checkpoint that never got its name, or is in a directory of a long path, is not lost by an older copy of the database"

@@ -1,0 +1,107 @@
+/* The broker's core: what only a database that was put back, or read in another order, can show. */
+#include "tests/unit/broker/core/core_keep_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#define YEAR_MS ((int64_t)365 * 24 * 3600 * 1000)
+
+static struct record *row_of(struct core_fixture *f, enum record_kind kind, size_t skip)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == kind && skip-- == 0)
+            return &f->rows[i];
+    fail_msg("no such row");
+    return NULL;
+}
+
+/* Its number was lost with the database, and may be a directory's. */
+static void a_round_that_a_node_has_seen_lends_its_number_to_no_other(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    f->nodes[0].round = 41;
+    core_hello(f, 0);
+    f->nodes[0].round = 0;
+    core_pass(f, 1000);
+    core_save_now(f, "op");
+    assert_int_equal(core_job(f)->round, 42);
+    assert_int_equal(row_of(f, RECORD_ROUND, 0)->u.round.round, 42);
+}
+
+static void a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t first = core_saved_whole(f, 1);
+
+    core_pin(f, first, "reader", 10000);
+    row_of(f, RECORD_PIN, 0)->u.pin.until_unix_ms += 10 * YEAR_MS;
+    core_restart(f, false);
+    assert_int_equal(core_job(f)->keep.pins[0].until_boot_ms - f->now, YEAR_MS);
+}
+
+static void of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t first = core_saved_whole(f, 1);
+    uint64_t second = core_saved_whole(f, 2);
+    struct record *one = NULL, *two = NULL, swapped;
+
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_CHECKPOINT && f->rows[i].u.checkpoint.round == first)
+            one = &f->rows[i];
+        else if (f->rows[i].kind == RECORD_CHECKPOINT && f->rows[i].u.checkpoint.round == second)
+            two = &f->rows[i];
+    assert_non_null(one);
+    assert_non_null(two);
+    two->u.checkpoint.step = one->u.checkpoint.step;
+    for (int i = 0; i < 2; i++) {
+        swapped = *one;
+        *one = *two;
+        *two = swapped;
+        core_restart(f, false);
+        assert_int_equal(registry_newest(core_job(f))->row.round, second);
+    }
+}
+
+/* The broker was away while rank 0 mended the choice, and the others restored it meanwhile. */
+static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 5); /* and its manifest is not written */
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    f->nodes[0].incarnation += 100;
+    f->nodes[0].generation = f->nodes[0].request = f->nodes[0].applied_seq = 0;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.resume_step, 5);
+    assert_false(core_job(f)->gen.resume_ready);
+    core_restart(f, false);
+    f->nodes[0].generation = 2;
+    f->nodes[0].begun = f->nodes[0].done = 7;
+    f->nodes[0].phase = PHASE_STEPPING;
+    core_hello(f, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    assert_false(core_job(f)->gen.resume_ready);
+    core_manifest_done(f, core_job(f)->gen.resume_checkpoint, 5);
+    assert_true(core_job(f)->gen.resume_ready);
+    assert_events(f, "manifest r1 S5 c1; resume S5 c1");
+}
+
+int main(void)
+{
+#define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
+    const struct CMUnitTest tests[] = {
+        ONE(a_round_that_a_node_has_seen_lends_its_number_to_no_other),
+        ONE(a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest),
+        ONE(of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order),
+        ONE(a_choice_that_is_mended_when_all_run_already_is_told_all_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,796 @@
+/* The broker's core: manifests that were found on disk become rows again. */
+#include "schema/manifest/manifest.h"
+#include "tests/support/core_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUM "xxh3-128:00112233445566778899aabbccddeeff"
+
+static int no_job(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_open(&f, 2, LAYOUT_SHARDED);
+    *state = &f;
+    return 0;
+}
+
+static int two_running(void **state)
+{
+    static struct core_fixture f;
+
+    core_fixture_running(&f, 2, LAYOUT_SHARDED);
+    *state = &f;
+    return 0;
+}
+
+static int close_core(void **state)
+{
+    core_fixture_close(*state);
+    return 0;
+}
+
+static const char *folder = "";   /* of the next directories that are found */
+static int64_t resumed_step = -1; /* that the next manifests tell */
+
+static char *manifest_of(uint64_t generation, uint64_t round, int64_t step, size_t *ret_size)
+{
+    static const struct wire_file files[2] = {
+        {"shard-00000-0000000000000032.safetensors", 30, SUM},
+        {"shard-00001-0000000000000033.safetensors", 40, SUM}};
+    const struct manifest_shard shards[2] = {{0, 50, &files[0], 1}, {1, 51, &files[1], 1}};
+    const struct manifest manifest = {.job = "train",
+                                      .generation = generation,
+                                      .round = round,
+                                      .step = step,
+                                      .layout = LAYOUT_SHARDED,
+                                      .world_size = 2,
+                                      .epoch = 3,
+                                      .step_in_epoch = 4,
+                                      .data_position = -1,
+                                      .total_run_calls = step,
+                                      .created_unix_ms = 1700000000000 + step,
+                                      .cause = "termination",
+                                      .metrics = "{\"loss\": 0.5}",
+                                      .custom = "{\"who\": \"me\"}",
+                                      .resumed_known = resumed_step >= 0,
+                                      .resumed_step = resumed_step,
+                                      .shards = shards,
+                                      .shard_count = 2};
+    struct muster_error err;
+    char *text = NULL;
+
+    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+static const struct wire_ack *say_part(struct core_fixture *f, const char *path, const char *text,
+                                       size_t offset, size_t size, size_t total)
+{
+    struct wire_msg message = {.type = WIRE_IMPORT, .up = {.job = "train", .role = ROLE_TOOL}};
+
+    message.u.import.path = path;
+    message.u.import.offset = offset;
+    message.u.import.total = total;
+    message.u.import.bytes.data = (const uint8_t *)text + offset;
+    message.u.import.bytes.size = size;
+    core_tool(f, message, 1);
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_SEND && f->out.items[i].message.type == WIRE_ACK)
+            return &f->out.items[i].message.u.ack;
+    fail_msg("not answered");
+    return NULL;
+}
+
+/* In parts of 200 bytes. Returns the last answer's code; its value goes to *ret_value. */
+static unsigned import(struct core_fixture *f, uint64_t generation, uint64_t round, int64_t step,
+                       uint64_t *ret_value)
+{
+    size_t total;
+    char *text = manifest_of(generation, round, step, &total);
+    char path[64];
+    const struct wire_ack *ack = NULL;
+
+    snprintf(path, sizeof path, "/ckpt/%s%lld", folder, (long long)step);
+    for (size_t at = 0; at < total; at += 200)
+        ack = say_part(f, path, text, at, total - at < 200 ? total - at : 200, total);
+    free(text);
+    *ret_value = ack->value;
+    return (unsigned)ack->code;
+}
+
+/* --- one of many files --- */
+
+enum { MANY = 1100, SLICE_MAX = 1024 + 8 };
+
+/* Rank 0 wrote MANY files, and rank 1 none. */
+static char *large_manifest(uint64_t round, size_t *ret_size)
+{
+    static char paths[MANY][32];
+    static struct wire_file files[MANY];
+    const struct manifest_shard shards[2] = {{0, 50, files, MANY}, {1, 51, NULL, 0}};
+    const struct manifest manifest = {.job = "train",
+                                      .generation = 1,
+                                      .round = round,
+                                      .step = 7,
+                                      .layout = LAYOUT_SHARDED,
+                                      .world_size = 2,
+                                      .epoch = -1,
+                                      .step_in_epoch = -1,
+                                      .data_position = -1,
+                                      .total_run_calls = 7,
+                                      .created_unix_ms = 1700000000000,
+                                      .cause = "policy",
+                                      .shards = shards,
+                                      .shard_count = 2};
+    struct muster_error err;
+    char *text = NULL;
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(paths[i], sizeof paths[i], "shard-00000/%05d", i);
+        files[i] = (struct wire_file){paths[i], 10, SUM};
+    }
+    if (manifest_render(&manifest, &text, ret_size, &err) != MUSTER_OK)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+static void say_quietly(struct core_fixture *f, const char *text, size_t offset, size_t size,
+                        size_t total, uint64_t request)
+{
+    struct wire_msg message = {.type = WIRE_IMPORT};
+
+    message.u.import.path = "/ckpt/7";
+    message.u.import.offset = offset;
+    message.u.import.total = total;
+    message.u.import.bytes.data = (const uint8_t *)text + offset;
+    message.u.import.bytes.size = size;
+    core_clear(f);
+    core_tool(f, message, request);
+}
+
+static const struct wire_ack *ack_of(const struct core_fixture *f)
+{
+    for (size_t i = 0; i < f->out.count; i++)
+        if (f->out.items[i].kind == ACTION_SEND && f->out.items[i].message.type == WIRE_ACK)
+            return &f->out.items[i].message.u.ack;
+    return NULL;
+}
+
+static size_t rows_in(const struct core_fixture *f)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < f->out.count; i++)
+        rows += f->out.items[i].kind == ACTION_PERSIST;
+    return rows;
+}
+
+static size_t file_rows(const struct core_fixture *f)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < f->rows_count; i++)
+        rows += f->rows[i].kind == RECORD_FILE;
+    return rows;
+}
+
+/* Parts of 40,000 bytes, to the first of the rows. Returns the text. */
+static char *begin_large(struct core_fixture *f, uint64_t round, size_t *ret_total)
+{
+    char *text = large_manifest(round, ret_total);
+    const size_t total = *ret_total;
+
+    for (size_t at = 0; at < total; at += 40000) {
+        say_quietly(f, text, at, total - at < 40000 ? total - at : 40000, total, 2);
+        assert_true(rows_in(f) <= SLICE_MAX);
+        assert_int_equal(ack_of(f) != NULL, at + 40000 < total);
+    }
+    return text;
+}
+
+static const struct wire_ack *end_large(struct core_fixture *f)
+{
+    for (int pass = 0; pass < 10; pass++) {
+        core_clear(f);
+        core_tick(f);
+        assert_true(rows_in(f) <= SLICE_MAX);
+        if (ack_of(f) != NULL)
+            return ack_of(f);
+    }
+    fail_msg("not answered");
+    return NULL;
+}
+
+/* It held the broker up for seconds, in which no other job was answered. */
+static void the_files_of_a_large_one_become_rows_pass_by_pass(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text = begin_large(f, 5, &total);
+
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_FAILED);
+    assert_true(core_wakeup_boot_ms(f->core) <= f->now);
+    say_quietly(f, text, total - 100, 100, total, 3); /* the tool asks again */
+    assert_null(ack_of(f));
+    say_quietly(f, text, 0, 100, total - 1, 4); /* another tool */
+    assert_int_equal(ack_of(f)->code, MUSTER_E_BUSY);
+    const struct wire_ack *ack = end_large(f);
+    assert_int_equal(ack->code, MUSTER_OK);
+    assert_int_equal(ack->value, 1);
+    assert_int_equal(ack->request, 3);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_checkpoint(f, 5)->bytes, MANY * 10);
+    assert_int_equal(file_rows(f), MANY);
+    say_quietly(f, text, total - 100, 100, total, 5); /* its answer was lost */
+    assert_int_equal(ack_of(f)->value, 1);
+    assert_int_equal(import(f, 1, 6, 8, &(uint64_t){0}), MUSTER_OK);
+    free(text);
+}
+
+static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0); /* a job with rounds of its own */
+    text = begin_large(f, 5, &total);
+    free(text);
+    core_tick(f);
+    core_restart(f, false);
+    assert_null(registry_find(core_job(f), 5));
+    assert_int_equal(core_job(f)->round, 5); /* never given away again */
+    text = begin_large(f, 5, &total);
+    assert_int_equal(end_large(f)->value, 1);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(file_rows(f), MANY);
+    free(text);
+    uint64_t value = 0;
+    assert_int_equal(import(f, 1, 5, 6, &value), MUSTER_E_EXISTS); /* but another one is not */
+}
+
+/* Both lives of the job had a round 5: rows of the first stood among those of the second. */
+static void what_one_that_was_cut_short_left_is_in_no_other_of_its_round(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+    size_t total;
+
+    free(begin_large(f, 5, &total));
+    core_tick(f);
+    assert_in_range(file_rows(f), 1000, MANY);
+    core_restart(f, false);
+    assert_int_equal(import(f, 1, 5, 9, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(file_rows(f), 2);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_COMMITTED);
+    assert_int_equal(core_checkpoint(f, 5)->step, 9);
+}
+
+static void each_that_was_cut_short_is_known_after_a_start(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+    size_t total;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0); /* a job with rounds of its own */
+    for (uint64_t round = 5; round <= 6; round++) {
+        free(begin_large(f, round, &total));
+        core_tick(f);
+        core_restart(f, false);
+    }
+    for (uint64_t round = 5; round <= 6; round++) {
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_int_equal(import(f, 1, round, 9, &value), MUSTER_E_EXISTS); /* no longer */
+    }
+}
+
+static void a_job_that_starts_meanwhile_does_without_it(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text = begin_large(f, 5, &total);
+
+    free(text);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.generation, 2);
+    assert_int_equal(end_large(f)->code, MUSTER_E_BUSY);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_FAILED);
+    assert_null(registry_find(core_job(f), 5));
+    assert_int_equal(core_job(f)->gen.resume_step, 0);
+}
+
+static void a_lost_database_is_rebuilt(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 2, 5, 12, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    assert_core(f, "+job; +job; +generation ended; +round 5 committed; +checkpoint 5 committed; "
+                   "+custom {\"who\":\"me\"}; +shard 5.0; "
+                   "+file shard-00000-0000000000000032.safetensors; +shard 5.1; "
+                   "+file shard-00001-0000000000000033.safetensors; @500:ack #1 MUSTER_OK=1");
+    const struct record_checkpoint *row = core_checkpoint(f, 5);
+    assert_int_equal(row->step, 12);
+    assert_int_equal(row->bytes, 70);
+    assert_int_equal(row->epoch, 3);
+    assert_string_equal(row->path, "/ckpt/12");
+    assert_string_equal(row->metrics, "{\"loss\":0.5}");
+    assert_int_equal(import(f, 1, 2, 7, &value), MUSTER_OK); /* older, whatever the order */
+    assert_int_equal(import(f, 2, 5, 12, &value), MUSTER_OK);
+    assert_int_equal(value, 0); /* it is there */
+
+    core_restart(f, false);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    const struct generation *gen = &core_job(f)->gen;
+    assert_int_equal(gen->generation, 3);
+    assert_int_equal(gen->resume_step, 12);
+    assert_int_equal(gen->resume_checkpoint, 5);
+    assert_true(gen->resume_ready);
+    for (int n = 0; n < 2; n++)
+        core_restored(f, n, 5, 12);
+    core_save_now(f, "a");
+    assert_int_equal(core_job(f)->round, 6); /* numbers go on behind those that were found */
+}
+
+static void parts_come_in_order_and_may_be_repeated(void **state)
+{
+    struct core_fixture *f = *state;
+    size_t total;
+    char *text = manifest_of(1, 2, 7, &total);
+
+    assert_int_equal(say_part(f, "/c/7", text, 100, 100, total)->code, MUSTER_E_ARGUMENT);
+    assert_int_equal(say_part(f, "/c/7", text, 0, 100, total)->code, MUSTER_OK);
+    assert_int_equal(say_part(f, "/c/7", text, 200, 100, total)->code, MUSTER_E_ARGUMENT);
+    assert_int_equal(say_part(f, "/c/8", text, 100, 100, total)->code, MUSTER_E_ARGUMENT);
+    assert_int_equal(say_part(f, "/c/7", text, 100, total - 100, total)->value, 1);
+    assert_int_equal(say_part(f, "/c/7", text, 100, total - 100, total)->value, 1); /* a repeat */
+    assert_int_equal(say_part(f, "c/7", text, 0, total, total)->code, MUSTER_E_ARGUMENT);
+    text[total / 2] = '\0';
+    assert_int_equal(say_part(f, "/c/7", text, 0, total, total)->code, MUSTER_E_CORRUPT);
+    free(text);
+}
+
+static void a_running_job_and_numbers_of_its_own_refuse(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 1, 2, 7, &value), MUSTER_E_BUSY);
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_save(f, 0, 1, 4);
+    core_save(f, 1, 1, 4);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS); /* its round 1 was at step 4 */
+    assert_int_equal(core_checkpoint(f, 1)->step, 4);
+    assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK); /* that is the one that is here */
+    assert_int_equal(value, 0);
+}
+
+static const struct record_round *round_row(const struct core_fixture *f, uint64_t round)
+{
+    for (size_t i = 0; i < f->rows_count; i++)
+        if (f->rows[i].kind == RECORD_ROUND && f->rows[i].u.round.round == round)
+            return &f->rows[i].u.round;
+    fail_msg("there is no such round");
+    return NULL;
+}
+
+static void decide_one(struct core_fixture *f)
+{
+    core_save_now(f, "a");
+    core_report(f, 0, 1, 4, 4);
+    core_report(f, 1, 1, 4, 4);
+    core_save(f, 0, 1, 4);
+    assert_int_equal(round_row(f, 1)->state, ROUND_DECIDED);
+}
+
+static void commit_one(struct core_fixture *f)
+{
+    decide_one(f);
+    core_save(f, 1, 1, 4);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+}
+
+/* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A manifest is written behind a
+ * commit alone. */
+static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    decide_one(f);
+    core_copy(f);
+    core_restart_from_older_copy(f);
+    assert_int_equal(round_row(f, 1)->state, ROUND_ABORTED);
+    for (int n = 0; n < 2; n++) {
+        core_hello(f, n);
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    }
+    assert_int_equal(import(f, 1, 1, 5, &value), MUSTER_E_EXISTS); /* another one */
+    assert_int_equal(import(f, 2, 1, 4, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    for (int start = 0; start < 2; start++) {
+        assert_int_equal(round_row(f, 1)->state, ROUND_COMMITTED);
+        assert_string_equal(round_row(f, 1)->reason, FOUND_ON_DISK);
+        assert_int_equal(core_checkpoint(f, 1)->state, CHECKPOINT_COMMITTED);
+        assert_int_equal(file_rows(f), 2); /* none of the one that was not finished */
+        assert_int_equal(import(f, 1, 1, 4, &value), MUSTER_OK);
+        assert_int_equal(value, 0); /* it is there */
+        assert_int_equal(import(f, 1, 1, 5, &value), MUSTER_E_EXISTS);
+        core_restart(f, false);
+    }
+}
+
+/* A launch was refused for what is to be imported, and a notice came before its first step; or nobody reported. */
+static void numbers_of_rounds_that_left_nothing_are_free(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    core_save_now(f, "a");
+    core_pass(f, FREEZE_MS);
+    assert_int_equal(round_row(f, 1)->state, ROUND_ABORTED);
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    f->nodes[0] =
+        (struct core_node){.role = ROLE_CHIEF, .incarnation = 77, .route = f->nodes[0].route};
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_pass(f, 60000 - MARGIN_MS);
+    assert_int_equal(round_row(f, 2)->state, ROUND_ABORTED); /* its second attempt */
+    assert_int_equal(round_row(f, 3)->state, ROUND_UNCHANGED);
+    core_leave(f, 0, LEAVE_PREEMPTED, 0);
+    for (uint64_t round = 1; round <= 3; round++) {
+        assert_int_equal(import(f, 7, round, 40 * (int64_t)round, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_string_equal(round_row(f, round)->reason, FOUND_ON_DISK);
+        core_restart(f, false);
+        assert_int_equal(core_checkpoint(f, round)->state, CHECKPOINT_COMMITTED);
+    }
+}
+
+/* Numbers that nobody has are free: those that were jumped over, by nodes that knew more or by an import before. */
+static void a_number_that_was_jumped_over_is_free(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    commit_one(f);
+    assert_int_equal(import(f, 1, 9, 90, &value), MUSTER_OK);
+    for (uint64_t round = 5; round <= 8; round++) {
+        assert_int_equal(import(f, 1, round, (int64_t)round * 10, &value), MUSTER_OK);
+        assert_int_equal(value, 1);
+        assert_int_equal(import(f, 1, round, 99, &value), MUSTER_E_EXISTS); /* no longer */
+        core_restart(f, false);
+    }
+    assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
+}
+
+/* What is older than all that is in memory may be a round that ended: it is not overwritten. */
+static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    commit_one(f);
+    for (uint64_t round = 10; round < 10 + CORE_OUTCOMES_MAX; round++)
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+    registry_free(core_job(f)); /* as one of 16,384 checkpoints later */
+    assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 5, 5, &value), MUSTER_E_EXISTS);
+    assert_int_equal(import(f, 1, 10 + CORE_OUTCOMES_MAX, 99, &value), MUSTER_OK);
+}
+
+/* It was committed, and its writer died before the rename: nobody ever gave it its name. */
+static void one_without_its_name_gets_it_by_the_next_launch(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 2, 4, 9, &value), MUSTER_OK);
+    folder = ".muster/2-"; /* and its step, which is the round as well */
+    assert_int_equal(import(f, 2, 12, 12, &value), MUSTER_OK);
+    folder = "";
+    assert_int_equal(value, 1);
+    assert_string_equal(core_checkpoint(f, 12)->path, "");
+    assert_string_equal(core_job(f)->gen.checkpoint_dir, "/ckpt");
+    core_restart(f, false);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 12);
+    assert_false(core_job(f)->gen.resume_ready); /* the lowest rank repairs it first */
+}
+
+/* It was taken for one that is still being written: the next launch did not find it. */
+static void a_directory_below_one_of_that_name_is_a_place_like_any_other(void **state)
+{
+    static const struct {
+        const char *folder, *path, *root;
+    } table[] = {
+        {"x/.muster/ck/", "/ckpt/x/.muster/ck/9", "/ckpt/x/.muster/ck"},
+        {"x/.muster/", "/ckpt/x/.muster/9", "/ckpt/x/.muster"},
+        {"x/.muster/1-", "/ckpt/x/.muster/1-9", "/ckpt/x/.muster"},   /* of another launch */
+        {"x/.muster/3-1", "/ckpt/x/.muster/3-19", "/ckpt/x/.muster"}, /* of another round */
+        {"x/.muster/y.muster/3-", "/ckpt/x/.muster/y.muster/3-9", "/ckpt/x/.muster/y.muster"},
+        {"x/.muster/.muster/3-", "", "/ckpt/x/.muster"},
+    };
+    struct core_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        uint64_t value = 0;
+
+        folder = table[i].folder;
+        assert_int_equal(import(f, 3, 9, 9, &value), MUSTER_OK);
+        folder = "";
+        assert_int_equal(value, 1);
+        assert_string_equal(core_checkpoint(f, 9)->path, table[i].path);
+        assert_string_equal(core_job(f)->gen.checkpoint_dir, table[i].root);
+        core_fixture_close(f);
+        core_fixture_open(f, 2, LAYOUT_SHARDED);
+    }
+}
+
+/* Its last part was answered with "it is there" when it was said again. */
+static void one_that_was_refused_is_refused_again(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    size_t total;
+    char *text = manifest_of(1, 2, 7, &total);
+
+    for (int damaged = 0; damaged < 2; damaged++) {
+        say_part(f, "/c/7", text, 0, 100, total);
+        for (int again = 0; again < 2; again++) {
+            const struct wire_ack *ack = say_part(f, "/c/7", text, 100, total - 100, total);
+
+            assert_int_equal(ack->code, damaged ? MUSTER_E_CORRUPT : MUSTER_E_BUSY);
+            assert_int_equal(ack->value, 0);
+            assert_true(damaged || strstr(ack->text, "running") != NULL);
+        }
+        text[total / 2] = '\0';
+    }
+    free(text);
+    assert_null(registry_find(core_job(f), 2));
+}
+
+/* Its row is that launch's: where it began and how is not that of the launch before it. */
+static void a_launch_that_is_found_has_nothing_of_the_one_before(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    for (int n = 0; n < 2; n++)
+        core_leave(f, n, LEAVE_FINISHED, 0);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    assert_true(core_job(f)->gen.opened_unix_ms > 0);
+    resumed_step = 5;
+    assert_int_equal(import(f, 4, 6, 9, &value), MUSTER_OK);
+    resumed_step = -1;
+    assert_int_equal(core_job(f)->gen.generation, 4);
+    assert_int_equal(core_job(f)->gen.opened_unix_ms, 0);
+    assert_int_equal(core_job(f)->gen.started_unix_ms, 0);
+    assert_int_equal(core_job(f)->gen.resume_step, 5);
+}
+
+/* A database was put back or lost while the job ran, and `muster import` came before its processes did. */
+static void a_launch_that_was_found_and_lives_goes_on(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 5, 7, 40, &value), MUSTER_OK);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        for (int n = 0; n < 2; n++) {
+            if (restarted == 0)
+                f->nodes[n].generation = 5;
+            f->nodes[n].round = 7;
+            f->nodes[n].begun = 60;
+            f->nodes[n].done = 59;
+            f->nodes[n].phase = PHASE_STEPPING;
+            core_hello(f, n);
+            assert_non_null(core_sent(f, f->nodes[n].route, WIRE_WELCOME));
+        }
+        assert_int_equal(core_job(f)->gen.generation, 5);
+        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+        assert_int_equal(import(f, 5, 8, 50, &value), MUSTER_E_BUSY);
+        core_restart(f, false);
+        assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    }
+}
+
+/* An evaluator of the launch before lives on, and a process of a wider launch claims to be of this one. */
+static void one_that_lives_goes_on_beside_what_is_left_of_another(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    f->nodes[5].role = ROLE_EVALUATOR;
+    f->nodes[5].rank = 0;
+    core_hello(f, 5);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    core_restart(f, false);
+    core_hello(f, 5);
+    assert_int_equal(import(f, 2, 7, 40, &value), MUSTER_OK);
+    for (int n = 2; n < 4; n++) {
+        f->nodes[n].rank = (uint64_t)n - 2;
+        f->nodes[n].role = n == 2 ? ROLE_CHIEF : ROLE_WORKER;
+        f->nodes[n].generation = 2;
+        f->nodes[n].begun = f->nodes[n].done = 60;
+        core_hello(f, n);
+    }
+    assert_answers(f, "3:welcome g2; 3:SNAPSHOT");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    f->nodes[6].rank = 900;
+    f->nodes[6].generation = 2;
+    f->world_size = 4096;
+    core_hello(f, 6);
+    assert_answers(f, "6:refused MUSTER_E_WORLD_SIZE");
+}
+
+/* Rank 1, which wrote no part of it, stands before what the launch itself has saved. */
+static void what_one_that_lives_has_saved_is_its_own(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 4, 6, 40, &value), MUSTER_OK);
+    assert_int_equal(import(f, 5, 7, 60, &value), MUSTER_OK);
+    for (int n = 0; n < 2; n++) {
+        f->nodes[n].generation = 5;
+        f->nodes[n].begun = f->nodes[n].done = n == 0 ? 60 : 30;
+        f->nodes[n].phase = PHASE_STEPPING;
+        core_hello(f, n);
+    }
+    assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
+    core_restart(f, false);
+    assert_int_equal(core_checkpoint(f, 6)->state, CHECKPOINT_SUPERSEDED);
+    assert_int_equal(core_checkpoint(f, 7)->state, CHECKPOINT_COMMITTED);
+}
+
+/* One that is over stays so, and so does what its processes say who come late. */
+static void a_launch_before_the_one_that_was_found_does_not(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    assert_int_equal(import(f, 5, 7, 40, &value), MUSTER_OK);
+    f->nodes[0].generation = 4;
+    core_hello(f, 0);
+    assert_non_null(core_sent(f, f->nodes[0].route, WIRE_REFUSED));
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+}
+
+/* Of launch 1 the steps 1 to 5 in rounds 1 to 5; launch 2 went back to step `from` and saved step `step`. */
+static void import_two_launches(struct core_fixture *f, int64_t from, int64_t step, bool told)
+{
+    uint64_t value = 0;
+
+    resumed_step = told ? 0 : -1;
+    for (uint64_t round = 1; round <= 5; round++)
+        assert_int_equal(import(f, 1, round, (int64_t)round, &value), MUSTER_OK);
+    resumed_step = told ? from : -1;
+    assert_int_equal(import(f, 2, 6, step, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    resumed_step = -1;
+}
+
+static void assert_counted(struct core_fixture *f, const char *rounds)
+{
+    char text[64] = "";
+
+    for (uint64_t round = 1; round <= 6; round++)
+        if (core_checkpoint(f, round)->state == CHECKPOINT_COMMITTED)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %d", (int)round);
+    assert_string_equal(text, rounds);
+}
+
+/* They came back as committed: the next launch resumed from a step that a launch before it had given up. */
+static void what_a_later_launch_gave_up_stays_given_up(void **state)
+{
+    struct core_fixture *f = *state;
+
+    import_two_launches(f, 2, 4,
+                        false); /* step 4 was saved anew: nobody could have resumed from it */
+    assert_counted(f, " 1 2 3 6");
+    core_restart(f, false);
+    for (int n = 0; n < 2; n++)
+        core_hello(f, n);
+    assert_int_equal(core_job(f)->gen.resume_checkpoint, 6);
+}
+
+static void where_a_launch_began_is_in_its_manifests(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 0;
+
+    import_two_launches(f, 2, 9, true);
+    assert_counted(f, " 1 2 6");
+    resumed_step = 2;
+    assert_int_equal(import(f, 2, 6, 9, &value), MUSTER_OK); /* again */
+    assert_int_equal(value, 0);
+    resumed_step = -1;
+    assert_counted(f, " 1 2 6");
+}
+
+static void an_older_one_that_comes_late_is_given_up_too(void **state)
+{
+    struct core_fixture *f = *state;
+    uint64_t value = 1;
+
+    assert_int_equal(import(f, 2, 6, 4, &value), MUSTER_OK);
+    assert_int_equal(import(f, 1, 5, 5, &value), MUSTER_OK);
+    assert_int_equal(value, 0);
+    assert_int_equal(core_checkpoint(f, 5)->state, CHECKPOINT_SUPERSEDED);
+    assert_int_equal(registry_newest(core_job(f))->row.round, 6);
+}
+
+/* Its row was overwritten with the little that a manifest knows of it. */
+static void the_row_of_a_launch_that_is_here_stays(void **state)
+{
+    struct core_fixture *f = *state; /* running */
+    uint64_t value = 0;
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_leave(f, 1, LEAVE_FINISHED, 0);
+    assert_int_equal(import(f, 1, 7, 9, &value), MUSTER_OK);
+    assert_int_equal(value, 1);
+    for (size_t i = 0; i < f->out.count; i++)
+        assert_false(f->out.items[i].kind == ACTION_PERSIST &&
+                     f->out.items[i].record.kind == RECORD_GENERATION);
+    assert_string_not_equal(core_job(f)->gen.end_text, FOUND_ON_DISK);
+}
+
+int main(void)
+{
+#define TEST(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
+    const struct CMUnitTest tests[] = {
+        TEST(a_lost_database_is_rebuilt, no_job),
+        TEST(the_files_of_a_large_one_become_rows_pass_by_pass, no_job),
+        TEST(a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again, two_running),
+        TEST(what_one_that_was_cut_short_left_is_in_no_other_of_its_round, no_job),
+        TEST(each_that_was_cut_short_is_known_after_a_start, two_running),
+        TEST(a_job_that_starts_meanwhile_does_without_it, no_job),
+        TEST(parts_come_in_order_and_may_be_repeated, no_job),
+        TEST(a_running_job_and_numbers_of_its_own_refuse, two_running),
+        TEST(what_a_later_launch_gave_up_stays_given_up, no_job),
+        TEST(where_a_launch_began_is_in_its_manifests, no_job),
+        TEST(an_older_one_that_comes_late_is_given_up_too, no_job),
+        TEST(the_row_of_a_launch_that_is_here_stays, two_running),
+        TEST(one_without_its_name_gets_it_by_the_next_launch, no_job),
+        TEST(a_directory_below_one_of_that_name_is_a_place_like_any_other, no_job),
+        TEST(one_that_was_refused_is_refused_again, two_running),
+        TEST(one_that_was_aborted_here_and_is_whole_on_disk_is_taken, two_running),
+        TEST(numbers_of_rounds_that_left_nothing_are_free, two_running),
+        TEST(a_number_that_was_jumped_over_is_free, two_running),
+        TEST(a_number_of_which_nothing_is_known_any_more_is_not, two_running),
+        TEST(a_launch_that_is_found_has_nothing_of_the_one_before, two_running),
+        TEST(a_launch_that_was_found_and_lives_goes_on, no_job),
+        TEST(one_that_lives_goes_on_beside_what_is_left_of_another, two_running),
+        TEST(what_one_that_lives_has_saved_is_its_own, no_job),
+        TEST(a_launch_before_the_one_that_was_found_does_not, no_job),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

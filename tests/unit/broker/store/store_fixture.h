@@ -1,0 +1,37 @@
+/* store_fixture - a store on a file of its own, for its tests. */
+#ifndef TESTS_UNIT_STORE_FIXTURE_H
+#define TESTS_UNIT_STORE_FIXTURE_H
+
+#include "broker/store/store.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/broker/store/store_samples.h"
+
+#include <sys/resource.h>
+
+#define NOW 1000000 /* boot ms */
+
+struct fixture {
+    char dir[SCRATCH_PATH_MAX];
+    char db[SCRATCH_PATH_MAX + 32];
+    struct store *store;
+    struct store_options options;
+    struct muster_error err;
+};
+
+int fixture_setup(void **state); /* for cmocka; *state is a struct fixture */
+int fixture_teardown(void **state);
+void fixture_reopen(struct fixture *f);
+
+enum muster_status fixture_apply(struct fixture *f, const struct record *rows, size_t count);
+void fixture_write(struct fixture *f, const struct record *row);
+void fixture_write_samples(struct fixture *f);
+
+/* A number by SQL, on a connection of its own. */
+int64_t fixture_look(const struct fixture *f, const char *sql);
+/* With the store closed. */
+void fixture_change(const struct fixture *f, const char *sql);
+
+/* A disk that is full, as a limit on the size of files. */
+void fixture_limit_file_size(rlim_t bytes);
+
+#endif

@@ -1,0 +1,203 @@
+/* What a connection may send before libzmq takes memory for it. */
+#include "broker/bus_guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORDS_MAX 4096
+
+static struct words {
+    uint8_t bytes[WORDS_MAX + WIRE_FRAME_MAX];
+    size_t size;
+} said;
+
+static void say(const void *bytes, size_t size)
+{
+    memcpy(said.bytes + said.size, bytes, size);
+    said.size += size;
+}
+
+static void greet(void)
+{
+    uint8_t greeting[64] = {[0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'N'};
+
+    said.size = 0;
+    say(greeting, sizeof greeting);
+    say("\4\5\5READY", 7);
+}
+
+static void say_long(uint8_t flags, uint64_t size)
+{
+    uint8_t head[9] = {flags};
+
+    for (int i = 0; i < 8; i++)
+        head[1 + i] = (uint8_t)(size >> (56 - 8 * i));
+    say(head, sizeof head);
+}
+
+/* In one piece and byte by byte it is the same. */
+static bool is_taken(void)
+{
+    struct bus_guard_stream whole = {0}, bytes = {0};
+    bool taken = bus_guard_stream_take(&whole, said.bytes, said.size);
+    bool each = true;
+
+    for (size_t i = 0; i < said.size && each; i++)
+        each = bus_guard_stream_take(&bytes, said.bytes + i, 1);
+    assert_int_equal(taken, each);
+    if (taken)
+        assert_memory_equal(&whole, &bytes, sizeof whole);
+    return taken;
+}
+
+static void messages_of_one_part_are_taken(void **state)
+{
+    static const uint8_t body[WIRE_FRAME_MAX] = {0x94};
+
+    (void)state;
+    greet();
+    for (int i = 0; i < 100; i++)
+        say("\0\3\x94\1\1", 5);
+    say("\0\0", 2); /* an empty one */
+    say_long(2, WIRE_FRAME_MAX);
+    say(body, sizeof body);
+    say("\0\1\x90", 3);
+    assert_true(is_taken());
+}
+
+static void a_part_that_is_not_the_last_is_not_taken(void **state)
+{
+    (void)state;
+    greet();
+    say("\1", 1);
+    assert_false(is_taken());
+    greet();
+    say("\0\1\x90\3", 4); /* after a whole message; not even its length is awaited */
+    assert_false(is_taken());
+}
+
+static void a_frame_beyond_the_limit_is_not_taken(void **state)
+{
+    (void)state;
+    greet();
+    say_long(2, WIRE_FRAME_MAX + 1);
+    assert_false(is_taken());
+    greet();
+    say_long(2, UINT64_MAX);
+    assert_false(is_taken());
+}
+
+static void a_long_command_is_not_taken(void **state)
+{
+    (void)state;
+    greet();
+    say_long(6, GUARD_COMMAND_BYTES);
+    assert_true(is_taken());
+    greet();
+    say_long(6, GUARD_COMMAND_BYTES + 1);
+    assert_false(is_taken());
+}
+
+static void older_protocols_are_not_taken(void **state)
+{
+    (void)state;
+    said.size = 0;
+    say("\1\0", 2); /* ZMTP 1 */
+    assert_false(is_taken());
+    greet();
+    said.bytes[10] = 1; /* ZMTP 2 */
+    assert_false(is_taken());
+    greet();
+    said.bytes[9] = 0;
+    assert_false(is_taken());
+}
+
+static void a_few_topics_are_taken_and_no_more(void **state)
+{
+    (void)state;
+    greet();
+    for (int i = 0; i < GUARD_TOPICS_MAX; i += 2) {
+        say("\0\4\1job", 6);
+        say("\4\015\011SUBSCRIBEjob", 15);
+    }
+    assert_true(is_taken());
+    say("\4\012\6CANCELjob", 12);
+    assert_false(is_taken());
+}
+
+static void a_topic_is_no_longer_than_a_jobs_name(void **state)
+{
+    uint8_t topic[GUARD_TOPIC_BYTES + 1] = {1};
+
+    (void)state;
+    greet();
+    say((uint8_t[]){0, GUARD_TOPIC_BYTES}, 2);
+    say(topic, GUARD_TOPIC_BYTES);
+    assert_true(is_taken());
+    greet();
+    say((uint8_t[]){0, GUARD_TOPIC_BYTES + 1}, 2);
+    say(topic, GUARD_TOPIC_BYTES + 1);
+    assert_false(is_taken());
+}
+
+static void other_commands_are_no_topics(void **state)
+{
+    (void)state;
+    greet();
+    for (int i = 0; i < 4 * GUARD_TOPICS_MAX; i++)
+        say("\4\5\4PING", 7);
+    assert_true(is_taken());
+}
+
+static void what_is_closed_is_counted(void **state)
+{
+    struct bus_guard_counters before, after;
+    int pair[2], fds[64], few = 0;
+    char byte;
+
+    (void)state;
+    assert_true(bus_guard_start(16)); /* connections below descriptor 8 */
+    while (few < 64 && (fds[few] = dup(STDERR_FILENO)) >= 0 && fds[few] < 8)
+        few++;
+    close(fds[few]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    bus_guard_counters(&before);
+    assert_int_equal(write(pair[1], "x", 1), 1);
+    assert_int_equal(bus_guard_recv(pair[0], &byte, 1, 0),
+                     1); /* none of its connections: not judged */
+    bus_guard_counters(&after);
+    assert_int_equal(after.hostile, before.hostile);
+    assert_true(dup2(pair[0], fds[0]) >= 0);
+    assert_int_equal(write(pair[1], "x", 1), 1);
+    assert_int_equal(bus_guard_recv(fds[0], &byte, 1, 0), 0);
+    bus_guard_counters(&after);
+    assert_int_equal(after.hostile, before.hostile + 1);
+    for (int i = 0; i < few; i++)
+        close(fds[i]);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_of_one_part_are_taken),
+        cmocka_unit_test(a_part_that_is_not_the_last_is_not_taken),
+        cmocka_unit_test(a_frame_beyond_the_limit_is_not_taken),
+        cmocka_unit_test(a_long_command_is_not_taken),
+        cmocka_unit_test(older_protocols_are_not_taken),
+        cmocka_unit_test(a_few_topics_are_taken_and_no_more),
+        cmocka_unit_test(a_topic_is_no_longer_than_a_jobs_name),
+        cmocka_unit_test(other_commands_are_no_topics),
+        cmocka_unit_test(what_is_closed_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* member: a program that has done all its steps, and a termination that comes meanwhile. */
+#include "tests/support/member_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct member_fixture fixture;
+
+static int running(void **state)
+{
+    member_fixture_running(&fixture, 1, LAYOUT_REPLICATED);
+    member_stand(&fixture, 5);
+    *state = &fixture;
+    return 0;
+}
+
+/* It closes while a termination is being agreed on, which then ends so. */
+static enum wire_leave_why leaves_after(struct member_fixture *f, enum wire_leave_why why,
+                                        enum wire_event_kind end)
+{
+    struct wire_event event;
+
+    member_freeze(f, 1, CAUSE_TERMINATION, false);
+    member_close(f, why);
+    assert_null(member_sent(f, WIRE_LEAVE));
+    event = member_event(f, end);
+    event.round = 1;
+    event.cause = CAUSE_TERMINATION;
+    event.step = 5;
+    event.text = "rank 2 finished before the save";
+    member_tell(f, event);
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_true(member_seen(f)->leave_restart);
+    return (enum wire_leave_why)member_sent(f, WIRE_LEAVE)->u.leave.why;
+}
+
+static void who_has_finished_leaves_so_when_nothing_was_saved(void **state)
+{
+    assert_int_equal(leaves_after(*state, LEAVE_FINISHED, EVENT_NOT_SAVED), LEAVE_FINISHED);
+    assert_int_equal(fixture.m->view.end.code, MUSTER_E_NOT_SAVED); /* close() looks at it */
+}
+
+static void who_has_not_finished_is_preempted(void **state)
+{
+    assert_int_equal(leaves_after(*state, LEAVE_PREEMPTED, EVENT_NOT_SAVED), LEAVE_PREEMPTED);
+}
+
+static void with_nothing_new_to_save_who_has_finished_is_preempted(void **state)
+{
+    assert_int_equal(leaves_after(*state, LEAVE_FINISHED, EVENT_UNCHANGED), LEAVE_PREEMPTED);
+}
+
+/* Its process has saved and closes, and the broker is silent: of a termination's round it hears the verdict when that is
+ * back; of another one it has nothing to wait for. */
+static void only_a_terminations_save_keeps_who_closes_without_a_broker(void **state)
+{
+    static const struct {
+        enum wire_cause cause;
+        bool stays;
+    } table[] = {{CAUSE_TERMINATION, true}, {CAUSE_POLICY, false}};
+    struct member_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        member_anew(f);
+        member_capture(f, table[i].cause);
+        member_pass(f, LOST_MS + 1000, false);
+        member_close(f, LEAVE_FINISHED);
+        assert_int_equal(member_sent(f, WIRE_LEAVE) == NULL, table[i].stays);
+    }
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(who_has_finished_leaves_so_when_nothing_was_saved),
+        T(who_has_not_finished_is_preempted),
+        T(only_a_terminations_save_keeps_who_closes_without_a_broker),
+        T(with_nothing_new_to_save_who_has_finished_is_preempted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* Tables: whole for files and pipes, without their least columns on a narrow terminal. */
+#include "tools/render.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+static const char *const titles[] = {"JOB", ">STEP", "STATE", ">AGE"};
+static const char *const spare[] = {"STEP", "AGE", NULL};
+
+static char *printed(int width)
+{
+    static const char *const cells[] = {"words", "47",  "running", "12 s",
+                                        "a",     "400", "ended",   "3 s"};
+    struct table table;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    table_init(&table, titles, 4);
+    table.spare = spare;
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        table_add(&table, cells[i]);
+    table_print(&table, out, width);
+    fclose(out);
+    return text;
+}
+
+static void is_printed(int width, const char *expected)
+{
+    char *text = printed(width);
+
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static const char whole[] = "JOB    STEP  STATE     AGE\n"
+                            "words    47  running  12 s\n"
+                            "a       400  ended     3 s\n";
+
+static void a_table_that_fits_or_that_no_terminal_reads_is_whole(void **state)
+{
+    (void)state;
+    is_printed(0, whole);
+    is_printed(26, whole);
+}
+
+static void a_narrow_terminal_gets_the_columns_that_matter(void **state)
+{
+    (void)state;
+    is_printed(25, "JOB    STATE     AGE\nwords  running  12 s\na      ended     3 s\n");
+    is_printed(19, "JOB    STATE\nwords  running\na      ended\n");
+    is_printed(5, "JOB    STATE\nwords  running\na      ended\n"); /* no further */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_that_fits_or_that_no_terminal_reads_is_whole),
+        cmocka_unit_test(a_narrow_terminal_gets_the_columns_that_matter),
+    };
+
+    return cmocka_run_group_tests_name("render", tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* supervise_box - the first cause of a failure, and the box that tells it; see supervise_box.h. */
+#include "tools/run/supervise_box.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- the cause ----------------------------------------------------------------------------------- */
+
+static bool is_failure(const struct supervise_exit *exit)
+{
+    return exit->signo != 0 || exit->code != 0;
+}
+
+static bool is_own(const struct files_error *error)
+{
+    return error->error_rank == error->rank && strcmp(error->status, "MUSTER_E_PEER") != 0;
+}
+
+/* The earliest error that a rank had of its own; the others' come from it. */
+static bool first_own_error(const struct files *files, const struct rank_end *ends, int rank_count,
+                            struct files_error *ret_error)
+{
+    struct files_error error;
+    bool found = false;
+
+    for (int i = 0; i < rank_count; i++) {
+        if (!ends[i].ended || !is_failure(&ends[i].exit) ||
+            !files_error_read(files, ends[i].exit.rank, &error) || !is_own(&error) ||
+            (found && error.unix_ms >= ret_error->unix_ms))
+            continue;
+        *ret_error = error;
+        found = true;
+    }
+    return found;
+}
+
+static const struct rank_end *end_of(const struct rank_end *ends, int rank_count, int rank)
+{
+    for (int i = 0; i < rank_count; i++) {
+        if (ends[i].ended && ends[i].exit.rank == rank)
+            return &ends[i];
+    }
+    return NULL;
+}
+
+bool cause_find(struct supervise *sup, const struct files *files, const struct rank_end *ends,
+                int rank_count, struct files_error *ret_error)
+{
+    const struct supervise_exit first = sup->now.cause;
+    const struct rank_end *end = end_of(ends, rank_count, first.rank);
+    bool own = first_own_error(files, ends, rank_count, ret_error);
+
+    if (end == NULL)
+        return false;
+    if (own && (first.signo == 0 || ret_error->unix_ms <= end->unix_ms)) {
+        end = end_of(ends, rank_count, ret_error->rank);
+        supervise_blame(sup, &end->exit);
+        return sup->now.cause.rank == ret_error->rank;
+    }
+    if (!files_error_read(files, first.rank, ret_error))
+        return false;
+    if (is_own(ret_error))
+        return true;
+    end = end_of(ends, rank_count, ret_error->error_rank); /* it left because of another */
+    if (end != NULL && is_failure(&end->exit))
+        supervise_blame(sup, &end->exit);
+    return true;
+}
+
+/* --- the box ------------------------------------------------------------------------------------- */
+
+static void say_when(struct output *output, const struct box *box)
+{
+    const struct files_error *error = box->error;
+    int64_t unix_ms = error != NULL && error->unix_ms > 0 ? error->unix_ms : box->unix_ms;
+    time_t seconds = (time_t)(unix_ms / 1000);
+    char host[256] = "", at[32] = "", step[48] = "";
+    struct tm local;
+
+    if (error != NULL && error->host[0] != '\0')
+        snprintf(host, sizeof host, "%s", error->host);
+    else if (gethostname(host, sizeof host - 1) != 0)
+        snprintf(host, sizeof host, "this host");
+    if (unix_ms > 0 && localtime_r(&seconds, &local) != NULL)
+        strftime(at, sizeof at, " at %Y-%m-%d %H:%M:%S", &local);
+    if (error != NULL && error->step >= 0)
+        snprintf(step, sizeof step, ", step %lld", (long long)error->step);
+    output_say(output, "| rank %d on %s%s%s",
+               error != NULL ? error->rank : box->sup->now.cause.rank, host, at, step);
+}
+
+static void say_words(struct output *output, const struct box *box)
+{
+    const struct files_error *error = box->error;
+    char path[FILES_PATH_MAX];
+
+    if (error == NULL)
+        return;
+    if (error->code != 0)
+        output_say(output, "| %s, code %d:", error->status, error->code);
+    else
+        output_say(output, "| %s:", error->status);
+    output_say(output, "|   %s", error->text);
+    files_error_path(box->files, error->rank, path);
+    if (strcmp(box->files->own, box->files->errors) != 0)
+        output_say(output, "|   (%s)", path);
+}
+
+static void say_tail(struct output *output, const struct box *box)
+{
+    int rank = box->sup->now.cause.rank;
+    int index = rank - box->first_rank;
+    const char *line = output_tail(output, index, 0);
+
+    if (line == NULL) {
+        output_say(output, "| rank %d wrote nothing to its stderr", rank);
+        return;
+    }
+    output_say(output, "| the last lines of rank %d's stderr:", rank);
+    for (int i = 0; (line = output_tail(output, index, i)) != NULL; i++)
+        output_say(output, "|   %s", line);
+}
+
+/* Launch after launch left with the restart code and saved nothing: who or what told it to. */
+static void say_taken_away(struct output *output, const struct box *box)
+{
+    char text[1200];
+
+    output_say(output, "| each launch was told to end: this host or this job is being taken away");
+    for (int i = 0; i < box->sup->policy.rank_count; i++) {
+        if (!files_left_read(box->files, box->first_rank + i, text, sizeof text))
+            continue;
+        output_say(output, "| rank %d: %s", box->first_rank + i, text);
+        break; /* the others say the same */
+    }
+    output_say(output, "| start it again elsewhere, or here when the notice is withdrawn");
+}
+
+void box_say(struct output *output, const struct box *box)
+{
+    enum supervise_kind kind = box->sup->now.cause_kind;
+
+    output_say(output, "+---- muster run: job %s stopped ----", box->job);
+    output_say(output, "| first error: %s", box->why);
+    if (kind == SUPERVISE_UNSTARTED) {
+        output_say(output, "| %s: %s", box->program,
+                   box->sup->now.cause.code == 127 ? "no such program" : "it cannot be executed");
+    } else if (kind != SUPERVISE_NONE && kind != SUPERVISE_RESTART) {
+        say_when(output, box);
+        say_words(output, box);
+        say_tail(output, box);
+    } else if (box->stalled && box->exit_code == box->sup->policy.restart_code) {
+        say_taken_away(output, box);
+    }
+    if (box->sup->step_known && box->sup->step >= 0)
+        output_say(output, "| the newest checkpoint is of step %lld", (long long)box->sup->step);
+    output_say(output, "| %s; exit code %d", box->counts, box->exit_code);
+    output_say(output, "+----");
+}

@@ -1,0 +1,551 @@
+/* cmd_status - all jobs in a table, or one job in a few lines. */
+#include "tools/render.h"
+#include "tools/tool.h"
+#include "tools/why/restored.h"
+
+#include "schema/error.h"
+#include "schema/limits.h"
+#include "schema/paths.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDED_SHOWN 5 /* jobs in the list, without --all */
+
+static bool is_ended(const struct muster_job_row *job)
+{
+    return strcmp(job->state, "ended") == 0;
+}
+
+/* The state; of a job that has ended, how. */
+static const char *outcome(const struct muster_job_row *job)
+{
+    if (job->generation == 0 && job->state[0] == '\0')
+        return "not launched"; /* it has a journal: tasks that make no progress are in it */
+    if (strcmp(job->state, "ended") != 0)
+        return job->state;
+    if (strcmp(job->end_text, "found on disk") == 0)
+        return "imported"; /* nobody knows how it ended */
+    if (job->end_status == 0)
+        return "finished";
+    if (job->end_status == MUSTER_E_NOT_SAVED)
+        return "preempted, not saved";
+    return job->end_status == MUSTER_PREEMPTED ? "preempted" : "failed";
+}
+
+/* A step as the job's program counts it. */
+static int64_t shown_step(const struct muster_job_row *job, int64_t step)
+{
+    return step < 0 ? step : step + paths_step_offset(job->newest_path, job->newest_step);
+}
+
+/* Steps that count towards the result, of all that were computed. */
+static struct shown goodput(const struct muster_job_row *job)
+{
+    struct shown shown = {"-"};
+
+    int64_t counted = job->step;
+
+    /* Of a launch that did not finish only what was saved is left. */
+    if (job->end_status != MUSTER_OK && job->newest_step < counted)
+        counted = job->newest_step < 0 ? 0 : job->newest_step;
+    if (job->steps_executed > 0 && counted <= job->steps_executed)
+        snprintf(shown.text, sizeof shown.text, "%s%.1f %%", job->unknown_ranks > 0 ? "<= " : "",
+                 100.0 * (double)counted / (double)job->steps_executed);
+    return shown;
+}
+
+static struct shown open_round(const struct muster_job_row *job)
+{
+    struct shown shown = {"-"};
+
+    if (job->open_round != 0)
+        snprintf(shown.text, sizeof shown.text, "%" PRId64 " %s", job->open_round,
+                 job->open_round_state);
+    return shown;
+}
+
+static void add_job(struct table *table, const struct tool *tool, const struct muster_job_row *job)
+{
+    struct shown nodes;
+
+    snprintf(nodes.text, sizeof nodes.text, "%" PRId64 "/%" PRId64, job->nodes_live,
+             job->world_size);
+    table_add(table, job->job);
+    table_add(table, outcome(job));
+    table_add(table, render_age(job->state_unix_ms, tool->now_unix_ms).text);
+    table_add(table, render_number(job->generation).text);
+    table_add(table, nodes.text);
+    table_add(table, render_number(shown_step(job, job->step)).text);
+    table_add(table, open_round(job).text);
+    table_add(table, render_count(is_ended(job) ? 0 : job->notices_active).text);
+    table_add(table, render_number(shown_step(job, job->newest_step)).text);
+    table_add(table, render_age(job->newest_unix_ms, tool->now_unix_ms).text);
+    table_add(table, goodput(job).text);
+}
+
+/* Jobs that go on by name, then those that have ended, the newest end first. */
+static int compare_jobs(const void *one, const void *other)
+{
+    const struct muster_job_row *a = *(const struct muster_job_row *const *)one;
+    const struct muster_job_row *b = *(const struct muster_job_row *const *)other;
+
+    if (is_ended(a) != is_ended(b))
+        return is_ended(a) ? 1 : -1;
+    if (is_ended(a) && a->state_unix_ms != b->state_unix_ms)
+        return a->state_unix_ms > b->state_unix_ms ? -1 : 1;
+    return strcmp(a->job, b->job);
+}
+
+/* The rows in that order; owned. NULL: no memory, or there is none. */
+static const struct muster_job_row **jobs_ordered(const muster_rows_t *rows)
+{
+    size_t count = muster_rows_count(rows);
+    const struct muster_job_row **jobs = malloc((count + 1) * sizeof *jobs);
+
+    for (size_t i = 0; jobs != NULL && i < count; i++)
+        jobs[i] = &muster_rows_jobs(rows)[i];
+    if (jobs != NULL)
+        qsort(jobs, count, sizeof *jobs, compare_jobs);
+    return jobs;
+}
+
+static int print_jobs(struct tool *tool, const muster_rows_t *rows)
+{
+    static const char *const titles[] = {"JOB",         "STATE",      ">SINCE",  ">GEN",
+                                         ">NODES",      ">STEP",      "ROUND",   ">NOTICES",
+                                         ">CHECKPOINT", ">COMMITTED", ">GOODPUT"};
+    static const char *const spare[] = {"GEN",     "ROUND", "GOODPUT", "COMMITTED",
+                                        "NOTICES", "SINCE", NULL};
+    const struct muster_job_row **jobs = jobs_ordered(rows);
+    size_t ended = 0, hidden = 0;
+    struct table table;
+
+    if (jobs == NULL)
+        return tool_fail(TOOL_NO, "no memory for the answer");
+    table_init(&table, titles, 11);
+    table.spare = spare;
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        ended += is_ended(jobs[i]);
+        if (ended > ENDED_SHOWN && tool->values[OPTION_ALL] == NULL)
+            hidden++;
+        else
+            add_job(&table, tool, jobs[i]);
+    }
+    table_print(&table, tool->out, tool->width);
+    free(jobs);
+    if (muster_rows_count(rows) == 0)
+        fprintf(tool->out, "(no job yet)\n");
+    if (hidden > 0)
+        fprintf(tool->out, "%zu more ha%s ended: --all\n", hidden, hidden == 1 ? "s" : "ve");
+    return TOOL_DONE;
+}
+
+/* With the word of the table beside the state. */
+static json_t *json_jobs(const muster_rows_t *rows)
+{
+    json_t *jobs = render_rows(rows);
+
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const struct muster_job_row *job = &muster_rows_jobs(rows)[i];
+        json_t *object = json_array_get(jobs, i);
+
+        json_object_set_new(object, "step", json_integer(shown_step(job, job->step)));
+        json_object_set_new(object, "newest_step", json_integer(shown_step(job, job->newest_step)));
+        json_object_set_new(object, "resume_step", json_integer(shown_step(job, job->resume_step)));
+        json_object_set_new(object, "outcome", json_string(outcome(job)));
+    }
+    return jobs;
+}
+
+static int all_jobs(struct tool *tool)
+{
+    muster_rows_t *rows = NULL;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status = muster_client_jobs(tool->client, NULL, &rows, &err);
+    int code = TOOL_DONE;
+
+    if (status != MUSTER_OK)
+        return tool_fail_status(status, &err);
+    if (tool_json(tool)) {
+        json_t *document = render_document();
+
+        json_object_set_new(document, "jobs", json_jobs(rows));
+        if (!render_json(document, tool->out, false))
+            code = tool_fail(TOOL_NO, "no memory for the answer");
+    } else {
+        tool_print_as_of(tool);
+        code = print_jobs(tool, rows);
+    }
+    muster_rows_destroy(&rows);
+    return code;
+}
+
+/* --- one job ------------------------------------------------------------------------------------- */
+
+/* Does the open round wait for this member? As open_round_waits counts. */
+static bool is_awaited(const struct muster_participant_row *member, const char *round_state)
+{
+    if (strcmp(round_state, "freezing") == 0)
+        return member->reported_ms < 0;
+    return member->captured_ms < 0 || (member->writer && member->saved_ms < 0);
+}
+
+static void print_open_round(struct tool *tool, const struct muster_job_row *job,
+                             const muster_rows_t *members)
+{
+    const struct muster_participant_row *member = muster_rows_participants(members);
+    int shown = 0;
+
+    fprintf(tool->out, "  open round    %" PRId64 " (%s, %s), waits for %" PRId64 " of %zu",
+            job->open_round, job->open_round_cause, job->open_round_state, job->open_round_waits,
+            muster_rows_count(members));
+    for (size_t i = 0; i < muster_rows_count(members); i++) {
+        if (!is_awaited(&member[i], job->open_round_state))
+            continue;
+        if (shown++ == 8) {
+            fprintf(tool->out, ", ...");
+            break;
+        }
+        fprintf(tool->out, "%s rank %" PRId64 " (%s)", shown == 1 ? ":" : ",", member[i].rank,
+                member[i].host);
+    }
+    fputc('\n', tool->out);
+}
+
+static const char *left_from(const char *from)
+{
+    if (strcmp(from, "assumed") == 0)
+        return ", which is assumed";
+    return strcmp(from, "told") == 0 ? "" : ", by grace_period_ms";
+}
+
+static void print_notices(struct tool *tool, const muster_rows_t *rows, bool ended)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(rows);
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++) {
+        int64_t grace_ms = notice[i].left_ms < 0 ? GRACE_DEFAULT_MS : notice[i].left_ms;
+        int64_t left_ms = notice[i].received_unix_ms + grace_ms - tool->now_unix_ms;
+
+        if (strcmp(notice[i].state, "active") != 0)
+            continue;
+        if (ended) {
+            fprintf(tool->out,
+                    "  notice        %s: rank %" PRId64 " was to be ended; it stood when the job "
+                    "ended (%s)\n",
+                    notice[i].id, notice[i].rank, notice[i].source);
+            continue;
+        }
+        fprintf(tool->out, "  notice        %s: rank %" PRId64 " %s, %s left%s (%s)\n",
+                notice[i].id, notice[i].rank, render_fate(notice[i].kind),
+                render_duration(left_ms < 0 ? 0 : left_ms).text, left_from(notice[i].left_from),
+                notice[i].source);
+    }
+}
+
+static void print_plan(struct tool *tool, const struct muster_job_row *job)
+{
+    int64_t left_ms = job->freeze_unix_ms - tool->now_unix_ms;
+
+    fprintf(tool->out, "  plan          trains on for %s, then freezes: %s\n",
+            render_duration(left_ms < 0 ? 0 : left_ms).text, job->plan);
+}
+
+static void print_error(FILE *out, const struct muster_job_row *job)
+{
+    if (error_names_rank(job->error_text, job->error_rank))
+        fprintf(out, "  first error   %s\n", job->error_text);
+    else
+        fprintf(out, "  first error   rank %" PRId64 ": %s\n", job->error_rank, job->error_text);
+}
+
+static bool is_there(const muster_rows_t *nodes, int64_t rank)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++)
+        if (node[i].rank == rank && tool_node_is_live(&node[i]))
+            return true;
+    return false;
+}
+
+static void print_missing(FILE *out, const struct muster_job_row *job, const muster_rows_t *nodes)
+{
+    int shown = 0;
+
+    for (int64_t rank = 0; rank < job->world_size && shown <= 8; rank++) {
+        if (is_there(nodes, rank))
+            continue;
+        if (shown++ == 8)
+            fprintf(out, ", ...");
+        else
+            fprintf(out, "%s%" PRId64, shown == 1 ? "  waits for     rank " : ", ", rank);
+    }
+    if (shown > 0)
+        fputc('\n', out);
+}
+
+/* Of a launch that ends: whoever has not left yet. */
+static void print_staying(FILE *out, const muster_rows_t *nodes)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    int shown = 0;
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++) {
+        if (!tool_node_is_live(&node[i]) || shown > 8)
+            continue;
+        if (shown == 8) {
+            fprintf(out, ", ...");
+        } else {
+            fprintf(out, "%srank %" PRId64, shown == 0 ? "  not left yet  " : ", ", node[i].rank);
+            if (node[i].begun > node[i].done)
+                fprintf(out, " (in step %" PRId64 ")", node[i].begun);
+        }
+        shown++;
+    }
+    if (shown > 0)
+        fputc('\n', out);
+}
+
+/* Parameter servers and evaluators are no ranks of the world. */
+static void print_beside(FILE *out, const muster_rows_t *nodes)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+    size_t servers = 0, evaluators = 0;
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++) {
+        servers += tool_node_is_live(&node[i]) && strcmp(node[i].role, "ps") == 0;
+        evaluators += tool_node_is_live(&node[i]) && strcmp(node[i].role, "evaluator") == 0;
+    }
+    if (servers > 0)
+        fprintf(out, ", %zu ps", servers);
+    if (evaluators > 0)
+        fprintf(out, ", %zu evaluator%s", evaluators, evaluators == 1 ? "" : "s");
+    fputc('\n', out);
+}
+
+/* Whoever hangs, as long as it does: the longest first. */
+static void print_stuck(FILE *out, const muster_rows_t *nodes)
+{
+    struct stuck stuck;
+
+    render_stuck_find(nodes, &stuck);
+    if (stuck.count > 0)
+        fprintf(out, "  stuck         ");
+    if (stuck.all)
+        fprintf(out, "all %zu ranks, the longest first: ", stuck.count);
+    for (size_t i = 0; i < stuck.count && i < 8; i++)
+        fprintf(out, "%srank %" PRId64 " (%s) %s", i == 0 ? "" : ", ", stuck.nodes[i]->rank,
+                stuck.nodes[i]->host, render_stuck(stuck.nodes[i]).text);
+    if (stuck.count > 0)
+        fprintf(out, stuck.count > 8 ? ", ...\n" : "\n");
+    free(stuck.nodes);
+}
+
+static void print_newest(struct tool *tool, const struct muster_job_row *job)
+{
+    fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n",
+            shown_step(job, job->newest_step),
+            render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
+            paths_under_way(job->newest_path) != NULL ? " (its final name follows)" : "");
+}
+
+/* Rounds since the newest checkpoint that came to nothing, and are not tried again. */
+static bool is_failed(const struct muster_round_row *round)
+{
+    return strcmp(round->state, "aborted") == 0 && round->final;
+}
+
+static void print_failed_saves(FILE *out, const struct muster_job_row *job,
+                               const muster_rows_t *rows)
+{
+    const struct muster_round_row *rounds = muster_rows_rounds(rows), *last = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < muster_rows_count(rows); i++)
+        if (is_failed(&rounds[i])) {
+            last = &rounds[i];
+            count++;
+        }
+    if (last == NULL)
+        return;
+    fprintf(out, "  not saved     %d save%s failed%s; the last, round %" PRId64, count,
+            count == 1 ? "" : "s", job->newest_checkpoint != 0 ? " since that" : "", last->round);
+    if (last->step >= 0)
+        fprintf(out, " of step %" PRId64, last->step);
+    fprintf(out, ": %s\n",
+            last->reason[0] != '\0'
+                ? last->reason
+                : muster_status_sentence((enum muster_status)last->reason_code));
+}
+
+static json_t *json_failed_saves(const muster_rows_t *rows)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array != NULL && i < muster_rows_count(rows); i++)
+        if (is_failed(&muster_rows_rounds(rows)[i]))
+            json_array_append_new(array, render_row(rows, i));
+    return array;
+}
+
+static void print_job(struct tool *tool, const struct muster_job_row *job,
+                      const muster_rows_t *members, const muster_rows_t *notices,
+                      const muster_rows_t *nodes, const muster_rows_t *generations,
+                      const muster_rows_t *rounds)
+{
+    const struct muster_generation_row *failed =
+        restored_in_the_way(generations, muster_rows_count(generations));
+    FILE *out = tool->out;
+
+    if (strcmp(outcome(job), "not launched") == 0) {
+        fprintf(out, "job %s: not launched; `muster tasks` shows its tasks\n", job->job);
+        return;
+    }
+    fprintf(out, "job %s: %s%s %s\n", job->job, outcome(job),
+            strcmp(job->state, "ended") == 0 ? "" : ", since",
+            render_age(job->state_unix_ms, tool->now_unix_ms).text);
+    if (strcmp(outcome(job), "imported") == 0) {
+        print_newest(tool, job);
+        fprintf(out, "  known         what `muster import` found on disk; nothing of how it ran\n");
+        return;
+    }
+    fprintf(out,
+            "  generation    %" PRId64 ", opened %s, %s, %" PRId64 " of %" PRId64 " nodes live",
+            job->generation, render_age(job->opened_unix_ms, tool->now_unix_ms).text, job->layout,
+            job->nodes_live, job->world_size);
+    print_beside(out, nodes);
+    if (strcmp(job->state, "joining") == 0)
+        print_missing(out, job, nodes);
+    if (strcmp(job->state, "ending") == 0)
+        print_staying(out, nodes);
+    print_stuck(out, nodes);
+    if (failed != NULL && failed->generation < job->generation)
+        fprintf(out,
+                "  resumed       nowhere: generation %" PRId64 " could not restore, and no step "
+                "was begun since; `muster why` tells what to do\n",
+                failed->generation);
+    else if (failed != NULL)
+        fprintf(out, "  resumed       nowhere: no step was begun; `muster why` tells what to do\n");
+    else if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
+        fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
+                shown_step(job, job->resume_step), job->resume_checkpoint);
+    fprintf(out, "  step          %" PRId64 ", goodput %s (%s%" PRId64 " step%s computed%s)\n",
+            shown_step(job, job->step), goodput(job).text,
+            job->unknown_ranks > 0 ? "at least " : "", job->steps_executed,
+            job->steps_executed == 1 ? "" : "s",
+            job->unknown_ranks > 0 ? ": what lost ranks did after they were last heard is not known"
+                                   : "");
+    if (job->open_round != 0)
+        print_open_round(tool, job, members);
+    print_notices(tool, notices, strcmp(job->state, "ended") == 0);
+    if (job->freeze_unix_ms != 0)
+        print_plan(tool, job);
+    if (job->newest_checkpoint != 0)
+        print_newest(tool, job);
+    else
+        fprintf(out, "  checkpoint    none%s\n",
+                strcmp(job->state, "ended") == 0 ? "" : " committed yet");
+    print_failed_saves(out, job, rounds);
+    if (job->error_rank >= 0)
+        print_error(out, job);
+    if (job->end_text[0] != '\0')
+        fprintf(out, "  end           %s\n", job->end_text);
+}
+
+/* Of a job without tasks there is nothing to say; of many queues `muster tasks` tells. */
+static void print_task_queues(FILE *out, const muster_rows_t *rows)
+{
+    const struct muster_task_queue_row *queue = muster_rows_task_queues(rows);
+
+    for (size_t i = 0; i < muster_rows_count(rows) && i < 4; i++) {
+        fprintf(out,
+                "  tasks         queue %s: %" PRId64 " of %" PRId64 " have ended, %" PRId64
+                " at workers (%" PRId64 " there)",
+                queue[i].queue_name, queue[i].ended, queue[i].taken, queue[i].leased,
+                queue[i].workers);
+        if (queue[i].error_pending)
+            fprintf(out, "; stopped, for task %" PRId64 " failed", queue[i].error_number);
+        fputc('\n', out);
+    }
+    if (muster_rows_count(rows) > 4)
+        fprintf(out, "  tasks         and %zu more queues: `muster tasks`\n",
+                muster_rows_count(rows) - 4);
+}
+
+static int print_job_json(struct tool *tool, const muster_rows_t *job, const muster_rows_t *members,
+                          const muster_rows_t *notices, const muster_rows_t *nodes,
+                          const muster_rows_t *rounds)
+{
+    json_t *document = render_document();
+
+    json_object_set_new(document, "jobs", json_jobs(job));
+    json_object_set_new(document, "participants", render_rows(members));
+    json_object_set_new(document, "notices", render_rows(notices));
+    json_object_set_new(document, "stuck", render_stuck_rows(nodes));
+    json_object_set_new(document, "failed_saves", json_failed_saves(rounds));
+    return render_json(document, tool->out, false) ? TOOL_DONE
+                                                   : tool_fail(TOOL_NO, "no memory for the answer");
+}
+
+static int one_job(struct tool *tool, const char *name)
+{
+    muster_rows_t *rows = NULL;
+    muster_rows_t *members = NULL;
+    muster_rows_t *notices = NULL;
+    muster_rows_t *nodes = NULL;
+    muster_rows_t *queues = NULL;
+    muster_rows_t *generations = NULL;
+    muster_rows_t *rounds = NULL;
+    const struct muster_job_row *job;
+    struct muster_error err = {.status = MUSTER_OK};
+    enum muster_status status;
+    int code = tool_get_job(tool, name, &rows);
+
+    if (code != TOOL_DONE)
+        return code;
+    job = muster_rows_jobs(rows);
+    snprintf(tool->job, sizeof tool->job, "%s", name);
+    code = tool_count_steps(tool);
+    if (code != TOOL_DONE) {
+        muster_rows_destroy(&rows);
+        return code;
+    }
+    status = muster_client_notices(tool->client, name, NULL, job->generation, &notices, &err);
+    if (status == MUSTER_OK) /* round 0 has no members */
+        status = muster_client_participants(tool->client, name, job->open_round, &members, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_nodes(tool->client, name, job->generation, &nodes, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_rounds(tool->client, name, job->newest_checkpoint, &rounds, &err);
+    if (status == MUSTER_OK)
+        status = muster_client_task_queues(tool->client, name, &queues, &err);
+    if (status == MUSTER_OK && strcmp(job->state, "ended") == 0 && job->started_unix_ms == 0)
+        status = muster_client_generations(tool->client, name, 0, &generations, &err);
+    if (status != MUSTER_OK)
+        code = tool_fail_status(status, &err);
+    else if (tool_json(tool))
+        code = print_job_json(tool, rows, members, notices, nodes, rounds);
+    else {
+        tool_print_as_of(tool);
+        print_job(tool, job, members, notices, nodes, generations, rounds);
+        print_task_queues(tool->out, queues);
+    }
+    muster_rows_destroy(&rows);
+    muster_rows_destroy(&members);
+    muster_rows_destroy(&notices);
+    muster_rows_destroy(&nodes);
+    muster_rows_destroy(&queues);
+    muster_rows_destroy(&generations);
+    muster_rows_destroy(&rounds);
+    return code;
+}
+
+int cmd_status(struct tool *tool)
+{
+    const char *name = tool->args_count > 0 ? tool->args[0] : tool->values[OPTION_JOB];
+
+    return name == NULL ? all_jobs(tool) : one_job(tool, name);
+}

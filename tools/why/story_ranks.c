@@ -1,0 +1,95 @@
+/* story_ranks - how the ranks of the story's launch stand: who is stuck, who trains on. */
+#include "tools/tool.h"
+#include "tools/why/story_internal.h"
+
+#include <stdlib.h>
+
+#define STUCK_NAMED_MAX 4
+
+static bool is_trainer(const struct muster_node_row *node)
+{
+    return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
+}
+
+static bool has_finished(const struct muster_node_row *node)
+{
+    return strcmp(node->state, "left") == 0 && strcmp(node->leave_why, "finished") == 0;
+}
+
+/* Of rank -1: whoever is; NULL: nobody. */
+static const struct muster_node_row *stuck_of(const struct story *story, int64_t rank)
+{
+    const struct muster_node_row *node = muster_rows_nodes(story->nodes);
+
+    for (size_t i = 0; i < muster_rows_count(story->nodes); i++)
+        if (node[i].stuck_unix_ms != 0 && (rank < 0 || node[i].rank == rank))
+            return &node[i];
+    return NULL;
+}
+
+bool story_is_stuck(const struct story *story)
+{
+    return stuck_of(story, -1) != NULL;
+}
+
+void story_stuck(struct story *story)
+{
+    struct stuck stuck;
+
+    render_stuck_find(story->nodes, &stuck);
+    if (stuck.all)
+        story_say(story, "All %zu ranks are stuck, the longest first:", stuck.count);
+    for (size_t i = 0; i < stuck.count && i < STUCK_NAMED_MAX; i++)
+        story_say(story, "%s %" PRId64 " (host %s, pid %" PRId64 ") is stuck: it has been %s.",
+                  is_trainer(stuck.nodes[i]) ? "Rank" : stuck.nodes[i]->role, stuck.nodes[i]->rank,
+                  stuck.nodes[i]->host, stuck.nodes[i]->pid, render_stuck(stuck.nodes[i]).text);
+    if (stuck.count > STUCK_NAMED_MAX)
+        story_say(story, "And %zu more are stuck: `muster nodes --job %s` shows them.",
+                  stuck.count - STUCK_NAMED_MAX, story->job);
+    free(stuck.nodes);
+}
+
+/* Of a rank that was stuck: does it go on since? (Of one whose launch ends nobody knows.) */
+bool story_came_out(const struct story *story, const struct muster_event_row *stuck)
+{
+    const struct muster_node_row *node = muster_rows_nodes(story->nodes);
+
+    if (strcmp(stuck->kind, "stuck") != 0 || stuck->rank < 0 ||
+        stuck_of(story, stuck->rank) != NULL)
+        return false;
+    for (size_t i = 0; i < muster_rows_count(story->nodes); i++)
+        if (node[i].rank == stuck->rank && is_trainer(&node[i]) && node[i].done >= stuck->step &&
+            node[i].joined_unix_ms <= stuck->unix_ms && strcmp(node[i].phase, "ended") != 0)
+            return true;
+    return false;
+}
+
+bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled)
+{
+    const struct muster_node_row *node = muster_rows_nodes(nodes);
+
+    for (size_t i = 0; i < muster_rows_count(nodes); i++)
+        if (node[i].rank == cancelled->rank && is_trainer(&node[i]) && has_finished(&node[i]) &&
+            node[i].ended_unix_ms == cancelled->unix_ms)
+            return true;
+    return false;
+}
+
+/* "The job trains on", or how many of its ranks do. */
+struct who story_trains_on(const struct story *story)
+{
+    const struct muster_node_row *node = muster_rows_nodes(story->nodes);
+    struct who who = {"The job trains on"};
+    size_t live = 0, finished = 0;
+
+    for (size_t i = 0; i < muster_rows_count(story->nodes); i++) {
+        if (!is_trainer(&node[i]))
+            continue;
+        live += tool_node_is_live(&node[i]);
+        finished += has_finished(&node[i]);
+    }
+    if (finished > 0)
+        snprintf(who.text, sizeof who.text, "%zu rank%s finished, and %zu train%s on", finished,
+                 finished == 1 ? " has" : "s have", live, live == 1 ? "s" : "");
+    return who;
+}
