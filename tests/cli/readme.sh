@@ -67,7 +67,9 @@ sed 's/ *#.*//' "$dir/sh.1" | cmp - <(printf '%s\n' './tools/dev demo' './tools/
 
 # --- what is named exists
 named_in() { grep -oE "$2" "$SOURCE_DIR/$1" | LC_ALL=C sort -u; } # PAGE PATTERN
-tests=$(ctest --test-dir "$BUILD_DIR" -N)
+mkdir "$dir/list" # of its own: a list in $BUILD_DIR would take the place of the log of the run that this is part of
+echo "subdirs(\"$BUILD_DIR\")" >"$dir/list/CTestTestfile.cmake"
+tests=$(ctest --test-dir "$dir/list" -N)
 dev_help=$("$SOURCE_DIR/tools/dev" help)
 for page in README.md CONTRIBUTING.md CHANGELOG.md tests/README.md tests/bench/FIGURES.md; do
     while read -r path; do
