@@ -61,6 +61,15 @@ static bool must_arrive(struct visit *visit, const struct member_view *view)
     return true;
 }
 
+/* S is reached, and this state is to be saved. */
+static bool is_save_step(const struct agent *agent, const struct visit *visit)
+{
+    const struct member_view *view = &agent->view;
+
+    return (view->mode == VIEW_STEP_TO && !visit->failed) ||
+           (view->mode == VIEW_CAPTURE && agent->captured_round != view->round);
+}
+
 /* One look at the view. *ret_leave: the boundary is over, with the status that is returned. */
 static enum muster_status obey(struct agent *agent, struct visit *visit, bool *ret_leave,
                                struct muster_error *err)
@@ -83,9 +92,9 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
             gate_admit(agent->gate);
         return MUSTER_OK;
     }
-    if (view->mode == VIEW_STEP_TO && !visit->failed) { /* S is reached: this state is saved */
+    if (is_save_step(agent, visit)) {
         visit->save_round = view->round;
-        if (visit->ask)
+        if (visit->ask && !view->writer)
             return MUSTER_OK;
     }
     *ret_leave = false;
@@ -95,8 +104,12 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
         plan_next_save(agent);
     if (must_arrive(visit, view))
         return put_simple(agent, MEMBER_ARRIVED, err);
-    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return agent_capture(agent, visit, err);
+    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round) {
+        if (!visit->ask)
+            return agent_capture(agent, visit, err);
+        *ret_leave = agent->turn.round == view->round;
+        return *ret_leave ? MUSTER_OK : agent_turn(agent, err);
+    }
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
@@ -106,6 +119,7 @@ enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct m
     bool leave = false;
 
     pthread_mutex_lock(&agent->mutex);
+    agent_turn_ended(agent, visit);
     status = agent_wait_fed(agent, err); /* what another thread said before comes first */
     while (status == MUSTER_OK && !leave)
         status = obey(agent, visit, &leave, err);
@@ -228,6 +242,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     bool broken = why == LEAVE_FAILED && (gate_begun(agent->gate) > gate_done(agent->gate) ||
                                           atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
+    agent_turn_ended(agent, &visit);
     if (!agent->leaving) {
         post = agent->farewell;
         agent->farewell = NULL;

@@ -17,8 +17,9 @@ struct save_order { /* one save */
     int64_t step_in_epoch;
     int64_t data_position;
     int64_t waited_ms; /* for the save before */
-    void *call_arg;    /* of the boundary call that saves */
-    void *snapshot;    /* what the user's hook took, else NULL */
+    int64_t turn_ms; /* CLOCK_MONOTONIC: since when the program saves this step; 0 = from now on */
+    void *call_arg;  /* of the boundary call that saves */
+    void *snapshot;  /* what the user's hook took, else NULL */
     const struct muster_state
         *state; /* what is saved: given for this save, or a copy; NULL: the target's */
     struct safetensors_watch *watch; /* NULL: nobody watches */

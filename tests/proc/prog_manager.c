@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ struct program {
     int64_t resumed, last;
     int64_t trained_ms, stood_ms, longest_ms; /* of that in calls of save that saved, in one call */
 
-    int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
+    int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, own_ms,
+        restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
@@ -70,7 +72,8 @@ static const struct {
     {"--signal-rank", &program.signal_rank},
     {"--signal-step", &program.signal_step},
     {"--digits", &program.digits},
-    {"--ask", &program.ask}, /* should_save before each save */
+    {"--ask", &program.ask},       /* should_save before each save */
+    {"--own-ms", &program.own_ms}, /* ... and if so the program saves by itself, so long */
     {"--restore", &program.restore},
     {"--offline", &program.offline},
     {"--fallback", &program.fallback},
@@ -461,6 +464,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         if (status != MUSTER_OK)
             return status;
         printf("should %" PRId64 " %d\n", step, should);
+        if (should)
+            poll(NULL, 0, (int)p->own_ms);
     }
     began_ms = now_ms();
     status = muster_manager_save(p->manager, step, &request, &saved, error);
