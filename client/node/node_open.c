@@ -74,14 +74,16 @@ static void call_release_fn(void *snapshot, void *arg)
     node->options.snapshot_release_fn(snapshot, node->options.arg);
 }
 
-static int call_restore_fn(void *arg, int64_t step, const char *dir)
+static int call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_node *node = arg;
-    const struct muster_restore_context context = {.directory = dir,
-                                                   .step = step,
+    const struct muster_restore_context context = {.directory = found->dir,
+                                                   .step = found->step,
                                                    .rank = node->rank,
                                                    .world_size = node->world_size,
-                                                   .arg = node->options.arg};
+                                                   .arg = node->options.arg,
+                                                   .checkpoint_directory = found->checkpoint_dir,
+                                                   .saved_world_size = (int)found->world_size};
 
     return node->options.termination.restore_fn(&context);
 }
@@ -177,6 +179,7 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     if (node->options.termination.restore_fn != NULL) {
         request.state = NULL;
         request.restore_fn = call_restore_fn;
+        request.any_world_size = node->options.restore_any_world_size;
         request.arg = node;
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
         return MUSTER_OK;

@@ -11,7 +11,7 @@ writers() { query "SELECT count(*), coalesce(sum(p.save_ms < $own_ms), 0) FROM p
     ON c.job = p.job AND c.round = p.round AND c.state = 'committed' WHERE p.job = '$job' AND p.writer"; }
 own_saves() { # LAYOUT WRITERS
     job=$1
-    options=(--ask 1 --own-ms "$own_ms" --given 2 --sharded "$([ "$1" = sharded ] && echo 1 || echo 0)")
+    options=(--ask 1 --own-ms "$own_ms" --progress 1 --given 2 --sharded "$([ "$1" = sharded ] && echo 1 || echo 0)")
     ranks_start 2 --steps 4
     ranks_end 0
     all_have_saved 2
