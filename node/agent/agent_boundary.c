@@ -79,6 +79,8 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     *ret_leave = true;
     if (view->mode == VIEW_END)
         return ended(agent, err);
+    if (visit->ask && visit->save_round != 0 && agent->turn.round == visit->save_round)
+        return MUSTER_OK; /* it is the caller's turn, and no step begins */
     if (view->mode == VIEW_OPEN && !save_is_due(agent)) {
         gate_open(agent->gate); /* closed by a policy save that was answered without a round */
         return !visit->begin || gate_begin(agent->gate)
@@ -92,24 +94,20 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
             gate_admit(agent->gate);
         return MUSTER_OK;
     }
-    if (is_save_step(agent, visit)) {
+    if (is_save_step(agent, visit))
         visit->save_round = view->round;
-        if (visit->ask && !view->writer)
-            return MUSTER_OK;
-    }
     *ret_leave = false;
     if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
         return ask_for_save(agent, err);
     if (save_is_due(agent)) /* the open round saves this very step */
         plan_next_save(agent);
-    if (must_arrive(visit, view))
+    if (must_arrive(visit, view)) {
+        if (visit->ask && visit->save_round != 0 && !view->writer)
+            agent_turn_beside(agent);
         return put_simple(agent, MEMBER_ARRIVED, err);
-    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round) {
-        if (!visit->ask)
-            return agent_capture(agent, visit, err);
-        *ret_leave = agent->turn.round == view->round;
-        return *ret_leave ? MUSTER_OK : agent_turn(agent, err);
     }
+    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
+        return visit->ask ? agent_turn(agent, err) : agent_capture(agent, visit, err);
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 

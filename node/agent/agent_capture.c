@@ -253,24 +253,45 @@ enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
     return MUSTER_OK;
 }
 
-void agent_turn_ended(struct agent *agent, const struct visit *visit)
+void agent_turn_beside(struct agent *agent)
+{
+    agent->turn = order_of_view(agent);
+    agent->captured_round = agent->turn.round;
+}
+
+static void tell_unsaved(struct agent *agent, const struct save_order *order, bool failed)
+{
+    struct muster_error why;
+    struct behind_result result = {.order = order, .why = &why, .status = MUSTER_E_SAVE};
+
+    error_set(&why, MUSTER_E_SAVE,
+              failed ? "the program failed while it saved step %lld"
+                     : "the program was told to save step %lld and went on without it",
+              shown_step(agent, order->step));
+    agent->captured_round = order->round;
+    tell_result(agent, &result);
+}
+
+void agent_turn_ended(struct agent *agent, struct visit *visit)
 {
     const struct save_order order = agent->turn;
-    struct muster_error why;
-    struct behind_result result = {.order = &order, .why = &why, .status = MUSTER_E_SAVE};
+    bool here = !visit->failed && gate_done(agent->gate) == order.step;
 
     if (order.round == 0)
         return;
-    if (is_to_capture(agent, order.round)) {
-        if (!visit->failed && gate_done(agent->gate) == order.step)
-            return; /* it is saved now, or asked for once more */
-        error_set(&why, MUSTER_E_SAVE,
-                  visit->failed ? "the program failed while it saved step %lld"
-                                : "the program was told to save step %lld and went on without it",
-                  shown_step(agent, order.step));
-        agent->captured_round = order.round;
-        tell_result(agent, &result);
+    if (agent->captured_round == order.round) { /* it writes nothing */
+        if (here) {
+            visit->save_round = order.round;
+            agent->gate->due = INT64_MAX; /* what is wanted here is saved by others */
+        }
+        if (!here || !visit->ask)
+            agent->turn.round = 0;
+        return;
     }
+    if (here && is_to_capture(agent, order.round))
+        return; /* it is saved now, or asked for once more */
+    if (is_to_capture(agent, order.round))
+        tell_unsaved(agent, &order, visit->failed);
     writing_ended(agent, &order);
 }
 

@@ -142,8 +142,10 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err);
 /* The caller's turn: it saves from here on, in the round's time for a save, until its next boundary. */
 enum muster_status agent_turn(struct agent *agent, struct muster_error *err);
+/* The turn of a rank that writes nothing: it stands at S, and the others write. */
+void agent_turn_beside(struct agent *agent);
 /* A boundary was called. A turn whose step this visit does not save is over, and told as a failed save. */
-void agent_turn_ended(struct agent *agent, const struct visit *visit);
+void agent_turn_ended(struct agent *agent, struct visit *visit);
 /* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a save_fn cannot be
  * broken off, nor a disk that hangs. */
 void agent_end_behind(struct agent *agent);

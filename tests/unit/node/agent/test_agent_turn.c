@@ -20,6 +20,7 @@ static _Atomic int64_t turns;    /* so often the program was told to save */
 static _Atomic bool writes;      /* it is in a save that lasts */
 static _Atomic bool goes_on;     /* ... and trains on without it */
 static _Atomic int64_t returned; /* boundaries that saved */
+static uint64_t my_flags;        /* in the decision */
 
 static bool boundary(int64_t done, bool ask, struct agent_ended *ret_ended)
 {
@@ -66,6 +67,7 @@ static int setup(void **state)
     atomic_store(&returned, 0);
     atomic_store(&writes, true);
     atomic_store(&goes_on, false);
+    my_flags = MEMBER_FLAG_WRITER;
     return lone_setup(state);
 }
 
@@ -78,7 +80,7 @@ static void start(void)
 
 static void say(enum wire_event_kind kind, uint64_t round, int64_t step)
 {
-    const struct wire_member me = {.incarnation = lone.incarnation, .flags = MEMBER_FLAG_WRITER};
+    const struct wire_member me = {.incarnation = lone.incarnation, .flags = my_flags};
 
     lone_say((struct wire_event){.kind = kind,
                                  .round = round,
@@ -186,6 +188,24 @@ static void a_program_that_closes_in_its_turn_has_its_state_saved(void **state)
     assert_int_equal(lone.saves_told, 1);
 }
 
+/* Where every rank takes part in what one of them writes. */
+static void
+a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others(void **state)
+{
+    (void)state;
+    my_flags = 0;
+    start();
+    come_to_its_turn(1);
+    assert_true(lone.heard.u.at_step.captured);
+    await_turns(1);
+    atomic_store(&writes, false);
+    say(EVENT_ABORT, 1, -1);
+    lone_await_leave();
+    assert_int_equal(atomic_load(&turns), 1);
+    assert_int_equal(atomic_load(&returned), 1);
+    assert_int_equal(lone.saves_told, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +215,9 @@ int main(void)
                                         lone_teardown),
         cmocka_unit_test_setup_teardown(
             a_save_whose_round_was_aborted_meanwhile_does_not_count_and_the_next_one_does, setup,
+            lone_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_writes_nothing_stands_at_the_step_while_it_saves_with_the_others, setup,
             lone_teardown),
         cmocka_unit_test_setup_teardown(a_program_that_closes_in_its_turn_has_its_state_saved,
                                         setup, lone_teardown),
