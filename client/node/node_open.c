@@ -67,6 +67,14 @@ static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot,
     return node->options.snapshot_fn(&context, ret_snapshot);
 }
 
+static void take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
+{
+    struct muster_node *node = arg;
+
+    memcpy(ret_text, node->save_error, SAVE_WHY_SIZE);
+    node->save_error[0] = '\0';
+}
+
 static void call_release_fn(void *snapshot, void *arg)
 {
     const struct muster_node *node = arg;
@@ -102,6 +110,7 @@ static struct save_target save_target(struct muster_node *node)
         .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
         .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
         .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,
+        .why = take_save_error,
         .hook_arg = node};
 }
 
