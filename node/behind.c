@@ -117,7 +117,7 @@ enum muster_status behind_take(struct behind *behind, const struct save_order *o
         return error_set(err, MUSTER_E_BUSY,
                          "no thread could be started to save in the background; raise the limit of "
                          "processes (ulimit -u)");
-    behind->began_ms = clock_ms(CLOCK_MONOTONIC);
+    behind->began_ms = order->turn_ms > 0 ? order->turn_ms : clock_ms(CLOCK_MONOTONIC);
     behind->order = *order;
     behind->order.watch = &behind->watch;
     behind->order.call_arg = NULL; /* the boundary's own: it is gone when this is written */

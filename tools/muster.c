@@ -18,7 +18,7 @@
 
 const struct tool_verb tool_verbs[] = {
     {"status", "[JOB]", "jobs, or one: state, open round and whom it waits for, checkpoint",
-     OPTION_BIT(OPTION_ALL), 0, 1, cmd_status},
+     OPTION_BIT(OPTION_ALL) | OPTION_BIT(OPTION_EXIT_CODE), 0, 1, cmd_status},
     {"nodes", "", "ranks: host, state, step, lag, what they do", OPTION_BIT(OPTION_GENERATION), 0,
      0, cmd_nodes},
     {"rounds", "", "agreements on a save step and their outcomes", 0, 0, 0, cmd_rounds},

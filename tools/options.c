@@ -35,6 +35,8 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
                       "it falls by itself after so long (it stands until unpin)"},
     [OPTION_ID] = {"id", "ID", NULL, "who holds it (operator)"},
     [OPTION_ALL] = {"all", NULL, NULL, "also what is left out of the list"},
+    [OPTION_EXIT_CODE] = {"exit-code", NULL, NULL,
+                          "exit 0 if JOB finished, 42: start it again, 1: it failed, 5: it runs"},
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 

@@ -32,6 +32,7 @@ enum tool_option_id {
     OPTION_LEASE,
     OPTION_ID,
     OPTION_ALL,
+    OPTION_EXIT_CODE,
     OPTION_HELP,
     OPTION_COUNT
 };

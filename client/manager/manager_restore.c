@@ -151,11 +151,16 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
 
 /* --- a reader's -------------------------------------------------------------------------------------- */
 
-static int call_restore_fn(void *arg, int64_t step, const char *dir)
+static int call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_manager *m = arg;
-    const struct muster_restore_context context = {
-        .directory = dir, .step = step, .rank = 0, .world_size = 1, .arg = m->arg};
+    const struct muster_restore_context context = {.directory = found->dir,
+                                                   .step = found->step,
+                                                   .rank = 0,
+                                                   .world_size = 1,
+                                                   .arg = m->arg,
+                                                   .checkpoint_directory = found->checkpoint_dir,
+                                                   .saved_world_size = (int)found->world_size};
 
     return m->restore_fn(&context);
 }

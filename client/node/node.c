@@ -373,6 +373,13 @@ void muster_node_save_progress(muster_node_t *node, uint64_t bytes)
         agent_set_save_progress(node->agent, bytes);
 }
 
+int muster_node_save_fail(muster_node_t *node, int code, const char *text)
+{
+    if (!gone(node))
+        snprintf(node->save_error, sizeof node->save_error, "%s", text != NULL ? text : "");
+    return code;
+}
+
 enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text)
 {
     struct muster_error why;

@@ -67,6 +67,14 @@ static int call_snapshot_fn(const struct save_order *order, void **ret_snapshot,
     return node->options.snapshot_fn(&context, ret_snapshot);
 }
 
+static void take_save_error(char ret_text[SAVE_WHY_SIZE], void *arg)
+{
+    struct muster_node *node = arg;
+
+    memcpy(ret_text, node->save_error, SAVE_WHY_SIZE);
+    node->save_error[0] = '\0';
+}
+
 static void call_release_fn(void *snapshot, void *arg)
 {
     const struct muster_node *node = arg;
@@ -74,14 +82,16 @@ static void call_release_fn(void *snapshot, void *arg)
     node->options.snapshot_release_fn(snapshot, node->options.arg);
 }
 
-static int call_restore_fn(void *arg, int64_t step, const char *dir)
+static int call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_node *node = arg;
-    const struct muster_restore_context context = {.directory = dir,
-                                                   .step = step,
+    const struct muster_restore_context context = {.directory = found->dir,
+                                                   .step = found->step,
                                                    .rank = node->rank,
                                                    .world_size = node->world_size,
-                                                   .arg = node->options.arg};
+                                                   .arg = node->options.arg,
+                                                   .checkpoint_directory = found->checkpoint_dir,
+                                                   .saved_world_size = (int)found->world_size};
 
     return node->options.termination.restore_fn(&context);
 }
@@ -100,6 +110,7 @@ static struct save_target save_target(struct muster_node *node)
         .hook = node->options.termination.save_fn != NULL ? call_save_fn : NULL,
         .take = node->options.snapshot_fn != NULL ? call_snapshot_fn : NULL,
         .release = node->options.snapshot_release_fn != NULL ? call_release_fn : NULL,
+        .why = take_save_error,
         .hook_arg = node};
 }
 
@@ -177,6 +188,7 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     if (node->options.termination.restore_fn != NULL) {
         request.state = NULL;
         request.restore_fn = call_restore_fn;
+        request.any_world_size = node->options.restore_any_world_size;
         request.arg = node;
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
         return MUSTER_OK;

@@ -61,6 +61,15 @@ static bool must_arrive(struct visit *visit, const struct member_view *view)
     return true;
 }
 
+/* S is reached, and this state is to be saved. */
+static bool is_save_step(const struct agent *agent, const struct visit *visit)
+{
+    const struct member_view *view = &agent->view;
+
+    return (view->mode == VIEW_STEP_TO && !visit->failed) ||
+           (view->mode == VIEW_CAPTURE && agent->captured_round != view->round);
+}
+
 /* One look at the view. *ret_leave: the boundary is over, with the status that is returned. */
 static enum muster_status obey(struct agent *agent, struct visit *visit, bool *ret_leave,
                                struct muster_error *err)
@@ -70,6 +79,8 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     *ret_leave = true;
     if (view->mode == VIEW_END)
         return ended(agent, err);
+    if (visit->ask && visit->save_round != 0 && agent->turn.round == visit->save_round)
+        return MUSTER_OK; /* it is the caller's turn, and no step begins */
     if (view->mode == VIEW_OPEN && !save_is_due(agent)) {
         gate_open(agent->gate); /* closed by a policy save that was answered without a round */
         return !visit->begin || gate_begin(agent->gate)
@@ -83,20 +94,20 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
             gate_admit(agent->gate);
         return MUSTER_OK;
     }
-    if (view->mode == VIEW_STEP_TO && !visit->failed) { /* S is reached: this state is saved */
+    if (is_save_step(agent, visit))
         visit->save_round = view->round;
-        if (visit->ask)
-            return MUSTER_OK;
-    }
     *ret_leave = false;
     if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
         return ask_for_save(agent, err);
     if (save_is_due(agent)) /* the open round saves this very step */
         plan_next_save(agent);
-    if (must_arrive(visit, view))
+    if (must_arrive(visit, view)) {
+        if (visit->ask && visit->save_round != 0 && !view->writer)
+            agent_turn_beside(agent);
         return put_simple(agent, MEMBER_ARRIVED, err);
+    }
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return agent_capture(agent, visit, err);
+        return visit->ask ? agent_turn(agent, err) : agent_capture(agent, visit, err);
     return agent_wait(agent, &visit->patience, INT64_MAX, err);
 }
 
@@ -106,6 +117,7 @@ enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct m
     bool leave = false;
 
     pthread_mutex_lock(&agent->mutex);
+    agent_turn_ended(agent, visit);
     status = agent_wait_fed(agent, err); /* what another thread said before comes first */
     while (status == MUSTER_OK && !leave)
         status = obey(agent, visit, &leave, err);
@@ -228,6 +240,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
     bool broken = why == LEAVE_FAILED && (gate_begun(agent->gate) > gate_done(agent->gate) ||
                                           atomic_load(&agent->hold_depth) > 0);
     gate_set(agent->gate, gate_done(agent->gate), gate_done(agent->gate));
+    agent_turn_ended(agent, &visit);
     if (!agent->leaving) {
         post = agent->farewell;
         agent->farewell = NULL;

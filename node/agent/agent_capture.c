@@ -79,6 +79,7 @@ static struct post *result_post(struct agent *agent, const void *arg)
 static void writing_ended(struct agent *agent, const struct save_order *order)
 {
     agent->saving_round = 0;
+    agent->turn.round = 0;
     if (!agent->discard_waits)
         return;
     agent->discard_waits = false;
@@ -104,7 +105,7 @@ static enum muster_status save_now(struct agent *agent, struct save_order *order
 
     order->watch = &agent->foreground;
     pthread_mutex_unlock(&agent->mutex);
-    began_ms = clock_ms(CLOCK_MONOTONIC);
+    began_ms = order->turn_ms > 0 ? order->turn_ms : clock_ms(CLOCK_MONOTONIC);
     result.status = save_shard(&agent->options.save, order, &files, &why);
     result.save_ms = result.blocked_ms = clock_ms(CLOCK_MONOTONIC) - began_ms;
     pthread_mutex_lock(&agent->mutex);
@@ -216,33 +217,111 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
     return true;
 }
 
+static struct save_order order_of_view(const struct agent *agent)
+{
+    return (struct save_order){.generation = agent->view.generation,
+                               .round = agent->view.round,
+                               .nonce = agent->view.round_nonce,
+                               .step = agent->view.step};
+}
+
+static bool is_to_capture(const struct agent *agent, uint64_t round)
+{
+    return agent->view.mode == VIEW_CAPTURE && agent->view.round == round;
+}
+
+/* From here on the broker counts the time of a save. */
+static void begin_saving(struct agent *agent, const struct save_order *order)
+{
+    progress_from_zero(agent);
+    agent->saving_round = order->round;
+    remember_round(agent, &agent->view);
+}
+
+/* --- the caller's turn --------------------------------------------------------------------------- */
+
+enum muster_status agent_turn(struct agent *agent, struct muster_error *err)
+{
+    struct save_order order = order_of_view(agent);
+    enum muster_status status = await_behind(agent, &order, err);
+
+    if (status != MUSTER_OK || !is_to_capture(agent, order.round))
+        return status;
+    order.turn_ms = clock_ms(CLOCK_MONOTONIC);
+    begin_saving(agent, &order);
+    agent->turn = order;
+    return MUSTER_OK;
+}
+
+void agent_turn_beside(struct agent *agent)
+{
+    agent->turn = order_of_view(agent);
+    agent->captured_round = agent->turn.round;
+}
+
+static void tell_unsaved(struct agent *agent, const struct save_order *order, bool failed)
+{
+    struct muster_error why;
+    struct behind_result result = {.order = order, .why = &why, .status = MUSTER_E_SAVE};
+
+    error_set(&why, MUSTER_E_SAVE,
+              failed ? "the program failed while it saved step %lld"
+                     : "the program was told to save step %lld and went on without it",
+              shown_step(agent, order->step));
+    agent->captured_round = order->round;
+    tell_result(agent, &result);
+}
+
+void agent_turn_ended(struct agent *agent, struct visit *visit)
+{
+    const struct save_order order = agent->turn;
+    bool here = !visit->failed && gate_done(agent->gate) == order.step;
+
+    if (order.round == 0)
+        return;
+    if (agent->captured_round == order.round) { /* it writes nothing */
+        if (here) {
+            visit->save_round = order.round;
+            agent->gate->due = INT64_MAX; /* what is wanted here is saved by others */
+        }
+        if (!here || !visit->ask)
+            agent->turn.round = 0;
+        return;
+    }
+    if (here && is_to_capture(agent, order.round))
+        return; /* it is saved now, or asked for once more */
+    if (is_to_capture(agent, order.round))
+        tell_unsaved(agent, &order, visit->failed);
+    writing_ended(agent, &order);
+}
+
+/* --- capturing ----------------------------------------------------------------------------------- */
+
 enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err)
 {
-    struct save_order order = {.generation = agent->view.generation,
-                               .round = agent->view.round,
-                               .nonce = agent->view.round_nonce,
-                               .step = agent->view.step,
-                               .epoch = agent->epoch,
-                               .step_in_epoch = agent->step_in_epoch,
-                               .data_position = agent->data_position,
-                               .call_arg = visit->call_arg,
-                               .state = agent->given_state};
-    enum muster_status status;
-    bool over = false;
+    bool turn = agent->turn.round != 0 && agent->turn.round == agent->view.round, over = false;
+    struct save_order order = turn ? agent->turn : order_of_view(agent);
+    enum muster_status status = MUSTER_OK;
+
+    order.epoch = agent->epoch;
+    order.step_in_epoch = agent->step_in_epoch;
+    order.data_position = agent->data_position;
+    order.call_arg = visit->call_arg;
+    order.state = agent->given_state;
 
     if (!agent->view.writer) {
         agent->captured_round = order.round;
         return MUSTER_OK;
     }
-    status = await_behind(agent, &order, err);
-    if (status != MUSTER_OK || agent->view.mode != VIEW_CAPTURE || agent->view.round != order.round)
+    if (!turn)
+        status = await_behind(agent, &order, err);
+    if (status != MUSTER_OK || !is_to_capture(agent, order.round))
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
-    progress_from_zero(agent);
-    agent->saving_round = order.round;
+    if (!turn)
+        begin_saving(agent, &order);
     agent_facts_take(agent);
-    remember_round(agent, &agent->view);
     if (agent->behind != NULL && !visit->leaving && !agent->view.termination) {
         if (save_behind(agent, &order, &over))
             return agent_wait_fed(agent, err);

@@ -3,6 +3,18 @@
 
 #include "schema/error.h"
 
+#include <stdio.h>
+
+/* ": " and why, or nothing. */
+static void tell_why(const struct save_target *target, char ret_text[SAVE_WHY_SIZE + 2])
+{
+    char why[SAVE_WHY_SIZE] = "";
+
+    if (target->why != NULL)
+        target->why(why, target->hook_arg);
+    snprintf(ret_text, SAVE_WHY_SIZE + 2, "%s%s", why[0] != '\0' ? ": " : "", why);
+}
+
 static enum muster_status save_by_hook(const struct save_target *target,
                                        const struct save_order *order, const char *round_dir,
                                        struct shard_files *ret_files, struct muster_error *err)
@@ -10,17 +22,19 @@ static enum muster_status save_by_hook(const struct save_target *target,
     char dir[FS_PATH_MAX];
     enum muster_status status =
         shard_dir_begin(round_dir, target->rank, target->incarnation, dir, err);
+    char why[SAVE_WHY_SIZE + 2];
     int code;
 
     if (status != MUSTER_OK)
         return status;
     code = target->hook(order, dir, target->hook_arg);
+    tell_why(target, why);
     if (code != 0) {
         shard_discard(round_dir, target->rank, target->incarnation);
         return error_set_code(err, MUSTER_E_SAVE, code,
-                              "save_fn returned %d at step %lld in %s; earlier checkpoints are "
+                              "save_fn returned %d%s at step %lld in %s; earlier checkpoints are "
                               "untouched",
-                              code, (long long)(order->step + target->names.offset), dir);
+                              code, why, (long long)(order->step + target->names.offset), dir);
     }
     return shard_dir_seal(round_dir, target->rank, target->incarnation, order->watch, ret_files,
                           err);
@@ -57,17 +71,20 @@ static enum muster_status save_state(const struct save_target *target,
 enum muster_status save_take(const struct save_target *target, struct save_order *order,
                              struct muster_error *err)
 {
+    char why[SAVE_WHY_SIZE + 2];
     int code;
 
     if (target->take == NULL)
         return MUSTER_OK;
     code = target->take(order, &order->snapshot, target->hook_arg);
+    tell_why(target, why);
     if (code == 0)
         return MUSTER_OK;
     order->snapshot = NULL;
     return error_set_code(err, MUSTER_E_SAVE, code,
-                          "snapshot_fn returned %d at step %lld; earlier checkpoints are untouched",
-                          code, (long long)(order->step + target->names.offset));
+                          "snapshot_fn returned %d%s at step %lld; earlier checkpoints are "
+                          "untouched",
+                          code, why, (long long)(order->step + target->names.offset));
 }
 
 void save_release(const struct save_target *target, struct save_order *order)

@@ -17,8 +17,9 @@ struct save_order { /* one save */
     int64_t step_in_epoch;
     int64_t data_position;
     int64_t waited_ms; /* for the save before */
-    void *call_arg;    /* of the boundary call that saves */
-    void *snapshot;    /* what the user's hook took, else NULL */
+    int64_t turn_ms; /* CLOCK_MONOTONIC: since when the program saves this step; 0 = from now on */
+    void *call_arg;  /* of the boundary call that saves */
+    void *snapshot;  /* what the user's hook took, else NULL */
     const struct muster_state
         *state; /* what is saved: given for this save, or a copy; NULL: the target's */
     struct safetensors_watch *watch; /* NULL: nobody watches */
@@ -26,6 +27,9 @@ struct save_order { /* one save */
 
 /* The user's own save into directory `dir`; 0 or a code of its own. */
 typedef int save_hook_fn(const struct save_order *order, const char *dir, void *arg);
+#define SAVE_WHY_SIZE 1024
+/* Why the hook that failed last did, in the user's words; "" if it did not say. Takes them: the next call has "". */
+typedef void save_why_fn(char ret_text[SAVE_WHY_SIZE], void *arg);
 
 /* The user's own snapshot: 0 and *ret_snapshot, or a code; and its release. Training thread; release
  * also on the thread that wrote it. Without a save hook the snapshot is a struct muster_state. */
@@ -44,7 +48,8 @@ struct save_target { /* the same for all saves of a node; all borrowed */
     save_hook_fn *hook;               /* NULL: the state is saved */
     snapshot_hook_fn *take;       /* NULL: the state is copied when it is to be written behind */
     snapshot_release_fn *release; /* may be NULL */
-    void *hook_arg;               /* of all three */
+    save_why_fn *why;             /* may be NULL */
+    void *hook_arg;               /* of all four */
 };
 
 /* Takes the user's snapshot into the order, if there is a hook for it; save_release gives it back. */

@@ -59,6 +59,7 @@ struct agent {
     bool behind_left;      /* what is written behind was waited for in vain */
     bool over;             /* nobody feeds posts any more: who comes late tells nobody */
     uint64_t captured_round;
+    struct save_order turn; /* the caller was told to save this round's step; round 0: it was not */
     struct opened_round opened[AGENT_ROUNDS_MAX];
     size_t opened_count;
     uint64_t notice_count;
@@ -139,6 +140,12 @@ enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct m
 /* The state at S: saved, or taken and written behind. */
 enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
                                  struct muster_error *err);
+/* The caller's turn: it saves from here on, in the round's time for a save, until its next boundary. */
+enum muster_status agent_turn(struct agent *agent, struct muster_error *err);
+/* The turn of a rank that writes nothing: it stands at S, and the others write. */
+void agent_turn_beside(struct agent *agent);
+/* A boundary was called. A turn whose step this visit does not save is over, and told as a failed save. */
+void agent_turn_ended(struct agent *agent, struct visit *visit);
 /* What is still written is of no use any more: breaks it off, and waits for its end, bounded: a save_fn cannot be
  * broken off, nor a disk that hangs. */
 void agent_end_behind(struct agent *agent);

@@ -415,8 +415,11 @@ enum muster_status local_end_step(struct local *local, const struct local_end *e
     saves = (wanted || (told && local->end.status == MUSTER_OK)) && end->done != local->saved_step;
     pthread_mutex_unlock(&local->mutex);
     *ret_saves = saves;
-    if (saves && end->ask)
+    if (saves && end->ask) {
+        local->turn_step = end->done;
+        local->turn_ms = clock_ms(CLOCK_MONOTONIC);
         return MUSTER_OK;
+    }
     if (saves && wanted)
         status = local_save(local, end->call_arg, "policy", path, err);
     boundary = local_boundary(local, true, end->call_arg, status == MUSTER_OK ? err : NULL);

@@ -253,7 +253,8 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                                .state = local->given_state};
     struct shard_files files = {0};
     enum muster_status status = MUSTER_E_EXISTS;
-    int64_t began = clock_ms(CLOCK_MONOTONIC);
+    bool turn = local->turn_ms > 0 && local->turn_step == order.step;
+    int64_t began = turn ? local->turn_ms : clock_ms(CLOCK_MONOTONIC);
     char times[LOCAL_TIMES_TEXT];
 
     for (int i = 0; i < ROUND_TRIES_MAX && status == MUSTER_E_EXISTS; i++) {
@@ -271,6 +272,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
     if (status != MUSTER_OK)
         return status;
     local->saved_step = order.step;
+    local->turn_ms = 0;
     pthread_mutex_lock(&local->mutex);
     plan_saves_add(&local->plan.saves, clock_ms(CLOCK_MONOTONIC) - began);
     local_plan_write_times(&local->plan, times);

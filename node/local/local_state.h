@@ -16,9 +16,10 @@ struct local {
     struct local_options options;
     uint64_t generation;
     uint64_t round;
-    int left_fd;        /* see local_left.h; -1 = not held */
-    int64_t began_step; /* what this life resumed from */
-    int64_t saved_step; /* restored from or saved: there is nothing newer to save at it */
+    int left_fd;                /* see local_left.h; -1 = not held */
+    int64_t began_step;         /* what this life resumed from */
+    int64_t turn_step, turn_ms; /* the caller saves this step since then; turn_ms 0: it does not */
+    int64_t saved_step;         /* restored from or saved: there is nothing newer to save at it */
     int64_t epoch, step_in_epoch, data_position;
     char *metrics, *custom;                 /* NULL = none */
     const struct muster_state *given_state; /* what is saved; NULL: options.save.state */

@@ -56,8 +56,14 @@ enum muster_status shard_dir_seal(const char *round_dir, uint64_t rank, uint64_t
 /* Removes the own shard, file or directory (save_fn failed). Never another's. */
 void shard_discard(const char *round_dir, uint64_t rank, uint64_t incarnation);
 
-/* Called with the directory that save_fn had written, all of its files verified; non-zero = failed. */
-typedef int shard_restore_fn(void *arg, int64_t step, const char *dir);
+/* What save_fn had written: all files are verified that this rank is the one to verify. */
+struct shard_found {
+    int64_t step;
+    const char *dir; /* of the rank with this number; NULL: fewer ranks saved it */
+    const char *checkpoint_dir;
+    uint64_t world_size; /* that saved it */
+};
+typedef int shard_restore_fn(void *arg, const struct shard_found *found); /* non-zero = failed */
 
 struct shard_restore {
     const char *checkpoint_path; /* the committed directory, as dir_commit returned it */
@@ -71,6 +77,7 @@ struct shard_restore {
         wholes; /* sharded: an entry that is not split takes the whole of one that is; for readers */
     const struct muster_state *state; /* either this ... */
     shard_restore_fn *restore_fn;     /* ... or this */
+    bool any_world_size;              /* restore_fn reads what any number of ranks saved */
     void *arg;
     char *
         ret_left; /* may be NULL; else STATE_NAME_MAX + 1 bytes for a tensor that was saved and that `state` has no entry

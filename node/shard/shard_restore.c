@@ -112,12 +112,13 @@ static enum muster_status check_request(const struct shard_restore *request,
                          "restored",
                          path, manifest->round, request->round);
     if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size &&
-        request->state == NULL)
+        request->state == NULL && !request->any_world_size)
         return error_set(err, MUSTER_E_RESTORE,
                          "the checkpoint %.600s has shards of %" PRIu64
                          " ranks, this job has %" PRIu64
                          ", and its own save_fn and restore_fn know of no parts; start it with as "
-                         "many ranks, or register a state with split tensors",
+                         "many ranks, register a state with split tensors, or set option "
+                         "restore_any_world_size if restore_fn reads what any number saved",
                          path, manifest->world_size, request->world_size);
     return MUSTER_OK;
 }
@@ -159,6 +160,16 @@ static enum muster_status shard_kind(const struct manifest_shard *shard, bool *r
     return MUSTER_OK;
 }
 
+static enum muster_status refuse_kind(const struct shard_restore *request, bool is_dir,
+                                      struct muster_error *err)
+{
+    return error_set(err, MUSTER_E_RESTORE,
+                     "the checkpoint %.600s was written %s; restore it the same way",
+                     request->checkpoint_path,
+                     is_dir ? "by the job's own save_fn, and there is no restore_fn"
+                            : "from a muster_state_t, and there is a restore_fn instead");
+}
+
 static enum muster_status restore_state(const struct shard_restore *request,
                                         const struct manifest *manifest,
                                         const struct manifest_shard *shard,
@@ -176,30 +187,84 @@ static enum muster_status restore_state(const struct shard_restore *request,
                      err);
 }
 
+/* The directory that save_fn wrote, with all its files as they were saved. */
+static enum muster_status verify_dir(const struct shard_restore *request,
+                                     const struct manifest_shard *shard, char ret_path[FS_PATH_MAX],
+                                     struct muster_error *err)
+{
+    char name[DIR_NAME_SIZE];
+    enum muster_status status = shard_verify(request->checkpoint_path, shard, err);
+
+    dir_shard_name(shard->rank, shard->incarnation, name);
+    if (status == MUSTER_OK)
+        status = fs_path(ret_path, err, "%s/%s", request->checkpoint_path, name);
+    if (status != MUSTER_OK)
+        return status;
+    if (!fs_is_dir(ret_path))
+        return error_set(err, MUSTER_E_CORRUPT, "the shard directory %.600s is missing", ret_path);
+    return MUSTER_OK;
+}
+
+static enum muster_status show(const struct shard_restore *request, const struct manifest *manifest,
+                               const char *dir, struct muster_error *err)
+{
+    const struct shard_found found = {.step = manifest->step,
+                                      .dir = dir,
+                                      .checkpoint_dir = request->checkpoint_path,
+                                      .world_size = manifest->world_size};
+    int code = request->restore_fn(request->arg, &found);
+
+    if (code == 0)
+        return MUSTER_OK;
+    return error_set_code(err, MUSTER_E_RESTORE, code,
+                          "restore_fn failed with code %d on %.600s, whose files are as they were "
+                          "saved",
+                          code, dir != NULL ? dir : request->checkpoint_path);
+}
+
+static enum muster_status find_dir(const struct shard_restore *request,
+                                   const struct manifest_shard *shard, char ret_path[FS_PATH_MAX],
+                                   struct muster_error *err)
+{
+    bool is_dir = false;
+    enum muster_status status = shard_kind(shard, &is_dir, err);
+
+    if (status == MUSTER_OK && !is_dir)
+        return refuse_kind(request, is_dir, err);
+    return status == MUSTER_OK ? verify_dir(request, shard, ret_path, err) : status;
+}
+
 static enum muster_status restore_by_fn(const struct shard_restore *request,
                                         const struct manifest *manifest,
                                         const struct manifest_shard *shard,
                                         struct muster_error *err)
 {
     char path[FS_PATH_MAX];
-    char name[DIR_NAME_SIZE];
-    int code;
-    enum muster_status status = shard_verify(request->checkpoint_path, shard, err);
+    enum muster_status status = verify_dir(request, shard, path, err);
 
-    dir_shard_name(shard->rank, shard->incarnation, name);
-    if (status == MUSTER_OK)
-        status = fs_path(path, err, "%s/%s", request->checkpoint_path, name);
-    if (status != MUSTER_OK)
-        return status;
-    if (!fs_is_dir(path))
-        return error_set(err, MUSTER_E_CORRUPT, "the shard directory %.600s is missing", path);
-    code = request->restore_fn(request->arg, manifest->step, path);
-    if (code == 0)
-        return MUSTER_OK;
-    return error_set_code(err, MUSTER_E_RESTORE, code,
-                          "restore_fn failed with code %d on %.600s, whose files are as they were "
-                          "saved",
-                          code, path);
+    return status == MUSTER_OK ? show(request, manifest, path, err) : status;
+}
+
+/* Another number of ranks saved it, and restore_fn reads what it needs of all. So that each file is verified once, by
+ * some rank, a rank takes every so many-th shard. */
+static enum muster_status restore_all_by_fn(const struct shard_restore *request,
+                                            const struct manifest *manifest,
+                                            struct muster_error *err)
+{
+    const struct manifest_shard *own = manifest_shard_of(manifest, request->rank);
+    char path[FS_PATH_MAX];
+    enum muster_status status = MUSTER_OK;
+
+    for (size_t i = 0; i < manifest->shard_count && status == MUSTER_OK; i++) {
+        const struct manifest_shard *shard = &manifest->shards[i];
+
+        if (shard == own || i % request->world_size != request->rank)
+            continue;
+        status = find_dir(request, shard, path, err);
+    }
+    if (status == MUSTER_OK && own != NULL)
+        status = find_dir(request, own, path, err);
+    return status == MUSTER_OK ? show(request, manifest, own != NULL ? path : NULL, err) : status;
 }
 
 /* Of all shards alike, so one is looked at. */
@@ -238,6 +303,9 @@ static enum muster_status restore_shard(const struct shard_restore *request,
     bool is_dir = false;
     enum muster_status status;
 
+    if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size &&
+        request->restore_fn != NULL)
+        return restore_all_by_fn(request, manifest, err);
     if (manifest->layout == LAYOUT_SHARDED && manifest->world_size != request->world_size)
         return by_another_number(as_damage(shard_reshard(request, manifest, err), err), request,
                                  manifest, err);
@@ -249,11 +317,7 @@ static enum muster_status restore_shard(const struct shard_restore *request,
     if (status != MUSTER_OK)
         return status;
     if (is_dir != (request->restore_fn != NULL))
-        return error_set(err, MUSTER_E_RESTORE,
-                         "the checkpoint %.600s was written %s; restore it the same way",
-                         request->checkpoint_path,
-                         is_dir ? "by the job's own save_fn, and there is no restore_fn"
-                                : "from a muster_state_t, and there is a restore_fn instead");
+        return refuse_kind(request, is_dir, err);
     return is_dir ? restore_by_fn(request, manifest, shard, err)
                   : restore_state(request, manifest, shard, err);
 }

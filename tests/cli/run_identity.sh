@@ -27,6 +27,20 @@ OMPI_COMM_WORLD_RANK=1 run -- true
 expect_code 2 "half a launcher"
 expect err "openmpi: OMPI_COMM_WORLD_SIZE is missing"
 
+# What torchrun would set, where it is not set; a free port, another one in each launch.
+torch='echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR ${MASTER_PORT:+port}"'
+run -n 2 -- bash -c "$torch"
+expect_code 0 "torchrun's variables"
+[ "$(sort "$dir/out" | tr '\n' ';')" = "[0] 0/2 0/2 127.0.0.1 port;[1] 1/2 1/2 127.0.0.1 port;" ] ||
+    fail "torchrun's variables: $(cat "$dir/out")"
+run -n 2 -- bash -c 'echo "$MASTER_PORT"; [ "$MUSTER_RESTART_COUNT" -gt 0 ] || exit 1'
+expect_code 0 "two launches"
+[ "$(sed 's/.* //' "$dir/out" | sort -u | wc -l)" = 2 ] || fail "ports of two launches of two ranks: $(cat "$dir/out")"
+MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 run -n 2 -- bash -c 'echo "$MASTER_ADDR:$MASTER_PORT"'
+[ "$(sed 's/.* //' "$dir/out" | sort -u)" = 10.0.0.1:29500 ] || fail "what was set before: $(cat "$dir/out")"
+SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_STEP_ID=0 run -- bash -c "$torch"
+expect out "[1] / / "
+
 # Paths with spaces, in the command, its arguments and the logs.
 mkdir "$dir/a folder"
 printf '#!/bin/sh\nprintf "%%s;" "$@"\n' >"$dir/a folder/a program"

@@ -180,17 +180,17 @@ static enum muster_status commit(struct node_story *story, struct muster_error *
     return status;
 }
 
-static int read_own(void *arg, int64_t step, const char *dir)
+static int read_own(void *arg, const struct shard_found *found)
 {
     struct node_story *story = arg;
     size_t size;
-    char *found;
+    char *content;
 
     story->end();
-    found = scratch_read(scratch_path(dir, "a"), &size);
-    if (step != STEP || size != sizeof own_file || memcmp(found, own_file, size) != 0)
+    content = scratch_read(scratch_path(found->dir, "a"), &size);
+    if (found->step != STEP || size != sizeof own_file || memcmp(content, own_file, size) != 0)
         wrong(story, "restore_fn was shown other files");
-    free(found);
+    free(content);
     story->begin();
     return 0;
 }

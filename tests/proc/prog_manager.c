@@ -7,6 +7,7 @@
 #include "tests/support/storm.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +35,8 @@ struct program {
     int64_t resumed, last;
     int64_t trained_ms, stood_ms, longest_ms; /* of that in calls of save that saved, in one call */
 
-    int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, restore, offline;
+    int64_t steps, every, first, force, signal_rank, signal_step, digits, ask, own_ms, any_world,
+        restore, offline;
     int64_t fallback, function_every, sharded, fail_rank, fail_step, exit_policy;
     int64_t keep_latest, keep_every, keep_near, keep_best, delete_step, step_ms, period_ms;
     int64_t keep_every_ms, keep_last_ms, best_greatest, best_unmeasured, no_loss, insist, bad;
@@ -70,7 +72,9 @@ static const struct {
     {"--signal-rank", &program.signal_rank},
     {"--signal-step", &program.signal_step},
     {"--digits", &program.digits},
-    {"--ask", &program.ask}, /* should_save before each save */
+    {"--ask", &program.ask},             /* should_save before each save */
+    {"--any-world", &program.any_world}, /* save_fn and restore_fn, for any number of ranks */
+    {"--own-ms", &program.own_ms},       /* ... and if so the program saves by itself, so long */
     {"--restore", &program.restore},
     {"--offline", &program.offline},
     {"--fallback", &program.fallback},
@@ -198,12 +202,12 @@ static int train(struct program *p, int64_t step)
     return 0;
 }
 
-static void take_time(struct program *p)
+static void take_time(struct program *p, int64_t ms)
 {
-    for (int64_t done = 0; done < p->save_ms; done += 1000) {
+    for (int64_t done = 0; done < ms; done += 1000) {
         if (p->progress)
             muster_node_save_progress(muster_manager_node(p->manager), (uint64_t)done + 1);
-        pause_ms(p->save_ms - done < 1000 ? p->save_ms - done : 1000);
+        pause_ms(ms - done < 1000 ? ms - done : 1000);
     }
 }
 
@@ -215,7 +219,7 @@ static int write_value(const struct muster_save_context *context)
     FILE *file;
 
     if (p->slow_rank < 0 || p->rank == p->slow_rank)
-        take_time(p);
+        take_time(p, p->save_ms);
     if (p->rank == p->fail_rank && context->step == p->fail_step + 1)
         return 5;
     snprintf(path, sizeof path, "%s/value", context->directory);
@@ -243,6 +247,23 @@ static void release_value(void *snapshot, void *arg)
     free(snapshot);
 }
 
+/* Any rank's. */
+static bool find_value(const char *checkpoint, char *ret_path, size_t size)
+{
+    char pattern[4096];
+    glob_t found;
+    bool one;
+
+    snprintf(pattern, sizeof pattern, "%s/shard-*/value", checkpoint);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return false;
+    one = found.gl_pathc > 0;
+    if (one)
+        snprintf(ret_path, size, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    return one;
+}
+
 static int read_value(const struct muster_restore_context *context)
 {
     struct program *p = context->arg;
@@ -250,7 +271,12 @@ static int read_value(const struct muster_restore_context *context)
     FILE *file;
     int got;
 
-    snprintf(path, sizeof path, "%s/value", context->directory);
+    if (p->any_world)
+        printf("saved by %d ranks\n", context->saved_world_size);
+    if (context->directory != NULL)
+        snprintf(path, sizeof path, "%s/value", context->directory);
+    else if (!find_value(context->checkpoint_directory, path, sizeof path))
+        return 6;
     file = fopen(path, "rbe");
     if (file == NULL)
         return 6;
@@ -354,7 +380,8 @@ static enum muster_status open_manager(struct program *p, struct muster_error *e
     policies.keep_count = keeps_of(p, keep);
     policies.trash = p->trash;
     node.layout = p->sharded ? MUSTER_LAYOUT_SHARDED : MUSTER_LAYOUT_REPLICATED;
-    if (p->fail_rank >= 0 || p->save_ms > 0) {
+    node.restore_any_world_size = p->any_world;
+    if (p->fail_rank >= 0 || p->save_ms > 0 || p->any_world) {
         node.termination.save_fn = write_value;
         node.termination.restore_fn = read_value;
         node.snapshot_fn = p->behind ? take_value : NULL;
@@ -461,6 +488,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
         if (status != MUSTER_OK)
             return status;
         printf("should %" PRId64 " %d\n", step, should);
+        if (should)
+            take_time(p, p->own_ms);
     }
     began_ms = now_ms();
     status = muster_manager_save(p->manager, step, &request, &saved, error);

@@ -242,7 +242,7 @@ static int save(const struct muster_save_context *context)
     if (concerns(t->save_late_rank, t))
         pause_ms(t->save_late_ms);
     if (concerns(t->save_fails_rank, t))
-        return 5;
+        return muster_node_save_fail(t->node, 5, "CUDA \xff out of\nmemory");
     if (t->save_gate != NULL) {
         code = model_write_half(&t->model, context->directory);
         printf("in the save of step %" PRId64 "\n", context->step);

@@ -5,12 +5,15 @@
 #include "node/clock.h"
 #include "tools/run/supervise_tell.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +28,22 @@ const char *run_plural(int count)
     return count == 1 ? "" : "s";
 }
 
+/* New for each launch: the last one's port may still be taken. 0: none is free. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
+
+    if (fd < 0)
+        return 0;
+    if (bind(fd, (struct sockaddr *)&address, size) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address, &size) == 0)
+        port = ntohs(address.sin_port);
+    close(fd);
+    return port;
+}
+
 static void launch_start(struct run *run)
 {
     struct muster_error err;
@@ -32,6 +51,7 @@ static void launch_start(struct run *run)
 
     supervise_begin(&run->sup, now_ms);
     run->command.restart_count = run->restarts_before + run->sup.launch_count - 1;
+    run->command.master_port = run->rank_count == run->command.world_size ? free_port() : 0;
     for (int i = 0; i < run->rank_count; i++) {
         struct rank_process *rank = &run->ranks[i];
         int out_fd;

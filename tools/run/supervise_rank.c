@@ -70,6 +70,24 @@ static void env_path(const char *name, const char *path)
         setenv(name, path, 1);
 }
 
+static void env_give(const char *name, int value)
+{
+    if (getenv(name) == NULL)
+        env_set(name, value);
+}
+
+/* As torchrun sets them: what PyTorch's env:// and others read. */
+static void torch_environment(const struct rank_process *rank, const struct rank_command *command)
+{
+    env_give("RANK", rank->rank);
+    env_give("WORLD_SIZE", command->world_size);
+    env_give("LOCAL_RANK", rank->local_rank);
+    env_give("LOCAL_WORLD_SIZE", rank->local_size);
+    if (getenv("MASTER_ADDR") == NULL)
+        setenv("MASTER_ADDR", "127.0.0.1", 1);
+    env_give("MASTER_PORT", command->master_port);
+}
+
 static void child_environment(const struct rank_process *rank, const struct rank_command *command)
 {
     char path[FILES_PATH_MAX];
@@ -89,6 +107,8 @@ static void child_environment(const struct rank_process *rank, const struct rank
     env_set("MUSTER_RESTART_CODE", command->restart_code);
     if (command->fallback)
         setenv("MUSTER_FALLBACK", "1", 1);
+    if (command->master_port > 0)
+        torch_environment(rank, command);
 }
 
 static void child_main(const struct rank_process *rank, const struct rank_command *command,

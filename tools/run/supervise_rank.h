@@ -24,7 +24,8 @@ struct rank_command {
     int world_size;
     int restart_count;
     int restart_code;
-    bool fallback; /* told only if it is given: else it is as around us */
+    int master_port; /* of rank 0, free at the launch; 0 = other hosts have ranks, so not told */
+    bool fallback;   /* told only if it is given: else it is as around us */
     const struct files *files;
     sigset_t mask;           /* what the ranks are started with */
     void (*on_sigpipe)(int); /* as around us, where we ignore them */
@@ -50,7 +51,8 @@ struct rank_process {
 };
 
 /* Starts the rank in its own process group, with stdin from /dev/null, its output into two new
- * pipes, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE, MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE,
+ * pipes, torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+ * where they are not set and all ranks are ours, and MUSTER_JOB, MUSTER_RANK, MUSTER_WORLD_SIZE, MUSTER_LOCAL_RANK, MUSTER_LOCAL_SIZE,
  * MUSTER_RESTART_COUNT, MUSTER_RESTART_CODE, MUSTER_BROKER, MUSTER_ERROR_FILE and MUSTER_LIFE_FILE
  * in its environment. It dies with us
  * (PR_SET_PDEATHSIG). A program that cannot be executed shows at its end, not here.

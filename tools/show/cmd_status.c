@@ -490,6 +490,18 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
                                                    : tool_fail(TOOL_NO, "no memory for the answer");
 }
 
+#define EXIT_RUNS 5 /* beyond the codes that every verb has */
+
+/* For scripts around a launcher whose own exit code does not tell. */
+static int exit_code(const struct muster_job_row *job)
+{
+    if (strcmp(job->state, "ended") != 0)
+        return job->generation == 0 ? TOOL_NO : EXIT_RUNS;
+    if (job->end_status == MUSTER_PREEMPTED || job->end_status == MUSTER_E_NOT_SAVED)
+        return muster_status_exit_code(MUSTER_PREEMPTED);
+    return job->end_status == MUSTER_OK ? TOOL_DONE : TOOL_NO;
+}
+
 static int one_job(struct tool *tool, const char *name)
 {
     muster_rows_t *rows = NULL;
@@ -533,6 +545,8 @@ static int one_job(struct tool *tool, const char *name)
         print_job(tool, job, members, notices, nodes, generations, rounds);
         print_task_queues(tool->out, queues);
     }
+    if (code == TOOL_DONE && tool->values[OPTION_EXIT_CODE] != NULL)
+        code = exit_code(job);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);
@@ -547,5 +561,7 @@ int cmd_status(struct tool *tool)
 {
     const char *name = tool->args_count > 0 ? tool->args[0] : tool->values[OPTION_JOB];
 
+    if (name == NULL && tool->values[OPTION_EXIT_CODE] != NULL)
+        return tool_fail(TOOL_USAGE, "--exit-code is of one job: muster status JOB --exit-code");
     return name == NULL ? all_jobs(tool) : one_job(tool, name);
 }

@@ -182,7 +182,11 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
  * The answer is binding: with false the step is over, as if save had been called, and a later
  * save(step) does nothing. Do not ask before a forced save: it gives MUSTER_E_ABORTED where another
  * rank is between these two calls. Waits as a boundary does. Errors as
- * save; MUSTER_PREEMPTED too. */
+ * save; MUSTER_PREEMPTED too.
+ * With true the save begins here: a program that saves by itself does so before it calls save. That
+ * time counts as the save's, for the bound of a save and for the plan of the next notice. Tell
+ * muster_node_save_progress in a save that lasts for minutes. A rank that asks for the next step
+ * without save(step) fails this save. */
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);

@@ -77,11 +77,15 @@ struct muster_save_context {
     void *snapshot; /* what snapshot_fn gave; NULL inside snapshot_fn, and without one */
 };
 struct muster_restore_context {
-    const char *directory; /* the files that save_fn wrote (a rank's own, or the one writer's) */
+    /* The files that save_fn wrote (a rank's own, or the one writer's). NULL if fewer ranks saved
+     * the checkpoint than this rank's number asks for (restore_any_world_size). */
+    const char *directory;
     int64_t step;
     int rank;
     int world_size;
     void *arg;
+    const char *checkpoint_directory; /* the whole checkpoint: the directories of all its ranks */
+    int saved_world_size;             /* as many ranks saved it */
 };
 
 /* One step of training. Returns 0, or a code of its own: the step failed and left the state as it
@@ -180,6 +184,10 @@ struct muster_node_options {
      * save, also before one that training waits for. */
     muster_snapshot_fn *snapshot_fn;
     muster_snapshot_release_fn *snapshot_release_fn; /* may be NULL */
+    /* Layout sharded: restore_fn reads what any number of ranks saved, from
+     * context->checkpoint_directory. Every file is verified before, each by one of the ranks.
+     * Without it another world size is refused (MUSTER_E_RESTORE). */
+    bool restore_any_world_size;
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
     {                                                                                   \
@@ -249,6 +257,12 @@ MUSTER_API void muster_node_set_position(muster_node_t *node, int64_t epoch, int
  * far).
  * muster tells its own writing by itself. Any thread; never waits. */
 MUSTER_API void muster_node_save_progress(muster_node_t *node, uint64_t bytes);
+
+/* Inside save_fn or snapshot_fn: says why it fails, and returns code:
+ * `return muster_node_save_fail(node, 3, "out of memory")`. The text is part of the peers' errors,
+ * the log, `muster events` and `muster why`. At most 1,023 bytes of it are kept; copies. Without a
+ * node that still lives it only returns code. */
+MUSTER_API int muster_node_save_fail(muster_node_t *node, int code, const char *text);
 
 /* Where training stood in the restored checkpoint; -1 = not told, or nothing restored. Each pointer
  * may be NULL. */

@@ -19,9 +19,9 @@ done
 recall fails
 ranks_end 42
 same "culprit" "$(query "SELECT DISTINCT culprit_rank FROM round WHERE job = 'fails' AND state = 'aborted'")" 1
-says "$(error_of 2)" MUSTER_PREEMPTED 'no checkpoint was committed' 'rank 1' 'save_fn returned 5'
+says "$(error_of 2)" MUSTER_PREEMPTED 'no checkpoint was committed' 'rank 1' 'save_fn returned 5: CUDA . out of.memory at step'
 same_why
-says "$story" 'rank 1' 'save_fn returned 5'
+says "$story" 'rank 1' 'save_fn returned 5: CUDA . out of.memory at step'
 recall late
 began_ms=$(now_ms)
 ranks_end 42 0 2

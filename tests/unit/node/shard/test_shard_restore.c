@@ -144,17 +144,20 @@ static void manifest_cannot_send_a_rank_to_another_ranks_file(void **state)
 struct seen {
     int calls;
     int64_t step;
-    char dir[FS_PATH_MAX];
+    char dir[FS_PATH_MAX], checkpoint_dir[FS_PATH_MAX];
+    uint64_t world_size;
     int answer;
 };
 
-static int see(void *arg, int64_t step, const char *dir)
+static int see(void *arg, const struct shard_found *found)
 {
     struct seen *seen = arg;
 
     seen->calls++;
-    seen->step = step;
-    strcpy(seen->dir, dir);
+    seen->step = found->step;
+    seen->world_size = found->world_size;
+    strcpy(seen->dir, found->dir != NULL ? found->dir : "");
+    strcpy(seen->checkpoint_dir, found->checkpoint_dir);
     return seen->answer;
 }
 
@@ -220,6 +223,101 @@ static void save_fn_that_wrote_no_file_commits_and_restores(void **state)
     assert_int_equal(seen.calls, 1);
 }
 
+/* Each rank writes a file of its own. */
+static void write_by_save_fn(struct shard_job *f)
+{
+    struct muster_error err = {0};
+    char dir[FS_PATH_MAX];
+
+    shard_job_must(dir_round_open(f->root, JOB, 1, 4, NONCE, f->round_dir, &err), &err);
+    for (uint64_t rank = 0; rank < WORLD; rank++) {
+        uint64_t incarnation = shard_job_incarnation(rank);
+        shard_job_must(shard_dir_begin(f->round_dir, rank, incarnation, dir, &err), &err);
+        scratch_write(scratch_path(dir, "part"), "abc", 3);
+        shard_job_must(shard_dir_seal(f->round_dir, rank, incarnation, NULL, &f->files[rank], &err),
+                       &err);
+    }
+    shard_job_render(f);
+    shard_job_must(shard_job_commit(f, &err), &err);
+}
+
+static enum muster_status restore_in_world(struct shard_job *f, uint64_t world_size, uint64_t rank,
+                                           struct seen *ret_seen, struct muster_error *ret_err)
+{
+    struct shard_restore r = shard_job_request(f, rank);
+
+    *ret_seen = (struct seen){.calls = 0};
+    r.state = NULL;
+    r.restore_fn = see;
+    r.arg = ret_seen;
+    r.world_size = world_size;
+    r.any_world_size = true;
+    return shard_restore(&r, NULL, ret_err);
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    size_t size;
+    char *content = scratch_read(path, &size);
+
+    assert_string_equal(content, text);
+    free(content);
+}
+
+static void restore_fn_that_reads_any_world_size_gets_the_whole_checkpoint(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct seen seen;
+
+    write_by_save_fn(f);
+    for (uint64_t world_size = 1; world_size <= 2 * WORLD; world_size++)
+        for (uint64_t rank = 0; rank < world_size; rank++) {
+            shard_job_must(restore_in_world(f, world_size, rank, &seen, &err), &err);
+            assert_int_equal(seen.calls, 1);
+            assert_string_equal(seen.checkpoint_dir, f->path);
+            assert_int_equal(seen.world_size, WORLD);
+            if (rank < WORLD)
+                assert_holds(scratch_path(seen.dir, "part"), "abc");
+            else
+                assert_string_equal(seen.dir, "");
+        }
+}
+
+static void and_each_file_is_verified_by_some_rank_before(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct seen seen;
+
+    write_by_save_fn(f);
+    scratch_flip_bit(scratch_path(f->path, "%s", f->files[2].files[0].path), 1, 1);
+    for (uint64_t world_size = 1; world_size <= 2 * WORLD; world_size++) {
+        int found = 0;
+        for (uint64_t rank = 0; rank < world_size; rank++)
+            found += restore_in_world(f, world_size, rank, &seen, &err) == MUSTER_E_CORRUPT;
+        assert_true(found > 0);
+    }
+}
+
+static void another_world_size_is_refused_to_a_restore_fn_that_does_not_say_so(void **state)
+{
+    struct shard_job *f = *state;
+    struct muster_error err = {0};
+    struct seen seen = {.calls = 0};
+    struct shard_restore r;
+
+    write_by_save_fn(f);
+    r = shard_job_request(f, 0);
+    r.state = NULL;
+    r.restore_fn = see;
+    r.arg = &seen;
+    r.world_size = 2;
+    assert_int_equal(shard_restore(&r, NULL, &err), MUSTER_E_RESTORE);
+    assert_non_null(strstr(err.text, "restore_any_world_size"));
+    assert_int_equal(seen.calls, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, shard_job_make, shard_job_drop)
@@ -231,6 +329,9 @@ int main(void)
         T(manifest_cannot_send_a_rank_to_another_ranks_file),
         T(restore_fn_gets_the_directory_once_all_its_files_are_found_whole),
         T(save_fn_that_wrote_no_file_commits_and_restores),
+        T(restore_fn_that_reads_any_world_size_gets_the_whole_checkpoint),
+        T(and_each_file_is_verified_by_some_rank_before),
+        T(another_world_size_is_refused_to_a_restore_fn_that_does_not_say_so),
     };
 
     return cmocka_run_group_tests_name("shard_restore", tests, NULL, NULL);
