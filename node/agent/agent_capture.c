@@ -79,7 +79,6 @@ static struct post *result_post(struct agent *agent, const void *arg)
 static void writing_ended(struct agent *agent, const struct save_order *order)
 {
     agent->saving_round = 0;
-    agent->turn.round = 0;
     if (!agent->discard_waits)
         return;
     agent->discard_waits = false;
@@ -292,6 +291,7 @@ void agent_turn_ended(struct agent *agent, struct visit *visit)
         return; /* it is saved now, or asked for once more */
     if (is_to_capture(agent, order.round))
         tell_unsaved(agent, &order, visit->failed);
+    agent->turn.round = 0;
     writing_ended(agent, &order);
 }
 
@@ -319,6 +319,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
     if (status != MUSTER_OK || !is_to_capture(agent, order.round))
         return status; /* aborted meanwhile: the boundary looks again */
     agent->captured_round = order.round;
+    agent->turn.round = 0;
     if (!turn)
         begin_saving(agent, &order);
     agent_facts_take(agent);
