@@ -252,64 +252,87 @@ static enum muster_status check_wish(const struct muster_node *node,
                      wish, step);
 }
 
+/* A checkpoint that the broker offers, and what came of it. */
+struct offer {
+    struct agent_resume resume;
+    struct muster_error why; /* status OK: it was read, or declined */
+    bool damage;             /* another one may be whole */
+    bool declined;           /* it is not the wanted one ... */
+    bool unwished;           /* ... and the wanted one is not there */
+    bool over;               /* the launch ended meanwhile */
+};
+
+static enum muster_status take_offer(struct muster_node *node, struct offer *offer)
+{
+    const struct agent_resume *resume = &offer->resume;
+    enum muster_status status = check_wish(node, resume, &offer->why);
+
+    offer->declined = status != MUSTER_OK;
+    offer->unwished = status == MUSTER_E_NOT_FOUND;
+    if (status == MUSTER_OK && (resume->checkpoint == 0 || node->wish.resume_done < 0)) {
+        status = node_check_lost(node, resume->step, &offer->over, &offer->why);
+        offer->damage = false;
+    }
+    if (status != MUSTER_OK || offer->over || resume->checkpoint == 0)
+        return status;
+    return read_checkpoint(node, resume->path, resume->step, resume->checkpoint, &offer->damage,
+                           &offer->why);
+}
+
+/* *ret_again: another rank could not restore it, and all take an older one. */
+static enum muster_status tell_restored(struct muster_node *node, const struct offer *offer,
+                                        bool *ret_again, struct muster_error *err)
+{
+    const struct agent_resume *resume = &offer->resume;
+    bool waits = node->options.restore_fallback || node->wish.resume_done >= 0, settled = true;
+    enum muster_status status = agent_restored(node->agent, resume->checkpoint, resume->step, err);
+
+    if (status == MUSTER_OK && waits)
+        status = agent_wait_started(node->agent, resume->checkpoint, &settled, err);
+    *ret_again = status == MUSTER_OK && !settled;
+    if (status == MUSTER_OK && settled)
+        resumed(node, resume->step, resume->path);
+    return status;
+}
+
+static enum muster_status tell_unread(struct muster_node *node, struct offer *offer,
+                                      struct muster_error *err)
+{
+    bool final = !offer->declined && !offer->damage;
+
+    node_log(node, offer->declined ? 2 : 0, "%s", offer->why.text);
+    if (offer->declined)
+        offer->why.status = MUSTER_OK;
+    return agent_restore_failed(node->agent, offer->resume.checkpoint, offer->resume.step,
+                                offer->why.text, final, err);
+}
+
 static enum muster_status restore_with_broker(struct muster_node *node, struct muster_error *err)
 {
+    struct offer offer = {.damage = true};
     uint64_t failed = UINT64_MAX;
-    struct agent_resume resume;
-    struct muster_error why = {.status = MUSTER_OK};
-    bool declined; /* it was not the wanted one */
-    bool damage = true;
-    bool settled = true; /* with fallback: nobody needs an older one any more */
-    bool over = false;
+    bool again = true;
 
-    for (;;) {
-        enum muster_status status = agent_wait_resume(node->agent, failed, &resume, err);
+    while (again) {
+        enum muster_status status = agent_wait_resume(node->agent, failed, &offer.resume, err);
 
-        if (status != MUSTER_OK) {
-            if (why.status == MUSTER_OK || (damage && node->options.restore_fallback))
-                return status; /* the broker's word: nothing older is left */
-            if (err != NULL)   /* our own reason says more */
-                *err = why;
-            return why.status;
-        }
-        status = check_wish(node, &resume, &why);
-        if (status == MUSTER_E_NOT_FOUND) {
-            if (err != NULL)
-                *err = why;
-            return why.status;
-        }
-        declined = status != MUSTER_OK;
-        if (status == MUSTER_OK && (resume.checkpoint == 0 || node->wish.resume_done < 0)) {
-            status = node_check_lost(node, resume.step, &over, &why);
-            damage = false;
-        }
-        if (over)
-            return error_pass(err, status, &why);
-        if (status == MUSTER_OK && resume.checkpoint != 0)
-            status =
-                read_checkpoint(node, resume.path, resume.step, resume.checkpoint, &damage, &why);
-        if (status == MUSTER_OK) {
-            status = agent_restored(node->agent, resume.checkpoint, resume.step, err);
-            if (status == MUSTER_OK &&
-                (node->options.restore_fallback || node->wish.resume_done >= 0))
-                status = agent_wait_started(node->agent, resume.checkpoint, &settled, err);
-            if (status == MUSTER_OK && !settled) {
-                failed = resume.checkpoint; /* another rank could not: all take an older one */
-                continue;
-            }
-            if (status == MUSTER_OK)
-                resumed(node, resume.step, resume.path);
+        if (status != MUSTER_OK && offer.why.status != MUSTER_OK &&
+            !(offer.damage && node->options.restore_fallback)) /* our own reason says more */
+            return error_pass(err, offer.why.status, &offer.why);
+        if (status != MUSTER_OK) /* the broker's word: nothing older is left */
             return status;
-        }
-        node_log(node, declined ? 2 : 0, "%s", why.text);
-        failed = resume.checkpoint;
-        status = agent_restore_failed(node->agent, resume.checkpoint, resume.step, why.text,
-                                      !declined && !damage, err);
-        if (declined)
-            why.status = MUSTER_OK;
+        status = take_offer(node, &offer);
+        if (offer.over)
+            return error_pass(err, status, &offer.why);
+        if (offer.unwished)
+            return error_pass(err, offer.why.status, &offer.why);
+        status = status == MUSTER_OK ? tell_restored(node, &offer, &again, err)
+                                     : tell_unread(node, &offer, err);
         if (status != MUSTER_OK)
             return status;
+        failed = offer.resume.checkpoint;
     }
+    return MUSTER_OK;
 }
 
 static enum muster_status restore_alone(struct muster_node *node, struct muster_error *err)

@@ -70,6 +70,25 @@ static bool is_save_step(const struct agent *agent, const struct visit *visit)
            (view->mode == VIEW_CAPTURE && agent->captured_round != view->round);
 }
 
+/* At a closed gate: what the view asks of who stands there. */
+static enum muster_status stand(struct agent *agent, struct visit *visit, struct muster_error *err)
+{
+    const struct member_view *view = &agent->view;
+
+    if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
+        return ask_for_save(agent, err);
+    if (save_is_due(agent)) /* the open round saves this very step */
+        plan_next_save(agent);
+    if (must_arrive(visit, view)) {
+        if (visit->ask && visit->save_round != 0 && !view->writer)
+            agent_turn_beside(agent);
+        return put_simple(agent, MEMBER_ARRIVED, err);
+    }
+    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
+        return visit->ask ? agent_turn(agent, err) : agent_capture(agent, visit, err);
+    return agent_wait(agent, &visit->patience, INT64_MAX, err);
+}
+
 /* One look at the view. *ret_leave: the boundary is over, with the status that is returned. */
 static enum muster_status obey(struct agent *agent, struct visit *visit, bool *ret_leave,
                                struct muster_error *err)
@@ -97,18 +116,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     if (is_save_step(agent, visit))
         visit->save_round = view->round;
     *ret_leave = false;
-    if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
-        return ask_for_save(agent, err);
-    if (save_is_due(agent)) /* the open round saves this very step */
-        plan_next_save(agent);
-    if (must_arrive(visit, view)) {
-        if (visit->ask && visit->save_round != 0 && !view->writer)
-            agent_turn_beside(agent);
-        return put_simple(agent, MEMBER_ARRIVED, err);
-    }
-    if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
-        return visit->ask ? agent_turn(agent, err) : agent_capture(agent, visit, err);
-    return agent_wait(agent, &visit->patience, INT64_MAX, err);
+    return stand(agent, visit, err);
 }
 
 enum muster_status agent_stay(struct agent *agent, struct visit *visit, struct muster_error *err)

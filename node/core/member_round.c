@@ -420,6 +420,17 @@ static int64_t way_over_at(const struct member *m)
     return m->give_up_at > unheard ? m->give_up_at : unheard;
 }
 
+/* Training must not hang on a dead broker. */
+static void thaw(struct member *m)
+{
+    request_withdraw(m, m->reported ? m->report_request : 0);
+    part_move(m, PART_THAWED);
+    m->thaw_at = NEVER;
+    if (m->error.status != MUSTER_OK)
+        m->error_until = NEVER;
+    view_open_or_end(m);
+}
+
 void part_tick(struct member *m)
 {
     error_exit_look(m);
@@ -435,15 +446,8 @@ void part_tick(struct member *m)
         member_end(m, MUSTER_E_JOIN, false, -1, 0, -1,
                    "the ranks of this job did not all join and restore in time, and the broker did "
                    "not say which");
-    if (m->part == PART_FROZEN &&
-        m->now >= m->thaw_at) { /* training must not hang on a dead broker */
-        request_withdraw(m, m->reported ? m->report_request : 0);
-        part_move(m, PART_THAWED);
-        m->thaw_at = NEVER;
-        if (m->error.status != MUSTER_OK)
-            m->error_until = NEVER;
-        view_open_or_end(m);
-    }
+    if (m->part == PART_FROZEN && m->now >= m->thaw_at)
+        thaw(m);
     if (m->part == PART_TO_STEP && m->last_begun_at == m->now)
         m->give_up_at = m->now + way_ms(m);
     if (m->now >= way_over_at(m)) {

@@ -216,25 +216,33 @@ bool round_join_freeze(struct core *core, struct job *job, struct peer *peer)
     return true;
 }
 
+/* `how`: what is known of another life of the rank. */
+static const char *how_absent(const struct peer *peer, const char *how)
+{
+    if (peer->state == NODE_LOST)
+        return "was lost";
+    if (peer->leave_why == LEAVE_FINISHED)
+        return "finished";
+    if (peer->failed)
+        return "failed its step";
+    return peer->state == NODE_LEFT ? "left" : how;
+}
+
 /* The lowest rank that cannot take part; writes who it is and why, and what comes of it. */
 static int64_t absent_rank(const struct job *job, const char *so, char *text, size_t size)
 {
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
-        const struct peer *peer = job->trainers[rank];
-        const char *how = "is not there";
-        if (may_be_member(job, peer))
-            continue;
-        for (size_t i = 0; i < job->peers_count; i++)
-            if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
-                how = job->peers[i]->state == NODE_LOST            ? "was lost"
-                      : job->peers[i]->leave_why == LEAVE_FINISHED ? "finished"
-                      : job->peers[i]->failed                      ? "failed its step"
-                      : job->peers[i]->state == NODE_LEFT          ? "left"
-                                                                   : how;
-        snprintf(text, size, "rank %llu %s, and %s", (unsigned long long)rank, how, so);
-        return (int64_t)rank;
-    }
-    return -1;
+    const char *how = "is not there";
+    uint64_t rank = 0;
+
+    while (rank < job->gen.world_size && may_be_member(job, job->trainers[rank]))
+        rank++;
+    if (rank == job->gen.world_size)
+        return -1;
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
+            how = how_absent(job->peers[i], how);
+    snprintf(text, size, "rank %llu %s, and %s", (unsigned long long)rank, how, so);
+    return (int64_t)rank;
 }
 
 /* sharded: without one rank there is no checkpoint. */
