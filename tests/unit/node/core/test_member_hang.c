@@ -1,5 +1,5 @@
-/* The node's core: a save that does not return is ended with its process, whenever the end came. protocol.md
- * section 6. */
+/* The node's core: a save that does not return is ended with its process, whenever the end came.
+ * PROTOCOL.md, Bounds. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>

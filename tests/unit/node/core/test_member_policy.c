@@ -107,6 +107,7 @@ static void a_decision_of_a_later_step_stands_for_the_policy_save(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+/* R5.17 */
 static void a_policy_save_that_nobody_decides_is_skipped_after_four_seconds(void **state)
 {
     struct member_fixture *f = *state;

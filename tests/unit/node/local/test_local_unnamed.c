@@ -104,6 +104,7 @@ static const char *take_name(const char *root, const char *name, const char *job
     return unnamed;
 }
 
+/* R11.8 */
 static void it_gets_its_name_and_is_resumed_from(void **state)
 {
     const char *unnamed;
