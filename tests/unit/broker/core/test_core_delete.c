@@ -65,6 +65,24 @@ static void one_that_fails_waits_and_the_others_go_on(void **state)
     assert_deletes(f, "0:1");
 }
 
+/* R12.6 */
+static void eight_are_told_at_a_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int64_t step = 1; step <= DELETES_IN_FLIGHT_MAX + 3; step++)
+        core_saved_whole(f, step);
+    core_policies(f, "latest 1", "");
+    core_tick(f);
+    assert_deletes(f, "0:10 0:9 0:8 0:7 0:6 0:5 0:4 0:3");
+    core_deleted(f, 0, 7, MUSTER_OK);
+    core_tick(f);
+    assert_deletes(f, "0:2");
+    core_deleted(f, 0, 3, MUSTER_OK);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+}
+
 /* Whoever is launched next, or closes, is not to wait for a time that was set for the one
  * before (R12.8). */
 static void a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end(void **state)
@@ -267,6 +285,7 @@ int main(void)
 #define THREE(test) cmocka_unit_test_setup_teardown(test, core_keep_three, core_keep_close)
     const struct CMUnitTest tests[] = {
         ONE(a_deletion_is_on_record_before_it_is_told),
+        ONE(eight_are_told_at_a_time),
         ONE(one_that_fails_waits_and_the_others_go_on),
         ONE(a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end),
         THREE(the_next_rank_deletes_when_the_chief_is_gone),

@@ -187,6 +187,7 @@ static void a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so(void **s
     assert_int_equal(core_job(f)->notices->state, RECORD_NOTICE_SERVED);
 }
 
+/* R7.3 */
 static void a_cancel_between_two_attempts_comes_in_time(void **state)
 {
     struct core_fixture *f = *state;

@@ -32,6 +32,7 @@ static void say_not_saved(struct member_fixture *f)
     assert_int_equal(member_seen(f)->mode, VIEW_END);
 }
 
+/* R8.1 */
 static void a_save_that_is_told_before_the_end_is_broken_off_and_ended(void **state)
 {
     struct member_fixture *f = *state;

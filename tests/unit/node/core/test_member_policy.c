@@ -70,6 +70,7 @@ static void who_counts_in_no_steps_asks_for_no_save(void **state)
     assert_member(f, "view open");
 }
 
+/* R5.17 */
 static void a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save(void **state)
 {
     struct member_fixture *f = *state;

@@ -395,7 +395,7 @@ static void a_committed_termination_holds_for_the_manifest_and_then_leaves(void 
     assert_member(f, "close; HEARTBEAT; view end MUSTER_PREEMPTED restart");
 }
 
-/* R5.10 */
+/* R5.10, R8.1 */
 static void who_was_not_a_member_leaves_with_the_others(void **state)
 {
     struct member_fixture *f = *state;
