@@ -418,6 +418,7 @@ static void who_arrives_unmeasured_leaves_the_others_their_own_way(void **state)
     assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
 }
 
+/* R5.14 */
 static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
 {
     struct core_fixture *f = *state;

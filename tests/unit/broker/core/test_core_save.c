@@ -231,7 +231,7 @@ static void only_a_writer_can_fail_to_save(void **state)
     assert_events(f, "");
 }
 
-/* R5.7 */
+/* R5.7, R5.14 */
 static void a_node_beyond_the_save_step_aborts_the_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -289,6 +289,7 @@ static void a_member_is_needed_until_it_captured_and_a_writer_until_it_saved(voi
     }
 }
 
+/* R5.14 */
 static void a_save_is_bounded_from_the_arrival_of_its_rank(void **state)
 {
     struct core_fixture *f = *state;
