@@ -85,7 +85,7 @@
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
 
-/* --- times, see the table of protocol.md section 6 ------------------------------------------ */
+/* --- times, see Bounds in PROTOCOL.md ------------------------------------------------------- */
 #define HEARTBEAT_MS 1000
 #define LOST_MS 5000          /* silence after which a node is lost */
 #define TAKEOVER_PING_MS 2000 /* silence after a ping that frees a held rank */

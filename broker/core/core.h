@@ -1,6 +1,6 @@
 /* core - what the broker decides, as a pure function of (state, input, now).
  * Owns: jobs, generations, rosters, notices, rounds, the choice of the resume checkpoint, event
- * numbers, acknowledgements, every bound of protocol.md section 6.
+ * numbers, acknowledgements, every bound of PROTOCOL.md.
  * Never: socket, file, clock, lock, log, randomness. Time comes in; work comes out as actions.
  *
  * The driver's contract (broker/loop.c, and the simulator):

@@ -10,8 +10,6 @@ set -euo pipefail
 cd "${1:-${SOURCE_DIR:-$(dirname "$0")/../..}}"
 
 allowed='
-schema/PROTOCOL.md 146
-schema/WIRE.md 22
 '
 sizes='README.md 8192
 CONTRIBUTING.md 8192

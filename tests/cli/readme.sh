@@ -88,14 +88,15 @@ done
 while read -r name; do
     grep -qrw "$name" "$SOURCE_DIR"/{schema,broker,node,client,tools,tests} || fail "CONTRIBUTING.md names $name, which is nowhere"
 done < <(named_in CONTRIBUTING.md '`[a-z]+_[a-z_]+`' | tr -d '`' | grep -vx ret_x)
-for page in README.md schema/PROTOCOL.md; do
+rule_pages=(schema/PROTOCOL.md schema/RECOVERY.md schema/TASKS.md)
+for page in README.md "${rule_pages[@]}"; do
     while read -r status; do
         grep -q "^X($status," "$SOURCE_DIR/schema/status.def" || fail "$page names $status, which is no status"
     done < <(grep -oE 'MUSTER_E_[A-Z_]+' "$SOURCE_DIR/$page" | LC_ALL=C sort -u)
 done
 while read -r name; do
-    grep -q "^#define $name " "$SOURCE_DIR/schema/limits.h" || fail "PROTOCOL.md names $name, which is not in limits.h"
-done < <(grep -oE '`[A-Z_]+_(MS|MAX)`' "$SOURCE_DIR/schema/PROTOCOL.md" | tr -d '`' | LC_ALL=C sort -u)
+    grep -q "^#define $name " "$SOURCE_DIR/schema/limits.h" || fail "a page of schema/ names $name, which is not in limits.h"
+done < <(cd "$SOURCE_DIR" && grep -ohE '`[A-Z_]+_(MS|MAX)`' "${rule_pages[@]}" | tr -d '`' | LC_ALL=C sort -u)
 while read -r call; do
     grep -qw "$call" "$SOURCE_DIR"/client/include/muster/*.h || fail "README.md names $call, which no header has"
 done < <(grep -oE 'muster_(node|state)_[a-z_0-9]+|on_preempted|grace_period_ms|save_every_steps|offline_ok|(join|connect)_timeout_ms' \

@@ -143,7 +143,7 @@ static void a_changed_bit_of_a_manifest_is_found(void **state)
     flip_all(MANIFEST_FILE_NAME);
 }
 
-/* All bits of all bytes, by who reads it for everybody. */
+/* All bits of all bytes, by who reads it for everybody (R11.9). */
 static void no_reader_takes_a_changed_manifest(void **state)
 {
     size_t size;
@@ -161,6 +161,7 @@ static void no_reader_takes_a_changed_manifest(void **state)
     free(text);
 }
 
+/* R11.9 */
 static void a_changed_bit_of_a_round_file_is_found(void **state)
 {
     (void)state;

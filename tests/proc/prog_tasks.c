@@ -302,7 +302,7 @@ static void per_worker_values(void)
     CHECK(muster_coordinator_create_per_worker(task_coordinator, "make_bad", "", 0, &bad, &err) ==
           MUSTER_OK);
     for (int i = 0; i < 12; i++)
-        values[i] = task_schedule_use(made); /* the bad one does no harm where it is not used */
+        values[i] = task_schedule_use(made); /* R22.4: the bad one harms only its users */
     for (int i = 0; i < 12; i++)
         task_expect(&values[i], "7");
     CHECK(task_join() == MUSTER_OK);

@@ -162,6 +162,7 @@ static void is_left_as_preempted(void)
     assert_int_equal(lone.failures_told, 0);
 }
 
+/* R11.6 */
 static void a_question_without_an_answer_ends_with_the_launch(void **state)
 {
     (void)state;

@@ -458,7 +458,7 @@ static void check_rounds(struct sim *sim)
             active += round->state == ROUND_FREEZING || round->state == ROUND_DECIDED ||
                       round->state == ROUND_WRITING;
         }
-        if (open > 1 || active > ROUNDS_ACTIVE_MAX)
+        if (open > 1 || active > ROUNDS_ACTIVE_MAX) /* R5.2 */
             sim_broken(sim, "I7", "%u rounds of %s are open, %u active", open, sim->jobs[j].name,
                        active);
     }

@@ -22,6 +22,7 @@ static void a_slow_path_without_its_guard_is_seen(void **state)
     expect_broken(MUTANT_NO_GUARD, 50, "I2");
 }
 
+/* R2.1 */
 static void publishing_before_the_transaction_is_seen(void **state)
 {
     (void)state;

@@ -45,6 +45,7 @@ static struct sim_options options_of(struct sim_grace *g, unsigned seed)
     return (struct sim_options){.seed = seed, .nodes = 1 + seed % 5, .async = 0, .grace = g};
 }
 
+/* R6.2 */
 static void each_launch_under_a_standing_notice_makes_progress(void **state)
 {
     struct sim_stats stats = {0};

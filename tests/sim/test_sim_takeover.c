@@ -35,6 +35,7 @@ static struct participant *part_of_rank(struct round *round, const struct peer *
 
 #include <cmocka.h>
 
+/* R5.3 */
 static void a_takeover_that_saves_is_seen(void **state)
 {
     struct sim_options options = {.async = 1, .focused = true};

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+/* R5.11 */
 static void a_commit_without_the_equal_step_test_is_seen(void **state)
 {
     struct sim_failure failure;

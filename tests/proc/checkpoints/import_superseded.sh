@@ -1,6 +1,7 @@
 #!/bin/bash
 # A lost database is rebuilt from manifests with what later launches gave up still given up: the job resumes from where
 # it was, not from a step that it had left; importing again changes nothing.
+# Rules: R11.3.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_manager.sh"
 not_checked=1 # the processes that wrote what was found on disk are in no row

@@ -4,6 +4,7 @@
 # leads to the next older one where that is allowed; of a newer one that the broker knows, neither. One that it does not know
 # ends the launch, the import says why it leaves it out, and moving it away helps; unless a later launch fell back behind it.
 # A broker that is away just then is awaited.
+# Rules: R11.6.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 options=(--save-every 20 --connect-ms 600)

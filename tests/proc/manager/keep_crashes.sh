@@ -1,6 +1,7 @@
 #!/bin/bash
 # A chief is killed in the middle of its deletions, and the broker: nothing that is half deleted is ever listed, and
 # what was decided is done after the restart of either.
+# Rules: R12.7.
 . "$(dirname "$0")/../lib.sh"
 trainer=$TESTS_DIR/proc/prog_keep
 listen=$ipc

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The broker's database is lost under a manager's job that runs: the new one hears of the job's policies, and they go on
 # counting, those by time and those of what is kept.
+# Rules: R12.1.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_manager.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # PUB/SUB loses every second frame: nodes see gaps, fill them, and act in order.
+# Rules: R1.5.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_lossy.sh"
 

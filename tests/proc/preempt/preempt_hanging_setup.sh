@@ -2,6 +2,7 @@
 # A program that watches SIGTERM and never comes to a boundary is not made immortal by that: once the job's end is
 # settled it has abort_timeout_ms, then its process ends with the restart code. With a broker it leaves the job; without
 # one the end of the grace settles it.
+# Rules: R8.1.
 . "$(dirname "$0")/../lib.sh"
 
 hang() { # JOB - one rank of it

@@ -1,6 +1,7 @@
 #!/bin/bash
 # offline_ok: lives with a broker and without one, in turn. What a life alone saved no broker knows; the next launch with one
 # does not go on without it, and `muster import` takes all of it: each life alone numbers its rounds above all that are there.
+# Rules: R11.8.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 options=(--save-every 20 --connect-ms 1500 --offline 1)

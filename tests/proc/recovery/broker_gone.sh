@@ -1,6 +1,7 @@
 #!/bin/bash
 # The broker is killed for good: nodes train on, finish, and a noticed one leaves by its own deadline. And one that stands
 # still while a launch joins: what is over when it goes on is not the time to join.
+# Rules: R7.7, R9.7.
 . "$(dirname "$0")/../lib.sh"
 
 broker_start

@@ -2,6 +2,7 @@
 # The broker is killed at the boundaries of its loop around report, decision, save and commit, for each cause of a round.
 # The points come from the broker itself: a new place in failpoint.def is in this test without an edit. All other points
 # (each message, row and event) are in slow_crash_*.sh.
+# Rules: R2.1, R9.1.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_crash.sh"
 

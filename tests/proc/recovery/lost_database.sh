@@ -2,6 +2,7 @@
 # The broker's database is lost and nobody has run `muster import` yet: a launch does not begin anew beside the job's
 # checkpoints. It ends, all ranks say what to do, nothing is touched, and what they say helps. What the broker knows, in
 # whatever state, holds nobody up; nor do another job's files, or a directory without a checkpoint.
+# Rules: R11.6.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 checkpoints="$dir/the checkpoints"

@@ -2,6 +2,7 @@
 # The broker's database is put back to an older copy, and what was saved since is on disk: a launch does not go on from the
 # older checkpoint that the copy knows. It ends, all ranks say what to do, nothing is touched, and what they say
 # helps.
+# Rules: R11.6.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 checkpoints="$dir/the checkpoints"

@@ -2,6 +2,7 @@
 # What an older copy of the database does not know, in two more shapes: the newest has its manifest and not yet its name
 # (its writer died in between); and the directory's path is so long that texts which quote it are cut. The next
 # launch does not go on from the older one, says a command that works, and `muster why` gives no other advice.
+# Rules: R11.4.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_put_back.sh"
 

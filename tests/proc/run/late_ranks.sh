@@ -1,6 +1,7 @@
 #!/bin/bash
 # A notice while two of four ranks are still starting. Started by hand, the late ones leave with the others' launch as
 # soon as they come. Under `muster run` nobody waits for them: the whole job is back in training within seconds.
+# Rules: R3.8.
 . "$(dirname "$0")/../lib.sh"
 
 late=3 # seconds

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A rank of `muster run` is killed by SIGKILL: the supervisor tells the broker, so that the others hear of it at once
 # instead of after 5 s of silence; the box names the first cause. A stale or false report does no harm.
+# Rules: R8.4.
 . "$(dirname "$0")/../lib.sh"
 
 mkdir "$dir/runtime"

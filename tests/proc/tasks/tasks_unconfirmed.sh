@@ -1,6 +1,7 @@
 #!/bin/bash
 # Four idle workers are killed, each just before a task is given to it. The task never began anywhere, so nothing was lost:
 # the fifth worker does it, in its first attempt.
+# Rules: R20.5.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/../lib_tasks.sh"
 

@@ -372,6 +372,7 @@ static void take_notice(const struct input *input, struct actions *out)
     add_ack(input, out);
 }
 
+/* R1.1, R2.1 */
 static void a_notice_is_hinted_written_published_and_answered(void **state)
 {
     struct fixture *f = *state;
@@ -391,6 +392,7 @@ static void a_notice_is_hinted_written_published_and_answered(void **state)
     assert_int_equal(store_job_seq(f->store, SAMPLE_JOB), 103);
 }
 
+/* R2.4 */
 static void on_a_full_disk_only_the_hint_leaves_until_the_batch_is_written(void **state)
 {
     struct fixture *f = *state;
@@ -412,6 +414,7 @@ static void on_a_full_disk_only_the_hint_leaves_until_the_batch_is_written(void 
     assert_false(hear(f, f->sub, &message, 50)); /* and the hint went out once */
 }
 
+/* R2.4 */
 static void while_blocked_what_is_not_free_is_answered_storage(void **state)
 {
     struct fixture *f = *state;
@@ -479,6 +482,7 @@ static void break_a_rule(const struct input *input, struct actions *out)
     add_ack(input, out);
 }
 
+/* R2.5 */
 static void a_row_that_cannot_be_written_ends_the_loop_and_nothing_leaves(void **state)
 {
     struct fixture *f = *state;
@@ -615,7 +619,7 @@ static void send_tasks(const struct input *input, struct actions *out)
     action->message.u.tasks_page.next = 9;
 }
 
-/* Who asks would wait for nothing otherwise. */
+/* Who asks would wait for nothing otherwise (R9.9). */
 static void what_cannot_be_read_for_a_coordinator_is_answered_so(void **state)
 {
     struct fixture *f = *state;
@@ -655,6 +659,7 @@ static void tell_a_deadline(const struct input *input, struct actions *out)
     add_message(out, ACTION_PUBLISH, 0, WIRE_EVENT)->u.event.left_ms = 999999;
 }
 
+/* R1.9 */
 static void time_left_is_computed_at_the_send(void **state)
 {
     struct fixture *f = *state;

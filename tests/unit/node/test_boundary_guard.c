@@ -39,6 +39,7 @@ static void go_on(void)
     lone_await_leave();
 }
 
+/* R4.3 */
 static void the_slow_path_admits_no_step_beyond_the_save_step(void **state)
 {
     int64_t save_step;

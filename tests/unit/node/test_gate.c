@@ -55,6 +55,7 @@ static void an_open_gate_counts_begun_and_done(void **state)
     assert_int_equal(gate_done(gate), 1);
 }
 
+/* R4.1 */
 static void closing_returns_the_begun_of_that_moment(void **state)
 {
     struct gate *gate = *state;
@@ -82,6 +83,7 @@ static void a_due_save_is_met_at_its_step_and_not_before(void **state)
     assert_true(gate_begin(gate));
 }
 
+/* R4.3 */
 static void the_slow_path_moves_begun_and_keeps_the_gate_closed(void **state)
 {
     struct gate *gate = *state;
@@ -117,6 +119,7 @@ static void *train(void *arg)
     return NULL;
 }
 
+/* R4.1 */
 static void no_step_begins_between_a_closing_and_the_next_opening(void **state)
 {
     struct trainer t = {.gate = *state};

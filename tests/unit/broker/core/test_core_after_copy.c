@@ -94,11 +94,33 @@ static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(vo
     assert_events(f, "manifest r1 S5 c1; resume S5 c1");
 }
 
+/* Rank 0 of launch 4 is heard, and the copy knows launch 1 alone, in the middle of a save (R3.1). */
+static void the_rounds_of_a_launch_before_end_with_the_next_ones_opening(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "op");
+    core_report(f, 0, 1, 5, 5);
+    assert_int_equal(core_job(f)->rounds[0].state, ROUND_DECIDED);
+    core_restart(f, false);
+    f->nodes[2] = f->nodes[0];
+    f->nodes[2].incarnation = 72;
+    f->nodes[2].route = 102;
+    f->nodes[2].generation = 4;
+    f->nodes[2].begun = f->nodes[2].done = 40;
+    f->nodes[2].applied_seq = 200;
+    core_hello(f, 2);
+    assert_int_equal(core_job(f)->gen.generation, 4);
+    assert_int_equal(row_of(f, RECORD_ROUND, 0)->u.round.state, ROUND_ABORTED);
+    assert_false(core_job(f)->rounds[0].used);
+}
+
 int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
     const struct CMUnitTest tests[] = {
         ONE(a_round_that_a_node_has_seen_lends_its_number_to_no_other),
+        ONE(the_rounds_of_a_launch_before_end_with_the_next_ones_opening),
         ONE(a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest),
         ONE(of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order),
         ONE(a_choice_that_is_mended_when_all_run_already_is_told_all_the_same),

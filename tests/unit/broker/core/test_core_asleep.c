@@ -77,6 +77,7 @@ static unsigned refused(const struct core_fixture *f)
     return MUSTER_OK;
 }
 
+/* R14.1 */
 static void ended_jobs_do_not_count_against_those_that_run(void **state)
 {
     struct core_fixture *f = *state;
@@ -90,6 +91,7 @@ static void ended_jobs_do_not_count_against_those_that_run(void **state)
     assert_int_equal(f->core->peers_count, 0);
 }
 
+/* R14.2 */
 static void beyond_the_bound_a_new_job_is_told_what_to_do(void **state)
 {
     struct core_fixture *f = *state;
@@ -111,6 +113,7 @@ static void beyond_the_bound_a_new_job_is_told_what_to_do(void **state)
     assert_int_equal(refused(f), MUSTER_OK);
 }
 
+/* R14.1 */
 static void a_job_comes_back_with_all_that_it_was(void **state)
 {
     struct core_fixture *f = *state;
@@ -131,6 +134,7 @@ static void a_job_comes_back_with_all_that_it_was(void **state)
     assert_true(lineage_holds(core_job(f), f->core->options.start_id, core_job(f)->seq));
 }
 
+/* R14.1 */
 static void a_tools_order_wakes_a_job(void **state)
 {
     struct core_fixture *f = *state;
@@ -144,6 +148,7 @@ static void a_tools_order_wakes_a_job(void **state)
     assert_int_equal(core_job(f)->keep.pins_count, 1);
 }
 
+/* R14.2 */
 static void a_hello_that_opens_nothing_leaves_no_row(void **state)
 {
     struct core_fixture *f = *state;
@@ -159,6 +164,7 @@ static void a_hello_that_opens_nothing_leaves_no_row(void **state)
     assert_int_equal(f->core->jobs_count, 0);
 }
 
+/* R14.3 */
 static void the_oldest_without_checkpoints_are_forgotten_first(void **state)
 {
     struct core_fixture *f = *state;
@@ -180,6 +186,7 @@ static void the_oldest_without_checkpoints_are_forgotten_first(void **state)
     assert_true(rows_of(f, "job-5") > 0);
 }
 
+/* R14.3 */
 static void what_is_pinned_is_not_forgotten(void **state)
 {
     struct core_fixture *f = *state;
@@ -200,6 +207,7 @@ static void what_is_pinned_is_not_forgotten(void **state)
     assert_int_equal(rows_of(f, "job-2"), 0);
 }
 
+/* R14.3 */
 static void the_old_are_forgotten_by_their_age(void **state)
 {
     struct core_fixture *f = *state;
@@ -228,6 +236,7 @@ static const struct wire_msg *ack_of(const struct core_fixture *f)
     return NULL;
 }
 
+/* R14.4 */
 static void an_order_forgets_a_job_that_is_over_and_no_other(void **state)
 {
     struct core_fixture *f = *state;

@@ -91,6 +91,7 @@ static void opens_no_other(struct core_fixture *f)
         assert_int_equal(notice->round, 1);
 }
 
+/* R5.16 */
 static void who_joined_a_save_that_is_written_behind_opens_no_other(void **state)
 {
     struct core_fixture *f = *state;
@@ -107,6 +108,7 @@ static void who_joined_a_save_that_is_written_behind_opens_no_other(void **state
     opens_no_other(f);
 }
 
+/* R5.16 */
 static void its_outcome_is_the_answer_to_whoever_wants_a_save(void **state)
 {
     struct core_fixture *f = *state;

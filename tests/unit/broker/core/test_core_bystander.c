@@ -133,6 +133,7 @@ static void an_evaluator_does_not_make_the_others_fall_back(void **state)
     assert_only_told(f, MUSTER_E_RESTORE, "no such file");
 }
 
+/* R8.6 */
 static void a_failure_a_loss_or_a_leave_of_an_evaluator_touches_no_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -167,6 +168,7 @@ static void a_failure_a_loss_or_a_leave_of_an_evaluator_touches_no_round(void **
     }
 }
 
+/* R7.6 */
 static void the_end_of_an_evaluator_is_no_cause_of_a_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -187,6 +189,7 @@ static void the_end_of_an_evaluator_is_no_cause_of_a_save(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 60000);
 }
 
+/* R7.6 */
 static void the_notice_of_a_ps_is_one_of_the_job(void **state)
 {
     struct core_fixture *f = *state;
@@ -228,6 +231,7 @@ static void an_evaluator_asks_for_no_policy_save(void **state)
     assert_events(f, "decision r1 policy S20 m0w,1");
 }
 
+/* R3.6 */
 static void an_evaluator_opens_no_generation(void **state)
 {
     struct core_fixture *f = *state;

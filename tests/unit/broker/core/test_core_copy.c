@@ -1,5 +1,5 @@
 /* The broker's core after its database was put back to an older copy: what runs is believed, numbers are
- * not used twice, and nobody waits for ever for what is forgotten. protocol.md section 2. */
+ * not used twice, and nobody waits for ever for what is forgotten. RECOVERY.md R10. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -49,6 +49,7 @@ static void forget_the_start(struct core_fixture *f)
     assert_int_equal(core_job(f)->gen.state, GENERATION_JOINING);
 }
 
+/* R10.2 */
 static void who_takes_steps_has_started(void **state)
 {
     struct core_fixture *f = *state;
@@ -62,6 +63,7 @@ static void who_takes_steps_has_started(void **state)
     assert_events(f, "freeze r1 operator m0,1");
 }
 
+/* R10.3 */
 static void a_rank_that_does_not_come_back_is_missed(void **state)
 {
     struct core_fixture *f = *state;
@@ -136,7 +138,8 @@ static void a_loop_whose_every_pass_is_slow_misses_it_too(void **state)
     assert_int_equal(passes, GAPS_FORGIVEN + START_GRACE_MS / LOOP_GAP_MS);
 }
 
-/* What it resumed from was committed in what is lost: its manifests are not to tell another step. */
+/* What it resumed from was committed in what is lost: its manifests are not to tell another
+ * step (R10.7). */
 static void where_an_adopted_launch_began_is_not_known(void **state)
 {
     struct core_fixture *f = *state;
@@ -205,7 +208,8 @@ static void who_still_waits_for_its_checkpoint_is_no_proof_of_a_start(void **sta
     assert_events(f, "started");
 }
 
-/* Event 3 was "started" when the node heard of it; in the journal that was put back it is another. */
+/* Event 3 was "started" when the node heard of it; in the journal that was put back it is
+ * another (R10.4). */
 static void numbers_that_were_used_otherwise_are_not_taken_for_known(void **state)
 {
     struct core_fixture *f = *state;
@@ -259,7 +263,7 @@ static void what_was_heard_before_the_copy_is_known(void **state)
     assert_answers(f, "0:welcome g1");
 }
 
-/* More starts than the row tells of. */
+/* More starts than the row tells of (R10.4). */
 static void who_was_away_for_many_starts_gets_a_snapshot(void **state)
 {
     struct core_fixture *f = *state;
@@ -276,7 +280,8 @@ static void who_was_away_for_many_starts_gets_a_snapshot(void **state)
     assert_answers(f, "0:welcome g1; 0:SNAPSHOT");
 }
 
-/* All had restored before anybody took steps: another process of a rank is a later life of it. */
+/* All had restored before anybody took steps: another process of a rank is a later life of
+ * it (R10.3). */
 static void a_new_process_in_an_adopted_launch_ends_it(void **state)
 {
     struct core_fixture *f = *state;
@@ -342,7 +347,7 @@ static void copy_a_half_saved_round(struct core_fixture *f)
     core_copy(f);
 }
 
-/* Rank 0 heard of the abort and deleted its shard; rank 1 did not. */
+/* Rank 0 heard of the abort and deleted its shard; rank 1 did not (R10.5). */
 static void a_round_of_an_older_copy_is_not_committed(void **state)
 {
     struct core_fixture *f = *state;
@@ -384,7 +389,8 @@ static void put_back_under_launch_2(struct core_fixture *f, int64_t done)
     }
 }
 
-/* It retried while the broker was away. The launch that the copy knows is over, and launch 2 trains. */
+/* It retried while the broker was away. The launch that the copy knows is over, and launch 2
+ * trains (R3.6). */
 static void a_bystander_that_comes_first_waits_for_the_ranks(void **state)
 {
     static const enum wire_role roles[] = {ROLE_EVALUATOR, ROLE_PS};
@@ -415,7 +421,7 @@ static void a_bystander_that_comes_first_waits_for_the_ranks(void **state)
     }
 }
 
-/* Its ranks finished while the broker was away, and nobody is left to tell it so. */
+/* Its ranks finished while the broker was away, and nobody is left to tell it so (R10.9). */
 static void a_bystander_of_an_unknown_launch_waits_no_longer_than_its_ranks_may_take(void **state)
 {
     struct core_fixture *f = *state;
@@ -436,7 +442,7 @@ static void a_bystander_of_an_unknown_launch_waits_no_longer_than_its_ranks_may_
     assert_answers(f, "5:refused MUSTER_E_STALE");
 }
 
-/* Its ranks were lost, or left; nobody told it so while the broker was away. */
+/* Its ranks were lost, or left; nobody told it so while the broker was away (R10.2). */
 static void one_of_the_launch_before_keeps_nobody_out(void **state)
 {
     struct core_fixture *f = *state;
@@ -485,7 +491,7 @@ static void end_at(struct core_fixture *f, int64_t step)
         core_report(f, n, 3, step, step);
 }
 
-/* It went back to 40, or began without any: its 60 is not the other's. */
+/* It went back to 40, or began without any: its 60 is not the other's (R10.7). */
 static void what_lies_beyond_the_steps_of_an_adopted_launch_was_given_up(void **state)
 {
     struct core_fixture *f = *state;
@@ -517,7 +523,7 @@ static void so_was_what_lies_beyond_the_steps_of_its_last_rank(void **state)
     assert_int_equal(registry_newest(core_job(f))->row.step, 40);
 }
 
-/* It may have begun there, and gone back and come there again. */
+/* It may have begun there, and gone back and come there again (R10.7). */
 static void an_adopted_launch_saves_a_step_that_others_saved(void **state)
 {
     struct core_fixture *f = *state;
@@ -567,7 +573,7 @@ static void what_a_launch_gave_up_after_the_copy_is_given_up(void **state)
     }
 }
 
-/* It has 120 s, and rank 1 is back in two: sharded. */
+/* It has 120 s, and rank 1 is back in two: sharded (R10.3). */
 static void a_notice_waits_for_the_ranks_of_an_adopted_launch(void **state)
 {
     struct core_fixture *f = *state;
@@ -625,6 +631,7 @@ static void but_not_for_ever(void **state)
     }
 }
 
+/* R10.8 */
 static void a_rank_that_comes_back_late_hears_how_its_launch_ended(void **state)
 {
     struct core_fixture *f = *state;

@@ -11,6 +11,7 @@
 
 /* --- deletions ----------------------------------------------------------------------------------- */
 
+/* R12.6 */
 static void a_deletion_is_on_record_before_it_is_told(void **state)
 {
     struct core_fixture *f = *state;
@@ -45,6 +46,7 @@ static void a_deletion_is_on_record_before_it_is_told(void **state)
     assert_deletes(f, "");
 }
 
+/* R12.8 */
 static void one_that_fails_waits_and_the_others_go_on(void **state)
 {
     struct core_fixture *f = *state;
@@ -63,7 +65,26 @@ static void one_that_fails_waits_and_the_others_go_on(void **state)
     assert_deletes(f, "0:1");
 }
 
-/* Whoever is launched next, or closes, is not to wait for a time that was set for the one before. */
+/* R12.6 */
+static void eight_are_told_at_a_time(void **state)
+{
+    struct core_fixture *f = *state;
+
+    for (int64_t step = 1; step <= DELETES_IN_FLIGHT_MAX + 3; step++)
+        core_saved_whole(f, step);
+    core_policies(f, "latest 1", "");
+    core_tick(f);
+    assert_deletes(f, "0:10 0:9 0:8 0:7 0:6 0:5 0:4 0:3");
+    core_deleted(f, 0, 7, MUSTER_OK);
+    core_tick(f);
+    assert_deletes(f, "0:2");
+    core_deleted(f, 0, 3, MUSTER_OK);
+    core_tick(f);
+    assert_deletes(f, "0:1");
+}
+
+/* Whoever is launched next, or closes, is not to wait for a time that was set for the one
+ * before (R12.8). */
 static void a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end(void **state)
 {
     struct core_fixture *f = *state;
@@ -90,6 +111,7 @@ static void a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end(vo
     assert_deletes(f, "0:1");
 }
 
+/* R12.6 */
 static void the_next_rank_deletes_when_the_chief_is_gone(void **state)
 {
     struct core_fixture *f = *state; /* three */
@@ -102,6 +124,7 @@ static void the_next_rank_deletes_when_the_chief_is_gone(void **state)
     assert_deletes(f, "1:1");
 }
 
+/* R12.3 */
 static void a_checkpoint_without_its_manifest_stays_until_it_has_one(void **state)
 {
     struct core_fixture *f = *state;
@@ -115,6 +138,7 @@ static void a_checkpoint_without_its_manifest_stays_until_it_has_one(void **stat
     assert_kept(f, "now it may go", "2");
 }
 
+/* R12.3 */
 static void the_last_whole_one_stays_until_a_newer_one_is(void **state)
 {
     struct core_fixture *f = *state;
@@ -196,7 +220,7 @@ static void a_deletion_is_not_told_while_nothing_as_new_is_whole(void **state)
     assert_deletes(f, "0:2");
 }
 
-/* A launch's choice that is deleted is no reason to save nothing. */
+/* A launch's choice that is deleted is no reason to save nothing (R5.5). */
 static void what_was_dropped_is_saved_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -214,6 +238,7 @@ static void what_was_dropped_is_saved_again(void **state)
     assert_kept(f, "saved again", "4");
 }
 
+/* R12.1 */
 static void another_launch_keeps_all_until_it_tells_its_policies(void **state)
 {
     struct core_fixture *f = *state;
@@ -260,6 +285,7 @@ int main(void)
 #define THREE(test) cmocka_unit_test_setup_teardown(test, core_keep_three, core_keep_close)
     const struct CMUnitTest tests[] = {
         ONE(a_deletion_is_on_record_before_it_is_told),
+        ONE(eight_are_told_at_a_time),
         ONE(one_that_fails_waits_and_the_others_go_on),
         ONE(a_deletion_that_failed_is_tried_by_the_next_launch_and_at_the_end),
         THREE(the_next_rank_deletes_when_the_chief_is_gone),

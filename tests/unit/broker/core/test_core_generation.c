@@ -1,5 +1,5 @@
 /* The broker's core: opening with one resume choice, restoring, falling back, ending and what follows.
- * protocol.md section 4. */
+ * PROTOCOL.md R3. */
 #include "schema/wire/wire_bytes.h"
 #include "tests/support/core_fixture.h"
 
@@ -81,6 +81,7 @@ static void two_checkpoints(struct core_fixture *f)
 
 /* --- joining ---------------------------------------------------------------------------------------- */
 
+/* R3.5 */
 static void ranks_that_do_not_come_end_the_generation_by_name(void **state)
 {
     struct core_fixture *f = *state;
@@ -206,6 +207,7 @@ static void a_loop_whose_every_pass_is_slow_ends_the_joining(void **state)
     assert_int_equal(passes, GAPS_FORGIVEN + 8000 / LOOP_GAP_MS);
 }
 
+/* R3.5 */
 static void nobody_waits_for_a_rank_that_finished_while_the_others_joined(void **state)
 {
     struct core_fixture *f = *state;
@@ -236,6 +238,7 @@ static void a_rank_that_finished_alone_does_so_also_for_the_next_start_of_the_br
     assert_events(f, "started");
 }
 
+/* R3.5 */
 static void a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end(void **state)
 {
     struct core_fixture *f = *state;
@@ -251,6 +254,7 @@ static void a_launch_of_which_only_a_finished_rank_came_is_given_up_in_the_end(v
     assert_events(f, "generation opened S0; resume S0");
 }
 
+/* R3.7 */
 static void another_launch_need_not_fit_to_one_of_which_nobody_lives(void **state)
 {
     struct core_fixture *f = *state;
@@ -276,6 +280,7 @@ static void a_rank_that_left_otherwise_before_the_others_came_ends_its_generatio
 
 /* --- the choice --------------------------------------------------------------------------------------- */
 
+/* R3.1 */
 static void a_generation_resumes_from_the_newest_checkpoint_and_says_where(void **state)
 {
     struct core_fixture *f = *state;
@@ -292,6 +297,7 @@ static void a_generation_resumes_from_the_newest_checkpoint_and_says_where(void 
     assert_string_equal(s->resume_path, "/ckpt/step-20");
 }
 
+/* R3.2, R5.12 */
 static void a_missing_manifest_is_written_by_rank_0_before_anybody_restores(void **state)
 {
     struct core_fixture *f = *state;
@@ -317,6 +323,7 @@ static void a_missing_manifest_is_written_by_rank_0_before_anybody_restores(void
     assert_string_equal(registry_newest(core_job(f))->path, "/ckpt/step-10");
 }
 
+/* R3.3 */
 static void another_step_than_told_ends_the_generation(void **state)
 {
     struct core_fixture *f = *state;
@@ -331,6 +338,7 @@ static void another_step_than_told_ends_the_generation(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_RESTORE);
 }
 
+/* R3.3 */
 static void a_failed_restore_is_an_error_for_all(void **state)
 {
     struct core_fixture *f = *state;
@@ -343,6 +351,7 @@ static void a_failed_restore_is_an_error_for_all(void **state)
     assert_int_equal(core_job(f)->gen.error_rank, 0);
 }
 
+/* R3.4 */
 static void with_fallback_all_go_back_to_the_next_older_one(void **state)
 {
     struct core_fixture *f = *state;
@@ -377,7 +386,7 @@ static void with_fallback_all_go_back_to_the_next_older_one(void **state)
     assert_int_equal(core_job(f)->gen.resume_step, 10);
 }
 
-/* A tensor of another type: no older checkpoint is damaged less. */
+/* A tensor of another type: no older checkpoint is damaged less (R3.4). */
 static void what_does_not_fit_the_program_gives_up_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -530,6 +539,7 @@ static void when_nothing_older_is_left_the_fallback_is_an_error_too(void **state
     assert_non_null(strstr(core_job(f)->gen.end_text, "torn file; no older checkpoint is left"));
 }
 
+/* R3.4 */
 static void a_fallback_that_finds_none_whole_changes_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -555,6 +565,7 @@ static void a_fallback_that_finds_none_whole_changes_nothing(void **state)
 
 /* --- the end ------------------------------------------------------------------------------------------- */
 
+/* R3.12 */
 static void an_ending_generation_keeps_the_next_one_out_until_all_left_or_ten_seconds(void **state)
 {
     struct core_fixture *f = *state;
@@ -633,6 +644,7 @@ static void the_next_generation_opens_as_soon_as_the_last_one_left(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_OK);
 }
 
+/* R3.11 */
 static void a_rank_that_comes_again_after_steps_ends_the_generation(void **state)
 {
     struct core_fixture *f = *state;
@@ -669,6 +681,7 @@ static void a_rank_that_comes_again_waits_for_the_save_that_is_under_way(void **
     assert_events(f, "rank restarted rank 1 MUSTER_E_PEER");
 }
 
+/* R3.9 */
 static void the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_late(void **state)
 {
     struct core_fixture *f = *state;
@@ -692,6 +705,7 @@ static void the_first_hello_of_who_left_opens_and_joins_nothing_when_it_comes_la
     assert_ptr_equal(core_job(f)->trainers[1], peer_find(f->core, comes.incarnation));
 }
 
+/* R3.12 */
 static void a_write_behind_ends_aborted_with_its_generation_and_promises_nothing(void **state)
 {
     struct core_fixture *f = *state;

@@ -60,6 +60,7 @@ static void assert_left(const struct core_fixture *f, const char *what, const ch
         fail_msg("%s: %s is left, not %s", what, found, expected);
 }
 
+/* R12.5 */
 static void they_go_when_a_later_launch_has_saved_as_far(void **state)
 {
     struct core_fixture *f = *state;
@@ -118,6 +119,7 @@ static void a_start_in_the_middle_of_their_deletion_goes_on_with_it(void **state
     assert_int_equal(core_checkpoint(f, 3)->state, CHECKPOINT_DELETED);
 }
 
+/* R12.5 */
 static void a_job_that_keeps_all_keeps_them(void **state)
 {
     struct core_fixture *f = *state;
@@ -151,7 +153,7 @@ static void what_is_pinned_stays_until_the_pin_falls(void **state)
     assert_left(f, "the pin is gone", "");
 }
 
-/* A branch that ends before it came as far is all that there will be. */
+/* A branch that ends before it came as far is all that there will be (R12.5). */
 static void they_go_when_the_job_is_done(void **state)
 {
     struct core_fixture *f = *state;

@@ -46,6 +46,7 @@ static uint64_t answer_of(struct core_fixture *f)
     return 0;
 }
 
+/* R8.4 */
 static void a_death_is_known_after_one_ping_in_vain(void **state)
 {
     struct core_fixture *f = *state;
@@ -67,6 +68,7 @@ static void a_death_is_known_after_one_ping_in_vain(void **state)
         "it killed by signal 9; it was last heard 0.1 s ago");
 }
 
+/* R8.4 */
 static void who_answers_the_ping_lives(void **state)
 {
     struct core_fixture *f = *state;

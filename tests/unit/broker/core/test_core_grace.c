@@ -65,6 +65,7 @@ static void assert_freezes_after(struct core_fixture *f, int64_t ms, const char 
     assert_events(f, events);
 }
 
+/* R6.6 */
 static void what_a_plan_moved_by_since_it_was_shown_is_told_with_its_freeze(void **state)
 {
     struct core_fixture *f = *state;
@@ -97,6 +98,7 @@ static void a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment(void **s
     assert_int_equal(core_job(f)->plan.freeze_unix_ms, 0); /* no plan waits now */
 }
 
+/* R6.1 */
 static void a_guess_a_wish_and_a_grace_that_is_needed_are_frozen_at_once(void **state)
 {
     struct core_fixture *f = *state;
@@ -162,6 +164,7 @@ static void begin_step(struct core_fixture *f, int64_t step)
     core_tick(f);
 }
 
+/* R6.7 */
 static void a_notice_far_ahead_costs_one_early_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -216,7 +219,7 @@ static void a_launch_under_a_short_notice_trains_before_it_leaves(void **state)
     assert_events(f, "freeze r1 termination m0,1,2");
 }
 
-/* A save that is open when the moment comes is the one. */
+/* A save that is open when the moment comes is the one (R6.7). */
 static void an_early_save_that_takes_long_becomes_the_last(void **state)
 {
     struct core_fixture *f = *state;
@@ -233,6 +236,7 @@ static void an_early_save_that_takes_long_becomes_the_last(void **state)
     assert_events(f, "commit r1 termination S1 c1 rank 0");
 }
 
+/* R6.3 */
 static void an_earlier_notice_moves_the_freeze_forward_and_its_withdrawal_back(void **state)
 {
     struct core_fixture *f = *state;
@@ -271,6 +275,7 @@ static void a_notice_that_is_withdrawn_in_time_ends_nobody(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
 }
 
+/* R6.5 */
 static void ranks_that_are_apart_and_slower_steps_freeze_earlier(void **state)
 {
     struct core_fixture *f = *state;
@@ -287,6 +292,7 @@ static void ranks_that_are_apart_and_slower_steps_freeze_earlier(void **state)
     assert_freezes_after(f, 60000 - RESERVE_MS - 1000 - 900, "freeze r2 termination m0,1,2");
 }
 
+/* R6.5 */
 static void heartbeats_of_different_moments_are_no_distance(void **state)
 {
     struct core_fixture *f = *state;
@@ -302,6 +308,7 @@ static void heartbeats_of_different_moments_are_no_distance(void **state)
     assert_int_equal(core_job(f)->plan.freeze_boot_ms, f->now + 60000 - RESERVE_MS);
 }
 
+/* R9.6 */
 static void a_plan_outlives_the_broker(void **state)
 {
     struct core_fixture *f = *state;
@@ -315,6 +322,7 @@ static void a_plan_outlives_the_broker(void **state)
     assert_freezes_after(f, 60000 - RESERVE_MS - 2000, "freeze r2 termination m0,1,2");
 }
 
+/* R9.6 */
 static void a_broker_that_was_away_at_the_moment_freezes_when_it_is_back(void **state)
 {
     struct core_fixture *f = *state;
@@ -338,7 +346,8 @@ static void a_broker_that_was_away_at_the_moment_freezes_when_it_is_back(void **
     assert_events(f, "freeze r2 termination m0,1,2"); /* no time is left to wait */
 }
 
-/* Who lives after it shows that it was not exact: there is a save to make, and time to come back for it. */
+/* Who lives after it shows that it was not exact: there is a save to make, and time to come back
+ * for it (R9.6). */
 static void a_deadline_that_passed_while_the_broker_was_away_is_not_known(void **state)
 {
     struct core_fixture *f = *state;
@@ -399,6 +408,7 @@ static void another_save_that_outlives_the_broker_gets_no_deadline(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, 0);
 }
 
+/* R6.5 */
 static void times_of_the_launch_before_plan_the_first_notice(void **state)
 {
     struct core_fixture *f = *state;
@@ -437,6 +447,7 @@ static void other_saves_go_on_while_a_plan_waits(void **state)
     assert_events(f, "decision r3 policy S12 m0w,1,2");
 }
 
+/* R5.16 */
 static void an_open_save_is_joined_when_the_moment_comes(void **state)
 {
     struct core_fixture *f = *state;
@@ -455,6 +466,7 @@ static void an_open_save_is_joined_when_the_moment_comes(void **state)
     assert_events(f, "commit r2 termination S9 c2 rank 0");
 }
 
+/* R6.7 */
 static void a_notice_may_ask_for_two_saves(void **state)
 {
     struct core_fixture *f = *state;
@@ -502,7 +514,7 @@ static void two_saves_are_two_however_many_tell_of_the_end(void **state)
     assert_events(f, "termination rank 1; freeze r3 notice m0,1,2");
 }
 
-/* Its machine goes, and nobody needs it; the others would end by it long after. */
+/* Its machine goes, and nobody needs it; the others would end by it long after (R7.4). */
 static void the_notice_of_a_rank_that_has_finished_ends_nobody(void **state)
 {
     struct core_fixture *f = *state;
@@ -551,6 +563,7 @@ static void one_that_does_not_begin_in_time_ends_as_it_is(void **state)
     assert_events(f, "unchanged r1 termination S0");
 }
 
+/* R7.1 */
 static void a_tool_that_says_that_no_time_is_left_is_taken_for_one_that_does_not_know(void **state)
 {
     struct core_fixture *f = *state;
@@ -564,6 +577,7 @@ static void a_tool_that_says_that_no_time_is_left_is_taken_for_one_that_does_not
                      f->now + GRACE_DEFAULT_MS);
 }
 
+/* R6.8 */
 static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -578,7 +592,7 @@ static void a_rank_that_is_lost_while_a_plan_waits_loses_no_save(void **state)
     assert_events(f, "commit r2 termination S8 c2 rank 0");
 }
 
-/* The save of the policy comes to nothing, and what follows is told to those who heard that: PROTOCOL.md, Errors. */
+/* The save of the policy comes to nothing, and what follows is told to those who heard that (R8.2). */
 static void nor_does_one_that_another_save_needs(void **state)
 {
     struct core_fixture *f = *state;
@@ -607,6 +621,7 @@ static void nor_does_one_that_another_save_needs(void **state)
     }
 }
 
+/* R6.8 */
 static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
 {
     struct core_fixture *f = *state;

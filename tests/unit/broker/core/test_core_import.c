@@ -237,6 +237,7 @@ static void the_files_of_a_large_one_become_rows_pass_by_pass(void **state)
     free(text);
 }
 
+/* R11.5 */
 static void a_large_one_that_was_cut_short_counts_for_nothing_and_is_taken_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -314,6 +315,7 @@ static void a_job_that_starts_meanwhile_does_without_it(void **state)
     assert_int_equal(core_job(f)->gen.resume_step, 0);
 }
 
+/* R11.4 */
 static void a_lost_database_is_rebuilt(void **state)
 {
     struct core_fixture *f = *state;
@@ -367,6 +369,7 @@ static void parts_come_in_order_and_may_be_repeated(void **state)
     free(text);
 }
 
+/* R11.1 */
 static void a_running_job_and_numbers_of_its_own_refuse(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -413,7 +416,7 @@ static void commit_one(struct core_fixture *f)
 }
 
 /* It was refused for ever: a copy of the database, made while it was decided, had it aborted. A manifest is written behind a
- * commit alone. */
+ * commit alone (R11.2). */
 static void one_that_was_aborted_here_and_is_whole_on_disk_is_taken(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -471,7 +474,8 @@ static void numbers_of_rounds_that_left_nothing_are_free(void **state)
     }
 }
 
-/* Numbers that nobody has are free: those that were jumped over, by nodes that knew more or by an import before. */
+/* Numbers that nobody has are free: those that were jumped over, by nodes that knew more or by an
+ * import before (R11.1). */
 static void a_number_that_was_jumped_over_is_free(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -488,7 +492,8 @@ static void a_number_that_was_jumped_over_is_free(void **state)
     assert_int_equal(import(f, 1, 1, 7, &value), MUSTER_E_EXISTS);
 }
 
-/* What is older than all that is in memory may be a round that ended: it is not overwritten. */
+/* What is older than all that is in memory may be a round that ended: it is not
+ * overwritten (R11.1). */
 static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
 {
     struct core_fixture *f = *state; /* running */
@@ -503,7 +508,7 @@ static void a_number_of_which_nothing_is_known_any_more_is_not(void **state)
     assert_int_equal(import(f, 1, 10 + CORE_OUTCOMES_MAX, 99, &value), MUSTER_OK);
 }
 
-/* It was committed, and its writer died before the rename: nobody ever gave it its name. */
+/* It was committed, and its writer died before the rename: nobody ever gave it its name (R11.4). */
 static void one_without_its_name_gets_it_by_the_next_launch(void **state)
 {
     struct core_fixture *f = *state;
@@ -706,7 +711,8 @@ static void assert_counted(struct core_fixture *f, const char *rounds)
     assert_string_equal(text, rounds);
 }
 
-/* They came back as committed: the next launch resumed from a step that a launch before it had given up. */
+/* They came back as committed: the next launch resumed from a step that a launch before it had
+ * given up (R11.3). */
 static void what_a_later_launch_gave_up_stays_given_up(void **state)
 {
     struct core_fixture *f = *state;
@@ -746,7 +752,7 @@ static void an_older_one_that_comes_late_is_given_up_too(void **state)
     assert_int_equal(registry_newest(core_job(f))->row.round, 6);
 }
 
-/* Its row was overwritten with the little that a manifest knows of it. */
+/* Its row was overwritten with the little that a manifest knows of it (R11.3). */
 static void the_row_of_a_launch_that_is_here_stays(void **state)
 {
     struct core_fixture *f = *state; /* running */

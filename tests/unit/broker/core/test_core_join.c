@@ -1,5 +1,5 @@
 /* The broker's core: HELLO and its refusals, numbered requests, taken ranks, stale processes, what a
- * restored database does. protocol.md section 2 and 4. */
+ * restored database does. PROTOCOL.md R1, R3. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -34,6 +34,7 @@ static int close_core(void **state)
 
 /* --- joining ------------------------------------------------------------------------------------- */
 
+/* R3.1 */
 static void the_first_hello_opens_a_generation_and_every_row_precedes_the_answer(void **state)
 {
     struct core_fixture *f = *state;
@@ -53,6 +54,7 @@ static void the_first_hello_opens_a_generation_and_every_row_precedes_the_answer
     assert_int_equal(core_sent(f, 100, WIRE_SNAPSHOT)->u.snapshot.seq, 2);
 }
 
+/* R3.3 */
 static void steps_begin_when_the_last_rank_has_restored(void **state)
 {
     struct core_fixture *f = *state;
@@ -136,6 +138,7 @@ static void taken(struct wire_msg *m)
     m->up.rank = 0;
 }
 
+/* R3.4, R3.7 */
 static void a_hello_that_does_not_fit_is_refused_with_its_reason(void **state)
 {
     struct core_fixture *f = *state;
@@ -177,7 +180,7 @@ static void a_hello_that_does_not_fit_is_refused_with_its_reason(void **state)
     assert_null(core_row(f, RECORD_NODE));
 }
 
-/* One path, and not one file system: what the chief saves the others would never find. */
+/* One path, and not one file system: what the chief saves the others would never find (R3.7). */
 static void a_rank_that_sees_another_directory_is_refused(void **state)
 {
     struct core_fixture *f = *state;
@@ -240,6 +243,7 @@ static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_o
 
 /* --- requests ------------------------------------------------------------------------------------- */
 
+/* R1.2 */
 static void requests_are_taken_once_and_in_number_order(void **state)
 {
     struct core_fixture *f = *state;
@@ -261,6 +265,7 @@ static void requests_are_taken_once_and_in_number_order(void **state)
     assert_core(f, "0:ack #2 MUSTER_OK"); /* long answered */
 }
 
+/* R1.2 */
 static void a_repeated_request_is_answered_from_its_row_after_a_restart(void **state)
 {
     struct core_fixture *f = *state;
@@ -284,6 +289,7 @@ static void a_repeated_request_is_answered_from_its_row_after_a_restart(void **s
     assert_core(f, "1:ack #2 MUSTER_OK=1");
 }
 
+/* R1.4 */
 static void whoever_is_not_mapped_is_told_to_say_hello(void **state)
 {
     struct core_fixture *f = *state;
@@ -348,6 +354,7 @@ static void questions_are_answered_from_the_journal_and_the_rows(void **state)
 
 /* --- a rank that is held ---------------------------------------------------------------------------- */
 
+/* R3.10 */
 static void a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping(void **state)
 {
     struct core_fixture *f = *state;
@@ -493,6 +500,7 @@ static void only_trainers_hold_the_generation_to_its_ranks(void **state)
 
 /* --- who was away ------------------------------------------------------------------------------------ */
 
+/* R1.3 */
 static void a_process_that_was_lost_is_stale_and_one_that_left_is_answered(void **state)
 {
     struct core_fixture *f = *state;
@@ -511,6 +519,7 @@ static void a_process_that_was_lost_is_stale_and_one_that_left_is_answered(void 
     assert_answers(f, "0:refused MUSTER_E_STALE");
 }
 
+/* R10.1 */
 static void numbers_that_a_node_saw_are_jumped_over_before_it_is_answered(void **state)
 {
     struct core_fixture *f = *state;
@@ -532,6 +541,7 @@ static void numbers_that_a_node_saw_are_jumped_over_before_it_is_answered(void *
     assert_events(f, "freeze r13 operator m0,1");
 }
 
+/* R10.2 */
 static void a_live_node_of_an_unknown_generation_is_believed(void **state)
 {
     struct core_fixture *f = *state;
@@ -562,6 +572,7 @@ static void a_live_node_of_an_unknown_generation_is_believed(void **state)
     assert_answers(f, "3:refused MUSTER_E_RANK");
 }
 
+/* R5.3 */
 static void who_comes_back_into_a_running_freeze_is_a_member_and_must_report(void **state)
 {
     struct core_fixture *f = *state;

@@ -75,7 +75,8 @@ static void run_case(struct core_fixture *f, const struct keep_case *c, enum bet
     assert_kept(f, c->what, c->kept_close);
 }
 
-/* The chief is done; what the others come to decides whether anybody goes on from the newest. */
+/* The chief is done; what the others come to decides whether anybody goes on from the
+ * newest (R12.4). */
 static void the_newest_goes_when_all_have_finished(void **state)
 {
     struct core_fixture *f = *state; /* three */
@@ -120,6 +121,7 @@ static void run_cases(enum between between)
     }
 }
 
+/* R12.2 */
 static void the_examples_hold(void **state)
 {
     (void)state;
@@ -161,6 +163,7 @@ static void what_was_deleted_by_hand_is_in_no_chain(void **state)
     assert_kept(f, "the chain goes over what is pinned", "1 7 11");
 }
 
+/* R12.2 */
 static void the_best_by_metric_stay(void **state)
 {
     struct core_fixture *f = *state;

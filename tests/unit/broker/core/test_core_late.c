@@ -47,6 +47,7 @@ static void a_late_rank_leaves_with_its_launch_that_is_ending(void **state)
                         "new was to be saved)");
 }
 
+/* R3.8 */
 static void a_late_rank_opens_no_generation_when_the_others_have_left(void **state)
 {
     struct core_fixture *f = *state;
@@ -105,7 +106,7 @@ static void a_late_rank_joins_a_launch_that_others_have_opened_since(void **stat
     assert_non_null(core_sent(f, 101, WIRE_WELCOME));
 }
 
-/* Its supervisor starts it in a process that it keeps: who had joined came in time. */
+/* Its supervisor starts it in a process that it keeps: who had joined came in time (R3.8). */
 static void an_old_process_of_a_rank_that_had_joined_opens_a_generation(void **state)
 {
     struct core_fixture *f = *state;

@@ -1,5 +1,5 @@
 /* The broker's core: killed and started anew, from the rows that it wrote. What was decided stands,
- * what was not begins again. protocol.md section 2, 6 ("Broker gone") and the invariants I4, I12. */
+ * what was not begins again. RECOVERY.md R9, and the invariants I4, I12. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -49,6 +49,7 @@ static void all_back(struct core_fixture *f)
     }
 }
 
+/* R9.1 */
 static void each_start_has_its_own_epoch_and_id(void **state)
 {
     struct core_fixture *f = *state;
@@ -79,6 +80,7 @@ static void a_node_that_comes_back_misses_nothing(void **state)
     assert_answers(f, "1:events 3");
 }
 
+/* R9.2 */
 static void an_undecided_round_is_aborted_and_opened_anew_when_all_are_back(void **state)
 {
     struct core_fixture *f = *state;
@@ -99,6 +101,7 @@ static void an_undecided_round_is_aborted_and_opened_anew_when_all_are_back(void
     assert_int_equal(core_job(f)->rounds[0].deadline_boot_ms, CORE_START_MS + 1000 + 60000);
 }
 
+/* R9.2 */
 static void whoever_is_not_back_after_six_seconds_is_not_waited_for(void **state)
 {
     struct core_fixture *f = *state;
@@ -118,7 +121,8 @@ static void whoever_is_not_back_after_six_seconds_is_not_waited_for(void **state
                      "freeze r3 termination m0,1");
 }
 
-/* Its peers may wait for it in a step, and nobody but the broker can tell them that it is gone. */
+/* Its peers may wait for it in a step, and nobody but the broker can tell them that it is
+ * gone (R9.5). */
 static void whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it(void **state)
 {
     struct core_fixture *f = *state;
@@ -139,6 +143,7 @@ static void whoever_is_not_back_is_lost_at_once_if_a_deadline_forces_it(void **s
     assert_int_equal(core_job(f)->gen.error_rank, 2);
 }
 
+/* R9.2 */
 static void a_near_deadline_forces_the_freeze(void **state)
 {
     struct core_fixture *f = *state;
@@ -164,6 +169,7 @@ static void a_freeze_that_breaks_off_steps_stays_one(void **state)
     assert_events(f, "freeze r3 termination abort m0,2");
 }
 
+/* R9.3 */
 static void a_decided_round_goes_on_and_is_never_decided_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -213,6 +219,7 @@ static void bounds_begin_anew_with_the_broker(void **state)
     assert_non_null(strstr(core_events(f), "MUSTER_E_TIMEOUT retry; freeze r2 operator m0,1,2"));
 }
 
+/* R9.6 */
 static void after_a_reboot_the_deadline_is_unknown_until_its_node_repeats_the_notice(void **state)
 {
     struct core_fixture *f = *state;
@@ -316,6 +323,7 @@ static void a_resent_request_is_answered_with_its_own_round_also_after_a_start(v
     assert_core(f, "@500:ack #1 MUSTER_OK=2");
 }
 
+/* R9.4 */
 static void a_save_that_was_asked_for_survives_two_starts_in_a_row(void **state)
 {
     struct core_fixture *f = *state;
@@ -385,6 +393,7 @@ static void nor_one_that_is_withdrawn_after_another_start(void **state)
     assert_events(f, "freeze r2 operator m0,1,2");
 }
 
+/* R9.4 */
 static void nor_one_that_had_joined_its_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -403,7 +412,7 @@ static void nor_one_that_had_joined_its_round(void **state)
     assert_events(f, "commit r2 operator S5 c2 rank 0");
 }
 
-/* What was made, or given up for good, is owed to nobody. */
+/* What was made, or given up for good, is owed to nobody (R9.4). */
 static void a_notice_that_is_withdrawn_brings_back_no_save_that_was_made(void **state)
 {
     struct core_fixture *f = *state;

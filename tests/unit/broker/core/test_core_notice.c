@@ -65,6 +65,7 @@ static void a_notice_of_a_tool_is_checked_and_some_kinds_end_nothing(void **stat
     }
 }
 
+/* R7.1 */
 static void a_notice_without_a_deadline_gets_the_usual_thirty_seconds(void **state)
 {
     struct core_fixture *f = *state;
@@ -87,6 +88,7 @@ static void the_earliest_of_several_notices_counts(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 20000);
 }
 
+/* R7.3 */
 static void a_cancelled_notice_is_no_cause_before_the_freeze(void **state)
 {
     struct core_fixture *f = *state;
@@ -154,6 +156,7 @@ static void a_notice_that_comes_back_too_late_keeps_the_round_that_was_opened_fo
     assert_int_equal(core_row(f, RECORD_NOTICE)->u.notice.round, 1);
 }
 
+/* R7.3 */
 static void a_tool_that_cancels_too_late_is_told_so_each_time_it_asks(void **state)
 {
     struct core_fixture *f = *state;
@@ -184,6 +187,7 @@ static void a_served_notice_cannot_be_cancelled_and_the_tool_is_told_so(void **s
     assert_int_equal(core_job(f)->notices->state, RECORD_NOTICE_SERVED);
 }
 
+/* R7.3 */
 static void a_cancel_between_two_attempts_comes_in_time(void **state)
 {
     struct core_fixture *f = *state;
@@ -216,6 +220,7 @@ static void one_of_two_notices_may_be_cancelled(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.deadline_boot_ms, f->now + 90000);
 }
 
+/* R7.2 */
 static void a_notice_that_is_issued_anew_counts_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -256,6 +261,7 @@ static void what_hello_repeats_of_a_withdrawn_notice_is_not_a_new_one(void **sta
     assert_false(notice_any_active(core_job(f)));
 }
 
+/* R7.2 */
 static void an_earlier_deadline_of_a_known_notice_counts_and_a_later_one_does_not(void **state)
 {
     struct core_fixture *f = *state;
@@ -275,6 +281,7 @@ static void an_earlier_deadline_of_a_known_notice_counts_and_a_later_one_does_no
     assert_events(f, ""); /* served */
 }
 
+/* R7.2 */
 static void a_notice_that_ends_nothing_becomes_a_termination_when_its_kind_does(void **state)
 {
     struct core_fixture *f = *state;
@@ -295,6 +302,7 @@ static void a_notice_that_ends_nothing_becomes_a_termination_when_its_kind_does(
     assert_events(f, "");
 }
 
+/* R7.5 */
 static void notices_are_bounded_and_those_of_tools_leave_room_for_nodes(void **state)
 {
     struct core_fixture *f = *state;
@@ -413,7 +421,7 @@ static struct wire_msg of_a_tool(const char *id, int64_t rank, int64_t left_ms, 
     return m;
 }
 
-/* Its host may go: the others would make a save and leave for nothing. */
+/* Its host may go: the others would make a save and leave for nothing (R7.4). */
 static void a_rank_that_has_finished_is_not_ended_by_a_notice(void **state)
 {
     struct core_fixture *f = *state;
@@ -433,7 +441,7 @@ static void a_rank_that_has_finished_is_not_ended_by_a_notice(void **state)
     assert_true(notice_any_active(core_job(f)));
 }
 
-/* The notice was lost on its way and is repeated, behind the LEAVE. */
+/* The notice was lost on its way and is repeated, behind the LEAVE (R7.4). */
 static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **state)
 {
     struct core_fixture *f = *state;

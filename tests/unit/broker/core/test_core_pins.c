@@ -11,6 +11,7 @@
 
 /* --- what is never deleted ------------------------------------------------------------------------ */
 
+/* R12.3, R12.10 */
 static void a_pinned_checkpoint_stays_until_it_is_let_go(void **state)
 {
     struct core_fixture *f = *state;
@@ -32,6 +33,7 @@ static void a_pinned_checkpoint_stays_until_it_is_let_go(void **state)
     assert_int_equal(core_job(f)->keep.pins_count, 1);
 }
 
+/* R12.10 */
 static void a_lease_falls_and_is_prolonged(void **state)
 {
     struct core_fixture *f = *state;
@@ -66,6 +68,7 @@ static void pins_of_what_is_not_there_are_refused(void **state)
     assert_non_null(strstr(core_answers(f), "MUSTER_E_ARGUMENT"));
 }
 
+/* R12.3, R12.12 */
 static void what_is_being_restored_stays(void **state)
 {
     struct core_fixture *f = *state;
@@ -97,7 +100,8 @@ static void what_is_being_restored_stays(void **state)
     assert_kept(f, "both have restored", "3");
 }
 
-/* It was told the choice without a path, failed to restore it, came back, and so on until somebody saved. */
+/* It was told the choice without a path, failed to restore it, came back, and so on until somebody
+ * saved (R12.12). */
 static void a_bystander_that_finds_all_deleted_begins_from_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -144,7 +148,7 @@ static void what_is_being_restored_stays_over_a_start(void **state)
     assert_kept(f, "it has restored", "3");
 }
 
-/* A snapshot that is told again does not move it to another one. */
+/* A snapshot that is told again does not move it to another one (R12.12). */
 static void who_is_told_again_reads_the_same(void **state)
 {
     struct core_fixture *f = *state;
@@ -164,6 +168,7 @@ static void who_is_told_again_reads_the_same(void **state)
     assert_int_equal(core_sent(f, 101, WIRE_SNAPSHOT)->u.snapshot.resume_checkpoint, told);
 }
 
+/* R12.3 */
 static void nothing_goes_while_ranks_restore(void **state)
 {
     struct core_fixture *f = *state; /* three */
@@ -205,6 +210,7 @@ static void a_refused_deletion_names_who_holds_on_to_it(void **state)
         "--id anna` lets it go");
 }
 
+/* R12.11 */
 static void a_checkpoint_is_dropped_on_demand_but_for_what_must_stay(void **state)
 {
     struct core_fixture *f = *state;

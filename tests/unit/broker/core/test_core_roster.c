@@ -1,5 +1,5 @@
 /* The broker's core: silence, repeats, the stuck event, LEAVE, errors, what a snapshot says.
- * protocol.md section 2, 6 (bounds) and 7. */
+ * PROTOCOL.md R1, R8, Bounds. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -43,6 +43,7 @@ static int close_core(void **state)
 
 /* --- silence ------------------------------------------------------------------------------------- */
 
+/* R8.3 */
 static void five_seconds_of_silence_and_not_less_lose_a_node(void **state)
 {
     struct core_fixture *f = *state;
@@ -62,6 +63,7 @@ static void five_seconds_of_silence_and_not_less_lose_a_node(void **state)
                         "silent for 5.0 s");
 }
 
+/* R1.9 */
 static void a_gap_between_two_passes_is_not_counted_as_silence(void **state)
 {
     struct core_fixture *f = *state;
@@ -147,6 +149,7 @@ static void when_who_is_lost_was_last_heard_is_written_with_its_loss(void **stat
     assert_int_equal(last, 1700000000000 + f->now - age);
 }
 
+/* R9.5 */
 static void after_a_start_only_who_was_heard_can_be_lost_within_thirty_seconds(void **state)
 {
     struct core_fixture *f = *state;
@@ -290,6 +293,7 @@ static void what_a_newer_node_does_has_no_word_here_and_does_no_harm(void **stat
 
 /* --- repeats ------------------------------------------------------------------------------------- */
 
+/* R1.6 */
 static void what_is_not_acknowledged_is_repeated_to_that_node_alone(void **state)
 {
     struct core_fixture *f = *state;
@@ -329,6 +333,7 @@ static void nothing_is_repeated_to_who_left_or_was_lost(void **state)
     assert_answers(f, "");
 }
 
+/* R1.6 */
 static void a_slow_fan_out_delays_the_first_repeat(void **state)
 {
     struct core_fixture *f = *state;
@@ -357,6 +362,7 @@ struct leave_case {
     enum wire_generation_state state;
 };
 
+/* R5.14, R8.3 */
 static void what_a_leave_means_depends_on_its_reason(void **state)
 {
     struct core_fixture *f = *state;
@@ -405,6 +411,7 @@ static void the_last_leave_ends_the_generation(void **state)
 
 /* --- errors --------------------------------------------------------------------------------------- */
 
+/* R8.1 */
 static void the_first_error_is_journaled_published_and_kept(void **state)
 {
     struct core_fixture *f = *state;
@@ -422,6 +429,7 @@ static void the_first_error_is_journaled_published_and_kept(void **state)
     assert_events(f, ""); /* told already */
 }
 
+/* R5.14 */
 static void a_member_that_fails_ends_a_termination_with_one_more_try_of_the_others(void **state)
 {
     struct core_fixture *f = *state;
@@ -532,6 +540,7 @@ static void without_rank_0_the_next_rank_saves_what_all_survivors_have_done(void
     assert_events(f, "decision r2 termination S7 abort m1w,2");
 }
 
+/* R5.14 */
 static void survivors_at_different_steps_cannot_save(void **state)
 {
     struct core_fixture *f = *state;
@@ -548,7 +557,7 @@ static void survivors_at_different_steps_cannot_save(void **state)
     assert_int_equal(core_job(f)->gen.end_status, MUSTER_E_NOT_SAVED);
 }
 
-/* ... as a termination that saved nothing: who leaves wants to be begun again. */
+/* ... as a termination that saved nothing: who leaves wants to be begun again (R5.14). */
 static void sharded_ends_when_a_rank_is_lost(void **state)
 {
     struct core_fixture *f = *state;

@@ -1,5 +1,5 @@
 /* The broker's core: one agreement from its cause to the decision, and what happens at its bounds.
- * protocol.md section 6, 1 to 5. */
+ * PROTOCOL.md R5. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -49,6 +49,7 @@ static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
 
 /* --- a notice and its freeze ------------------------------------------------------------------------ */
 
+/* R2.2 */
 static void a_notice_is_hinted_written_told_and_frozen_for_in_this_order(void **state)
 {
     struct core_fixture *f = *state;
@@ -86,6 +87,7 @@ struct decision_case {
     const char *events;
 };
 
+/* R5.4 */
 static void the_furthest_begun_step_is_the_save_step(void **state)
 {
     struct core_fixture *f = *state;
@@ -114,6 +116,7 @@ static void the_furthest_begun_step_is_the_save_step(void **state)
     }
 }
 
+/* R5.6 */
 static void a_decision_is_written_with_all_its_rows_before_it_is_published(void **state)
 {
     struct core_fixture *f = *state;
@@ -156,6 +159,7 @@ static void reports_that_cannot_be_are_not_taken(void **state)
     assert_core(f, "+node 0 restored #12; 0:ack #12 MUSTER_OK");
 }
 
+/* R5.5 */
 static void a_step_that_is_committed_already_is_not_saved_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -173,6 +177,7 @@ static void a_step_that_is_committed_already_is_not_saved_again(void **state)
 
 /* --- bounds --------------------------------------------------------------------------------------------- */
 
+/* R5.14 */
 static void who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that(void **state)
 {
     struct core_fixture *f = *state;
@@ -196,6 +201,7 @@ static void who_misses_a_freeze_is_left_out_of_the_next_and_only_of_that(void **
     assert_events(f, "freeze r3 operator m0,1,2");
 }
 
+/* R5.14 */
 static void when_all_miss_a_freeze_all_are_asked_again(void **state)
 {
     struct core_fixture *f = *state;
@@ -208,6 +214,7 @@ static void when_all_miss_a_freeze_all_are_asked_again(void **state)
     assert_events(f, "decision r2 termination S7 m0w,1,2");
 }
 
+/* R5.6 */
 static void the_lowest_rank_that_reported_writes(void **state)
 {
     struct core_fixture *f = *state;
@@ -221,6 +228,7 @@ static void the_lowest_rank_that_reported_writes(void **state)
     assert_events(f, "decision r2 operator S4 m1w,2");
 }
 
+/* R5.14 */
 static void sharded_needs_every_rank_and_names_who_missed_the_freeze(void **state)
 {
     struct core_fixture *f = *state;
@@ -238,6 +246,7 @@ static void sharded_needs_every_rank_and_names_who_missed_the_freeze(void **stat
                         "rank 2 finished, and a sharded checkpoint needs every rank");
 }
 
+/* R5.14 */
 static void a_cause_gets_three_rounds(void **state)
 {
     struct core_fixture *f = *state;
@@ -257,6 +266,7 @@ static void a_cause_gets_three_rounds(void **state)
     assert_events(f, "");
 }
 
+/* R5.14 */
 static void a_retry_that_does_not_fit_before_the_deadline_is_not_begun(void **state)
 {
     struct core_fixture *f = *state;
@@ -269,6 +279,7 @@ static void a_retry_that_does_not_fit_before_the_deadline_is_not_begun(void **st
                      "not saved r1 termination rank 2 MUSTER_E_TIMEOUT");
 }
 
+/* R5.15 */
 static void at_the_margin_the_job_leaves_and_the_culprit_is_named(void **state)
 {
     struct core_fixture *f = *state;
@@ -407,6 +418,7 @@ static void who_arrives_unmeasured_leaves_the_others_their_own_way(void **state)
     assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
 }
 
+/* R5.14 */
 static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
 {
     struct core_fixture *f = *state;
@@ -433,6 +445,7 @@ static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
 
 /* --- notices and rounds that meet ------------------------------------------------------------------------- */
 
+/* R5.16 */
 static void a_notice_turns_an_open_round_into_a_termination(void **state)
 {
     struct core_fixture *f = *state;
@@ -458,6 +471,7 @@ static void a_notice_turns_an_open_round_into_a_termination(void **state)
     assert_int_equal(core_row(f, RECORD_ROUND)->u.round.margin_ms, 20000);
 }
 
+/* R5.16 */
 static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void **state)
 {
     struct core_fixture *f = *state;
@@ -481,6 +495,7 @@ static void attempts_of_another_cause_do_not_count_for_a_notice_that_joins(void 
 
 /* --- saves of an operator ----------------------------------------------------------------------------------- */
 
+/* R5.1, R5.2 */
 static void an_operator_gets_one_round_for_one_id_and_an_open_one_is_good_enough(void **state)
 {
     struct core_fixture *f = *state;

@@ -1,4 +1,4 @@
-/* The broker's core: from the decision to the commit, policy saves, manifests. protocol.md section 6. */
+/* The broker's core: from the decision to the commit, policy saves, manifests. PROTOCOL.md R5. */
 #include "tests/support/core_fixture.h"
 
 #include <setjmp.h>
@@ -68,6 +68,7 @@ static void a_replicated_checkpoint_is_committed_by_its_one_shard(void **state)
     assert_core(f, "+node 1 restored #3; 1:ack #3 MUSTER_E_ABORTED");
 }
 
+/* R5.11 */
 static void a_sharded_checkpoint_needs_every_shard(void **state)
 {
     struct core_fixture *f = *state;
@@ -91,6 +92,7 @@ struct wrong_case {
     const char *answer;
 };
 
+/* R5.11 */
 static void a_shard_of_another_round_step_or_process_is_not_taken(void **state)
 {
     struct core_fixture *f = *state;
@@ -118,6 +120,7 @@ static void a_shard_of_another_round_step_or_process_is_not_taken(void **state)
     assert_events(f, "commit r1 operator S4 c1 rank 0");
 }
 
+/* R10.6 */
 static void a_shard_whose_files_are_not_all_known_is_not_waited_for(void **state)
 {
     struct core_fixture *f = *state;
@@ -197,6 +200,7 @@ static void a_shard_that_is_known_does_not_fail(void **state)
     assert_answers(f, "0:ack #7 MUSTER_E_ABORTED");
 }
 
+/* R5.14 */
 static void a_save_that_fails_is_tried_again_but_not_on_a_full_disk(void **state)
 {
     struct core_fixture *f = *state;
@@ -227,6 +231,7 @@ static void only_a_writer_can_fail_to_save(void **state)
     assert_events(f, "");
 }
 
+/* R5.7, R5.14 */
 static void a_node_beyond_the_save_step_aborts_the_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -260,6 +265,7 @@ struct needed_case {
     const char *events;
 };
 
+/* R5.13 */
 static void a_member_is_needed_until_it_captured_and_a_writer_until_it_saved(void **state)
 {
     struct core_fixture *f = *state;
@@ -283,6 +289,7 @@ static void a_member_is_needed_until_it_captured_and_a_writer_until_it_saved(voi
     }
 }
 
+/* R5.14 */
 static void a_save_is_bounded_from_the_arrival_of_its_rank(void **state)
 {
     struct core_fixture *f = *state;
@@ -311,6 +318,7 @@ static void writing_begin(struct core_fixture *f)
     assert_null(round_open_one(core_job(f)));
 }
 
+/* R5.2 */
 static void a_round_whose_members_are_captured_lets_the_next_open(void **state)
 {
     struct core_fixture *f = *state;
@@ -336,6 +344,7 @@ static void report_all(struct core_fixture *f, uint64_t round, int64_t at)
         core_report(f, n, round, at, at);
 }
 
+/* R5.5 */
 static void a_step_that_is_being_written_counts_if_it_is_there_in_time(void **state)
 {
     struct core_fixture *f = *state;
@@ -379,6 +388,7 @@ static void at_the_margin_who_writes_the_awaited_step_is_named(void **state)
                         "the deadline's margin was reached while rank 1 had not saved");
 }
 
+/* R5.5 */
 static void a_step_whose_writing_fails_is_saved_anew(void **state)
 {
     struct core_fixture *f = *state;
@@ -408,6 +418,7 @@ static void a_step_that_is_written_too_long_is_saved_anew(void **state)
     assert_events(f, "commit r2 operator S4 c2 rank 0");
 }
 
+/* R5.17 */
 static void a_policy_save_of_a_step_that_is_being_written_is_skipped(void **state)
 {
     struct core_fixture *f = *state;
@@ -450,6 +461,7 @@ static void a_failing_write_behind_does_not_push_a_termination_aside(void **stat
 
 /* --- policy saves ------------------------------------------------------------------------------------------ */
 
+/* R5.1 */
 static void the_first_save_at_decides_and_the_others_hear_of_it(void **state)
 {
     struct core_fixture *f = *state;
@@ -472,6 +484,7 @@ static void the_first_save_at_decides_and_the_others_hear_of_it(void **state)
     assert_events(f, "decision r2 policy S60 m0w,1,2");
 }
 
+/* R5.17 */
 static void a_save_at_is_answered_by_what_the_first_one_got(void **state)
 {
     struct core_fixture *f = *state;
@@ -519,6 +532,7 @@ static void a_save_that_was_deleted_since_is_a_save(void **state)
     assert_answers(f, "1:ack #2 MUSTER_E_EXISTS");
 }
 
+/* R5.17 */
 static void a_greater_step_waits_for_the_open_round(void **state)
 {
     struct core_fixture *f = *state;
@@ -557,6 +571,7 @@ static void a_step_that_others_have_passed_when_its_turn_comes_is_skipped(void *
     assert_events(f, "commit r1 operator S46 c1 rank 0; save skipped S45");
 }
 
+/* R5.17 */
 static void a_sharded_policy_save_without_a_rank_is_skipped(void **state)
 {
     struct core_fixture *f = *state;
@@ -604,6 +619,7 @@ static void a_notice_takes_a_policy_save_as_its_own(void **state)
 
 /* --- manifests ----------------------------------------------------------------------------------------------- */
 
+/* R5.12 */
 static void the_lowest_live_writer_makes_the_manifest(void **state)
 {
     struct core_fixture *f = *state;

@@ -46,6 +46,7 @@ static void finish(struct core_fixture *f, int64_t step, uint64_t blocked_ms)
     assert_int_equal(registry_newest(core_job(f))->row.step, step);
 }
 
+/* R5.1, R13.1, R13.3 */
 static void a_period_opens_rounds(void **state)
 {
     struct core_fixture *f = *state;
@@ -66,7 +67,7 @@ static void a_period_opens_rounds(void **state)
     assert_in_range(opens_after(f, 70000), 59500, 60500);
 }
 
-/* What fails is not asked for every second: a full disk stays full. */
+/* What fails is not asked for every second: a full disk stays full (R13.2). */
 static void saves_that_fail_are_asked_for_more_and_more_rarely(void **state)
 {
     struct core_fixture *f = *state;
@@ -91,6 +92,7 @@ static void saves_that_fail_are_asked_for_more_and_more_rarely(void **state)
     assert_in_range(opens_after(f, 70000), 500, 1000);
 }
 
+/* R13.1 */
 static void a_sharded_job_without_a_rank_is_not_asked(void **state)
 {
     struct core_fixture f;
@@ -119,6 +121,7 @@ static void a_period_counts_on_over_a_restart(void **state)
     assert_in_range(opens_after(f, 70000), 19000, 21000);
 }
 
+/* R13.3 */
 static void continuous_waits_for_the_save_before(void **state)
 {
     struct core_fixture *f = *state;
@@ -136,6 +139,7 @@ static void continuous_waits_for_the_save_before(void **state)
     assert_in_range(opens_after(f, 2000), 0, 1000);
 }
 
+/* R13.3, R13.4 */
 static void overhead_follows_the_measured_cost(void **state)
 {
     struct core_fixture *f = *state;
@@ -151,7 +155,8 @@ static void overhead_follows_the_measured_cost(void **state)
     assert_in_range(opens_after(f, 60000), 29500, 30500);
 }
 
-/* Behind training a snapshot is nothing, and the wait for the save before was everything. */
+/* Behind training a snapshot is nothing, and the wait for the save before was
+ * everything (R13.4). */
 static void the_wait_for_the_save_before_is_a_cost(void **state)
 {
     struct core_fixture *f = *state;
@@ -167,7 +172,8 @@ static void the_wait_for_the_save_before_is_a_cost(void **state)
     assert_in_range(opens_after(f, 60000), 19500, 20500);
 }
 
-/* Eight saves later one that took long, as the first one of a cold disk, paces nothing any more. */
+/* Eight saves later one that took long, as the first one of a cold disk, paces nothing any
+ * more (R13.4). */
 static void a_cost_of_nine_saves_ago_is_forgotten(void **state)
 {
     struct core_fixture *f = *state;
@@ -209,7 +215,7 @@ static void none_by_cost_is_opened_while_one_is_written(void **state)
     }
 }
 
-/* One writes behind the training, but what ends it is written in the foreground. */
+/* One writes behind the training, but what ends it is written in the foreground (R13.4). */
 static void what_a_termination_saves_paces_nothing(void **state)
 {
     struct core_fixture *f = *state;
@@ -226,6 +232,7 @@ static void what_a_termination_saves_paces_nothing(void **state)
     assert_in_range(opens_after(f, 60000), 4500, 5500);
 }
 
+/* R13.3 */
 static void daly_follows_cost_and_interruptions(void **state)
 {
     struct core_fixture *f = *state;
@@ -292,7 +299,7 @@ static void stands(struct core_fixture *f, int64_t begun, int64_t done)
     core_heartbeat(f, 0);
 }
 
-/* Its ranks ask for the first step themselves; when nothing came of it, it is not lost. */
+/* Its ranks ask for the first step themselves; when nothing came of it, it is not lost (R13.3). */
 static void a_first_save_that_failed_is_made_later(void **state)
 {
     struct core_fixture *f = *state;
@@ -316,6 +323,7 @@ static void a_first_save_that_failed_is_made_later(void **state)
     assert_int_equal(opens_after(f, 5000), -1);
 }
 
+/* R13.5 */
 static void the_chief_may_wish_for_a_save(void **state)
 {
     struct core_fixture *f = *state;

@@ -80,6 +80,7 @@ static void assert_missing(struct tasks_fixture *f, int who)
         fail_msg("\"%s\" names not %s", f->unavailable, named);
 }
 
+/* R23.1 */
 static void a_lost_server_is_named_until_it_is_back(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -114,6 +115,7 @@ static void the_one_that_was_lost_last_is_named(void **state)
     assert_missing(f, -1);
 }
 
+/* R23.2 */
 static void the_next_launch_misses_it_too(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -145,7 +147,7 @@ static void who_left_in_good_order_is_not_missed(void **state)
     assert_missing(f, -1);
 }
 
-/* Its weights are gone as with one that was killed. */
+/* Its weights are gone as with one that was killed (R23.1). */
 static void who_left_otherwise_is(void **state)
 {
     static const struct {
@@ -178,7 +180,8 @@ static void who_left_otherwise_is(void **state)
     }
 }
 
-/* The launch that it was in is over before its silence is long enough: with its host went the chief, maybe. */
+/* The launch that it was in is over before its silence is long enough: with its host went the
+ * chief, maybe (R23.3). */
 static void who_does_not_follow_into_the_next_launch_is_missed(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -236,6 +239,7 @@ static void who_follows_is_not(void **state)
     }
 }
 
+/* R23.2 */
 static void a_job_that_finished_misses_nobody_when_it_begins_again(void **state)
 {
     struct tasks_fixture *f = *state;

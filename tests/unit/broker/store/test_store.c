@@ -252,6 +252,7 @@ static void see_other_boot(void *arg, const struct record *row)
         assert_true(row->u.round.other_boot && row->u.round.deadline_boot_ms == 0);
 }
 
+/* R1.9 */
 static void deadlines_of_another_boot_are_not_handed_out(void **state)
 {
     struct fixture *f = *state;
@@ -279,7 +280,7 @@ static void a_word_that_no_row_may_hold_is_damage(void **state)
     assert_non_null(strstr(f->err.text, "cause"));
 }
 
-/* Each is what a file says that was edited, or put together from two. */
+/* Each is what a file says that was edited, or put together from two (R9.8). */
 static void rows_that_do_not_fit_together_are_damage(void **state)
 {
     static const struct {
@@ -369,6 +370,7 @@ static void a_number_without_a_word_is_not_written(void **state)
     assert_int_equal(fixture_apply(f, &row, 1), MUSTER_E_FAULT);
 }
 
+/* R2.3 */
 static void lazy_progress_is_written_at_most_once_a_second(void **state)
 {
     struct fixture *f = *state;
@@ -563,6 +565,7 @@ static void a_newer_schema_is_refused(void **state)
     refused(f, MUSTER_E_SCHEMA, "9999");
 }
 
+/* R9.8 */
 static void a_damaged_page_is_found_and_the_file_kept(void **state)
 {
     struct fixture *f = *state;

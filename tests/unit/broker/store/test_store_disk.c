@@ -158,7 +158,8 @@ static void what_a_failed_sync_gave_up_takes_nothing_later_along(void **state)
     machine_end(&m);
 }
 
-/* Of progress, which is committed without a sync: the log's new header, then the checkpoint's two. */
+/* Of progress, which is committed without a sync: the log's new header, then the checkpoint's
+ * two (R2.5). */
 static void a_checkpoint_whose_sync_fails_ends_the_broker(void **state)
 {
     (void)state;

@@ -110,6 +110,7 @@ static void time_left_is_counted_when_an_event_is_sent(void **state)
     assert_true(collected.left_ms == -1);
 }
 
+/* R1.7 */
 static void the_journal_keeps_its_newest_and_what_an_open_round_needs(void **state)
 {
     struct fixture *f = *state;
@@ -147,6 +148,7 @@ static void write_event_of_day(struct fixture *f, uint64_t seq, uint64_t round, 
     fixture_write(f, &row);
 }
 
+/* R1.7 */
 static void the_journal_forgets_what_is_older_than_thirty_days(void **state)
 {
     struct fixture *f = *state;

@@ -156,7 +156,7 @@ static void what_goes_can_be_moved_to_a_trash_folder(void **state)
     assert_int_equal(scratch_count(scratch_path(managed.directory, "old")), 2);
 }
 
-/* A training that stops at each error stopped, for a checkpoint that is on disk. */
+/* A training that stops at each error stopped, for a checkpoint that is on disk (R12.8). */
 static void a_deletion_that_fails_is_not_the_saves_failure(void **state)
 {
     char hindrance[SCRATCH_PATH_MAX];

@@ -137,6 +137,7 @@ static size_t spare_parts(void)
 
 /* --- tests ----------------------------------------------------------------------------------------- */
 
+/* R22.8 */
 static void on_a_fast_connection_answers_are_not_waited_for(void **state)
 {
     (void)state;
@@ -236,7 +237,7 @@ static void a_connection_that_takes_nothing_is_tried_soon_again(void **state)
     run(5000);
 }
 
-/* All results of one worker share what may be under way. */
+/* All results of one worker share what may be under way (R22.8). */
 static void two_results_share_what_may_be_under_way(void **state)
 {
     struct task_parts other = {0};

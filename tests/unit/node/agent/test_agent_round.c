@@ -83,6 +83,7 @@ static void commit(enum wire_cause cause, int64_t save_step)
     free(text);
 }
 
+/* R4.2 */
 static void a_freeze_is_answered_while_a_step_runs(void **state)
 {
     int64_t began_ms;

@@ -35,7 +35,7 @@ static void start_the_broker_again(struct member_fixture *f)
     member_welcome(f, false);
 }
 
-/* Taken while another round was open, it was in no row. */
+/* Taken while another round was open, it was in no row (R5.17). */
 static void a_policy_save_that_was_taken_is_asked_for_again_after_a_start(void **state)
 {
     struct member_fixture *f = *state;
@@ -112,6 +112,7 @@ static void put_back(struct member_fixture *f, uint64_t last_request)
     start_the_broker_again(f);
 }
 
+/* R10.4 */
 static void hello_tells_whose_events_are_known(void **state)
 {
     struct member_fixture *f = *state;
@@ -133,6 +134,7 @@ static void hello_tells_whose_events_are_known(void **state)
     assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before + 1);
 }
 
+/* R10.6 */
 static void a_shard_that_was_told_to_a_lost_database_is_a_failed_one(void **state)
 {
     struct member_fixture *f = *state;
@@ -178,7 +180,8 @@ static enum member_outcome_state outcome(const struct member_fixture *f, uint64_
     return OUTCOME_NONE;
 }
 
-/* Others still write it, and a later one is named by HELLO: a snapshot tells of that alone. */
+/* Others still write it, and a later one is named by HELLO: a snapshot tells of that
+ * alone (R10.6). */
 static void the_outcome_of_a_round_that_the_database_has_forgotten_is_unknown(void **state)
 {
     struct member_fixture *f = *state;
@@ -240,6 +243,7 @@ static void what_the_database_knows_is_not_said_again(void **state)
     assert_int_equal(f->m->pending_count, 0);
 }
 
+/* R10.6 */
 static void so_is_what_was_passed(void **state)
 {
     struct member_fixture *f = *state;
@@ -255,6 +259,7 @@ static void so_is_what_was_passed(void **state)
     assert_int_equal(member_sent(f, WIRE_PAST)->u.past.round, 1);
 }
 
+/* R10.6 */
 static void and_where_it_stands(void **state)
 {
     struct member_fixture *f = *state;
@@ -271,6 +276,7 @@ static void and_where_it_stands(void **state)
     assert_false(member_sent(f, WIRE_AT_STEP)->u.at_step.captured);
 }
 
+/* R10.6 */
 static void a_restore_is_told_again_while_the_launch_is_joining(void **state)
 {
     struct member_fixture *f = *state;

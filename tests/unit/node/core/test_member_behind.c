@@ -24,6 +24,7 @@ static void write_behind(struct member_fixture *f, enum wire_cause cause)
     captured(f, 1);
 }
 
+/* R5.9 */
 static void a_snapshot_lets_the_thread_go_and_saved_follows(void **state)
 {
     struct member_fixture *f = *state;
@@ -59,6 +60,7 @@ static void a_failure_behind_is_told_with_its_step(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+/* R5.9 */
 static void a_later_round_goes_its_way_while_one_is_written(void **state)
 {
     struct member_fixture *f = *state;
@@ -177,6 +179,7 @@ static void a_snapshot_of_a_round_that_is_over_is_nothing(void **state)
     assert_null(member_sent(f, WIRE_SAVED));
 }
 
+/* R8.5 */
 static void leave_is_said_after_what_is_written_behind_was_told(void **state)
 {
     struct member_fixture *f = *state;
@@ -264,6 +267,7 @@ static void saved_among_others(struct member_fixture *f, bool others_wait)
     member_ack_all(f);
 }
 
+/* R8.5 */
 static void leave_is_said_after_the_outcome_of_what_was_written_behind(void **state)
 {
     struct member_fixture *f = *state;
@@ -289,6 +293,7 @@ static void leave_is_said_after_the_outcome_of_what_was_written_behind(void **st
     }
 }
 
+/* R8.5 */
 static void an_outcome_that_does_not_come_is_not_waited_for_for_ever(void **state)
 {
     struct member_fixture *f = *state;
@@ -335,6 +340,7 @@ static void an_outcome_that_a_snapshot_does_not_tell_is_waited_for_a_moment(void
     assert_true(f->m->leave_request > 0);
 }
 
+/* R8.5 */
 static void a_deadline_does_not_wait_for_what_is_written_behind(void **state)
 {
     struct member_fixture *f = *state;

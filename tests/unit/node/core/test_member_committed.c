@@ -36,7 +36,7 @@ static void assert_ends(void)
     assert_int_equal(member_seen(&f)->end.status, MUSTER_PREEMPTED);
 }
 
-/* It trained on after the end of its job, and nobody ended it any more. */
+/* It trained on after the end of its job, and nobody ended it any more (R4.4). */
 static void an_unchanged_round_does_not_open_its_gate(void **state)
 {
     struct wire_event event = member_event(&f, EVENT_UNCHANGED);

@@ -1,5 +1,5 @@
-/* The node's core: errors, steps that are broken off, deadlines, restoring, leaving. protocol.md section 4, 6
- * (margins, "a rank finishes early") and 7. */
+/* The node's core: errors, steps that are broken off, deadlines, restoring, leaving.
+ * PROTOCOL.md R7, R8, Bounds. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -34,6 +34,7 @@ static void bring(struct member_fixture *f, enum where where, enum wire_cause ca
 
 /* --- errors of others -------------------------------------------------------------------------------------- */
 
+/* R8.1 */
 static void an_error_elsewhere_runs_on_error_at_once_and_ends_every_boundary(void **state)
 {
     struct member_fixture *f = *state;
@@ -120,6 +121,7 @@ struct error_case {
     int64_t wait_ms;     /* how long, when nothing more is heard */
 };
 
+/* R8.2 */
 static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(void **state)
 {
     struct member_fixture *f = *state;
@@ -323,6 +325,7 @@ static void a_step_that_fails_after_anothers_error_is_no_error_of_its_own(void *
     assert_member(f, "");
 }
 
+/* R5.7 */
 static void who_cannot_come_to_the_save_step_any_more_says_so(void **state)
 {
     struct member_fixture *f = *state;
@@ -342,6 +345,7 @@ static void who_cannot_come_to_the_save_step_any_more_says_so(void **state)
 
 /* --- deadlines ---------------------------------------------------------------------------------------------------- */
 
+/* R7.7 */
 static void at_its_own_margin_a_node_leaves_with_the_restart_code(void **state)
 {
     struct member_fixture *f = *state;

@@ -39,6 +39,7 @@ static enum wire_leave_why leaves_after(struct member_fixture *f, enum wire_leav
     return (enum wire_leave_why)member_sent(f, WIRE_LEAVE)->u.leave.why;
 }
 
+/* R5.15 */
 static void who_has_finished_leaves_so_when_nothing_was_saved(void **state)
 {
     assert_int_equal(leaves_after(*state, LEAVE_FINISHED, EVENT_NOT_SAVED), LEAVE_FINISHED);

@@ -1,4 +1,4 @@
-/* The node's core: a round that follows the error of another rank, while another one is open. PROTOCOL.md, Errors. */
+/* The node's core: a round that follows the error of another rank, while another one is open. PROTOCOL.md R8. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void lose_a_peer(struct member_fixture *f, enum where where)
     member_peer_error(f, 2, true);
 }
 
-/* That save comes to nothing, and the termination's freeze is the next event. */
+/* That save comes to nothing, and the termination's freeze is the next event (R8.2). */
 static void the_end_of_another_round_is_not_that_of_the_one_that_follows(void **state)
 {
     struct member_fixture *f = *state;

@@ -30,6 +30,7 @@ static void what_a_save_takes_is_not_taken_for_a_step(void **state)
     assert_int_equal(link_step_p95(f->m), 4000);
 }
 
+/* R6.5 */
 static void step_p95_is_one_of_steps_and_not_of_looks(void **state)
 {
     struct member_fixture *f = *state;
@@ -121,6 +122,7 @@ static void a_notice_that_was_withdrawn_unheard_is_not_told_late(void **state)
     assert_string_equal(member_sent(f, WIRE_CANCEL)->u.cancel.id, "n1"); /* if it did take it */
 }
 
+/* R3.13 */
 static void only_an_end_that_is_near_keeps_a_process_from_joining(void **state)
 {
     struct member_fixture *f = *state;

@@ -1,5 +1,5 @@
-/* The node's core: a save that does not return is ended with its process, whenever the end came. protocol.md
- * section 6. */
+/* The node's core: a save that does not return is ended with its process, whenever the end came.
+ * PROTOCOL.md, Bounds. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -32,6 +32,7 @@ static void say_not_saved(struct member_fixture *f)
     assert_int_equal(member_seen(f)->mode, VIEW_END);
 }
 
+/* R8.1 */
 static void a_save_that_is_told_before_the_end_is_broken_off_and_ended(void **state)
 {
     struct member_fixture *f = *state;

@@ -126,6 +126,7 @@ static void a_deletion_is_done_once_and_told(void **state)
     assert_int_equal(member_sent(f, WIRE_DELETED)->u.deleted.code, MUSTER_OK);
 }
 
+/* R12.6 */
 static void no_more_are_under_way_than_there_is_room_for(void **state)
 {
     struct member_fixture *f = *state;
@@ -151,6 +152,7 @@ static void an_older_broker_deletes_nothing(void **state)
     assert_null(member_did(f, MEMBER_DELETE));
 }
 
+/* R12.9 */
 static void who_closes_begins_none(void **state)
 {
     struct member_fixture *f = *state;
@@ -160,6 +162,7 @@ static void who_closes_begins_none(void **state)
     assert_null(member_did(f, MEMBER_DELETE));
 }
 
+/* R12.9 */
 static void who_is_told_to_end_waits_for_no_deletion(void **state)
 {
     struct member_fixture *f = *state;

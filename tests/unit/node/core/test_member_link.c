@@ -1,4 +1,4 @@
-/* The node's core: HELLO, requests, gaps, snapshots, heartbeats, notices. protocol.md section 2 and 4. */
+/* The node's core: HELLO, requests, gaps, snapshots, heartbeats, notices. PROTOCOL.md R1, R3. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -140,7 +140,7 @@ static void a_refusal_is_final_or_asked_again_as_it_says(void **state)
     assert_member(f, "");
 }
 
-/* Told to end while it joins: the broker may have let it in already. */
+/* Told to end while it joins: the broker may have let it in already (R3.13). */
 static void who_closes_while_it_is_let_in_says_leave(void **state)
 {
     struct member_fixture *f = *state;
@@ -159,6 +159,7 @@ static void who_closes_while_it_is_let_in_says_leave(void **state)
     assert_true(member_seen(f)->left);
 }
 
+/* R3.13 */
 static void who_closes_before_it_is_let_in_asks_no_further_and_waits_a_second_at_most(void **state)
 {
     struct member_fixture *f = *state;
@@ -225,6 +226,7 @@ static void who_asked_for_no_join_timeout_waits_for_the_brokers(void **state)
 
 /* --- requests ------------------------------------------------------------------------------------------- */
 
+/* R1.1 */
 static void a_request_is_resent_at_doubling_times_until_it_is_answered(void **state)
 {
     struct member_fixture *f = *state;
@@ -265,6 +267,7 @@ static void an_answer_counts_for_all_before_it_and_a_full_disk_is_no_answer(void
     assert_int_equal(f->m->pending_count, 0);
 }
 
+/* R1.4 */
 static void after_hello_all_that_waits_is_sent_again_in_order(void **state)
 {
     struct member_fixture *f = *state;
@@ -326,6 +329,7 @@ static void a_welcome_that_claims_the_largest_request_leaves_numbers_alone(void 
     assert_int_equal(member_sent(f, WIRE_NOTICE)->up.request, 3);
 }
 
+/* R1.3 */
 static void being_stale_is_the_end_and_says_why(void **state)
 {
     struct member_fixture *f = *state;
@@ -348,6 +352,7 @@ static void being_stale_is_the_end_and_says_why(void **state)
 
 /* --- which broker ------------------------------------------------------------------------------------------ */
 
+/* R1.8 */
 static void frames_of_a_past_broker_change_nothing(void **state)
 {
     struct member_fixture *f = *state;
@@ -363,6 +368,7 @@ static void frames_of_a_past_broker_change_nothing(void **state)
     assert_int_equal(f->m->applied_seq, 11);
 }
 
+/* R1.8 */
 static void a_new_broker_is_greeted_before_anything_of_it_is_applied(void **state)
 {
     struct member_fixture *f = *state;
@@ -382,6 +388,7 @@ static void a_new_broker_is_greeted_before_anything_of_it_is_applied(void **stat
 
 /* --- events and gaps ------------------------------------------------------------------------------------------ */
 
+/* R1.5, R1.7 */
 static void what_comes_after_a_hole_waits_for_what_is_missing(void **state)
 {
     struct member_fixture *f = *state;
@@ -438,6 +445,7 @@ static void no_event_follows_the_largest_number(void **state)
     assert_int_equal(f->m->applied_seq, UINT64_MAX);
 }
 
+/* R1.5 */
 static void a_heartbeats_answer_shows_what_was_lost_without_a_successor(void **state)
 {
     struct member_fixture *f = *state;
@@ -591,6 +599,7 @@ struct outcome_case {
     const char *text;
 };
 
+/* R1.7 */
 static void a_snapshot_tells_the_outcome_of_the_round_that_was_missed(void **state)
 {
     struct member_fixture *f = *state;

@@ -127,7 +127,8 @@ static void who_closes_waits_for_a_manifest_as_long_as_parts_of_it_come(void **s
     assert_true(f->m->leave_request > 0);
 }
 
-/* Its broker was away, came back when it was about to leave, and committed before its snapshot was made. */
+/* Its broker was away, came back when it was about to leave, and committed before its snapshot was
+ * made (R5.12). */
 static void a_commit_that_a_snapshot_tells_of_is_written_down_by_who_saved(void **state)
 {
     struct member_fixture *f = *state;

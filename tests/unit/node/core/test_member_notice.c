@@ -178,7 +178,7 @@ static void only_eight_notices_are_kept_and_a_huge_time_left_is_no_trouble(void 
 }
 
 /* A broker that cannot write, or that is stopped, for many policy saves: what they left behind in the queue
- * must not cost the job its termination. */
+ * must not cost the job its termination (R1.10). */
 static void saves_that_were_given_up_leave_room_for_a_notice(void **state)
 {
     struct member_fixture *f = *state;
@@ -199,7 +199,7 @@ static void withdraw(struct member_fixture *f, const char *id)
 }
 
 /* A file that comes and goes while the broker does not answer: a shard's files still find room, and what
- * counts in the end is told. */
+ * counts in the end is told (R1.10). */
 static void notices_that_come_and_go_leave_room_for_a_shard(void **state)
 {
     struct member_fixture *f = *state;
@@ -219,6 +219,7 @@ static void notices_that_come_and_go_leave_room_for_a_shard(void **state)
     }
 }
 
+/* R2.2 */
 static void a_hint_only_shows(void **state)
 {
     struct member_fixture *f = *state;

@@ -70,6 +70,7 @@ static void who_counts_in_no_steps_asks_for_no_save(void **state)
     assert_member(f, "view open");
 }
 
+/* R5.17 */
 static void a_decision_that_comes_late_does_not_end_the_wait_for_the_next_policy_save(void **state)
 {
     struct member_fixture *f = *state;
@@ -107,6 +108,7 @@ static void a_decision_of_a_later_step_stands_for_the_policy_save(void **state)
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+/* R5.17 */
 static void a_policy_save_that_nobody_decides_is_skipped_after_four_seconds(void **state)
 {
     struct member_fixture *f = *state;

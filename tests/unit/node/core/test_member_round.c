@@ -1,4 +1,4 @@
-/* The node's core: its part in a round, from the freeze to the verdict. protocol.md section 5 and 6. */
+/* The node's core: its part in a round, from the freeze to the verdict. PROTOCOL.md R4, R5. */
 #include "tests/support/member_fixture.h"
 
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 
 /* --- freeze and report ----------------------------------------------------------------------------------- */
 
+/* R4.2 */
 static void a_freeze_closes_the_gate_and_reports_what_the_closing_gave(void **state)
 {
     struct member_fixture *f = *state;
@@ -64,6 +65,7 @@ static void a_freeze_of_the_same_or_a_past_round_or_of_others_is_ignored(void **
     assert_int_equal(f->m->round, 4);
 }
 
+/* R1.2 */
 static void a_freeze_of_a_higher_round_closes_anew_and_withdraws_the_last_report(void **state)
 {
     struct member_fixture *f = *state;
@@ -76,6 +78,7 @@ static void a_freeze_of_a_higher_round_closes_anew_and_withdraws_the_last_report
     assert_member(f, "NOOP #2; REPORT #3 r2 5/5"); /* the numbers stay dense */
 }
 
+/* R4.5 */
 static void four_seconds_after_a_closing_without_a_decision_the_node_trains_on(void **state)
 {
     struct member_fixture *f = *state;
@@ -193,6 +196,7 @@ struct capture_case {
     const char *arrived, *saved;
 };
 
+/* R5.8, R5.10 */
 static void at_the_save_step_a_writer_saves_and_a_termination_holds(void **state)
 {
     struct member_fixture *f = *state;
@@ -244,6 +248,7 @@ static void a_shard_of_many_files_is_told_in_frames_that_fit(void **state)
     assert_true(f->m->pending_count <= PENDING_MAX);
 }
 
+/* R5.8 */
 static void a_save_that_failed_is_told_with_its_code(void **state)
 {
     struct member_fixture *f = *state;
@@ -308,6 +313,7 @@ static void bring(struct member_fixture *f, enum where where, enum wire_cause ca
     member_ack_all(f);
 }
 
+/* R4.4 */
 static void the_end_of_a_round_lets_the_thread_go_from_every_state(void **state)
 {
     struct member_fixture *f = *state;
@@ -364,6 +370,7 @@ static void an_abort_that_is_tried_again_holds_for_the_next_freeze_but_not_for_e
     }
 }
 
+/* R5.12 */
 static void a_committed_termination_holds_for_the_manifest_and_then_leaves(void **state)
 {
     struct member_fixture *f = *state;
@@ -388,6 +395,7 @@ static void a_committed_termination_holds_for_the_manifest_and_then_leaves(void 
     assert_member(f, "close; HEARTBEAT; view end MUSTER_PREEMPTED restart");
 }
 
+/* R5.10, R8.1 */
 static void who_was_not_a_member_leaves_with_the_others(void **state)
 {
     struct member_fixture *f = *state;
@@ -426,6 +434,7 @@ static void a_notice_that_joins_the_round_makes_the_captured_hold_from_then_on(v
     assert_member(f, "close; HEARTBEAT; view wait; on_error MUSTER_PREEMPTED");
 }
 
+/* R9.7 */
 static void no_wait_of_a_round_is_without_end_when_the_broker_is_gone(void **state)
 {
     struct member_fixture *f = *state;
@@ -465,6 +474,7 @@ static void the_way_to_the_save_step_is_waited_for_as_long_as_steps_take(void **
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
 }
 
+/* R4.5 */
 static void who_gave_up_and_passes_the_save_step_says_so(void **state)
 {
     struct member_fixture *f = *state;

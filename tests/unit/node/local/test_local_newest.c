@@ -140,7 +140,7 @@ static void of_one_launch_the_later_round_counts(void **state)
     assert_int_equal(live(4, 1), 400);
 }
 
-/* So a broker that is there again gives none of these numbers to another. */
+/* So a broker that is there again gives none of these numbers to another (R11.8). */
 static void rounds_are_numbered_far_above_those_that_are_there(void **state)
 {
     uint64_t first;

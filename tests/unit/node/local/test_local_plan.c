@@ -38,6 +38,7 @@ static int64_t due_at(void)
     return wakeup == INT64_MAX ? -1 : wakeup;
 }
 
+/* R7.7 */
 static void a_notice_with_time_left_is_trained_through(void **state)
 {
     int64_t wakeup;

@@ -104,6 +104,7 @@ static const char *take_name(const char *root, const char *name, const char *job
     return unnamed;
 }
 
+/* R11.8 */
 static void it_gets_its_name_and_is_resumed_from(void **state)
 {
     const char *unnamed;
@@ -123,7 +124,7 @@ static void it_gets_its_name_and_is_resumed_from(void **state)
     assert_true(there_is("6"));
 }
 
-/* It counts by its manifest, as one with a name does. */
+/* It counts by its manifest, as one with a name does (R11.8). */
 static void a_damaged_one_is_an_error_or_with_fallback_the_older_is_taken(void **state)
 {
     muster_node_t *node = NULL;

@@ -121,6 +121,7 @@ static bool has(int64_t step)
     return false;
 }
 
+/* R11.6 */
 static void what_is_not_newer_by_its_name_is_not_looked_at_while_nothing_is(void **state)
 {
     (void)state;
@@ -181,6 +182,7 @@ static void what_a_launch_gave_up_that_saved_no_more_steps_does_not_count(void *
         assert_int_equal(list.launches[i].superseded, list.launches[i].step == 70);
 }
 
+/* R11.6 */
 static void one_without_its_name_is_found_and_what_is_being_deleted_is_not(void **state)
 {
     (void)state;

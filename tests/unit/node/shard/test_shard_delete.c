@@ -169,6 +169,7 @@ static void another_life_of_its_round_stays(void **state)
     }
 }
 
+/* R12.7 */
 static void one_without_its_round_file_is_known_by_its_manifest(void **state)
 {
     struct shard_job *f = *state;
@@ -187,7 +188,7 @@ static void one_without_its_round_file_is_known_by_its_manifest(void **state)
     assert_int_equal(scratch_count(f->root), 1);
 }
 
-/* Whose deletion is answered: it is gone, or it could not be told what it is. */
+/* Whose deletion is answered: it is gone, or it could not be told what it is (R11.9). */
 static void a_damaged_round_file_makes_no_deletion_of_what_stays(void **state)
 {
     struct shard_job *f = *state;
@@ -257,6 +258,7 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
+/* R12.7 */
 static void what_took_its_name_meanwhile_is_put_back(void **state)
 {
     static const char *const trashes[] = {"", "old"};
@@ -318,7 +320,7 @@ static void what_cannot_be_looked_at_is_not_gone(void **state)
 }
 
 /* Killed at any point of it, nothing is left that has the checkpoint's name and is not whole; the next
- * start of the job clears the rest. */
+ * start of the job clears the rest (R12.7). */
 static void a_crash_leaves_all_of_it_or_nothing_that_lists(void **state)
 {
     struct shard_job *f = *state;

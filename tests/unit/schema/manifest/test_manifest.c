@@ -459,6 +459,7 @@ static char *unsealed(char *text)
     return text;
 }
 
+/* R11.9 */
 static void one_of_an_older_muster_has_no_checksum(void **state)
 {
     struct manifest m = sample();

@@ -21,6 +21,7 @@ static struct plan_facts measured(int64_t left_ms)
                                .save_p95_ms = 4000};
 }
 
+/* R6.3 */
 static void the_freeze_leaves_time_for_the_reserve(void **state)
 {
     struct plan_facts facts = measured(60000);
@@ -39,6 +40,7 @@ static void the_freeze_leaves_time_for_the_reserve(void **state)
     assert_int_equal(plan_make(&facts).reserve_ms, 3 + 5000 + 3500);
 }
 
+/* R6.4 */
 static void short_saves_leave_time_for_a_broker_that_starts_again(void **state)
 {
     struct plan_facts facts = measured(60000);
@@ -78,6 +80,7 @@ static void a_time_left_that_is_not_known_freezes_at_once(void **state)
     assert_int_equal(plan_make(&facts).freeze_boot_ms, NOW);
 }
 
+/* R6.7 */
 static void what_was_not_measured_is_assumed(void **state)
 {
     struct plan_facts facts = measured(1800000);
@@ -103,7 +106,8 @@ static void what_was_not_measured_is_assumed(void **state)
     assert_string_equal(text, "no step was measured yet, save p95 4000 ms");
 }
 
-/* A freeze now would save nothing: it waits for a step as long as one and its save may still fit. */
+/* A freeze now would save nothing: it waits for a step as long as one and its save may still
+ * fit (R6.2). */
 static void nothing_is_frozen_before_a_step_of_the_launch(void **state)
 {
     struct plan_facts facts = measured(16000);
@@ -121,6 +125,7 @@ static void nothing_is_frozen_before_a_step_of_the_launch(void **state)
     assert_int_equal(plan_make(&facts).why, PLAN_DUE);
 }
 
+/* R7.1 */
 static void a_time_left_counts_by_one_rule_whoever_tells_it(void **state)
 {
     static const struct {
@@ -190,6 +195,7 @@ static void no_number_overflows(void **state)
     assert_true(plan_least_ms(&facts) > 0);
 }
 
+/* R6.5 */
 static void save_p95_is_the_nearest_rank_of_the_newest(void **state)
 {
     struct plan_saves saves = {.count = 0};

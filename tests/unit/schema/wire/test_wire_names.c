@@ -1,17 +1,12 @@
-/* The words for the wire's numbers, job names, and WIRE.md against the message table. */
+/* The words for the wire's numbers, and job names. */
 #include "schema/wire/wire.h"
-#include "tests/unit/schema/wire/wire_samples.h"
 
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-static struct arena arena;
 
 /* --- words ------------------------------------------------------------------------------------- */
 
@@ -112,69 +107,6 @@ static void any_text_can_be_made_a_job_name(void **state)
     }
 }
 
-static const char *limit_text(const struct sample_field *field)
-{
-    if (field->kind == SAMPLE_I || field->kind == SAMPLE_B)
-        return "";
-    if (field->max == UINT64_MAX)
-        return "2^64-1";
-    if (field->max == INT64_MAX)
-        return "2^63-1";
-    if (field->max == UINT32_MAX)
-        return "2^32-1";
-    if (field->max == INT32_MAX)
-        return "2^31-1";
-    return arena_printf(&arena, "%" PRIu64, field->max);
-}
-
-static const char *read_page(void)
-{
-    static char text[1 << 18];
-    FILE *file = fopen(SOURCE_DIR "/schema/WIRE.md", "r");
-
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
-/* The rows of a message's section of WIRE.md are its fields, in order, with kind and limit. */
-static void the_page_has_every_message_with_its_fields_in_order(void **state)
-{
-    static const char *const kinds[] = {"uint", "int", "bool", "str", "bin", "list"};
-    const char *page = read_page();
-
-    (void)state;
-    for (size_t t = 0; t < sample_types_count; t++) {
-        struct sample_field fields[SAMPLE_FIELDS_MAX];
-        struct wire_msg msg;
-        const char *at;
-        size_t count;
-
-        arena_reset(&arena);
-        sample_fill(&msg, sample_types[t], 0, &arena);
-        count = sample_fields(&msg, fields);
-        at = strstr(page, arena_printf(&arena, "\n### %s (%u, %s)\n", wire_type_name(msg.type),
-                                       (unsigned)msg.type, wire_is_up(msg.type) ? "up" : "down"));
-        if (at == NULL)
-            fail_msg("WIRE.md has no section of %s", wire_type_name(msg.type));
-        at = strstr(at, "\n|---|");
-        for (size_t i = 0; i < count; i++) {
-            const char *row = arena_printf(&arena, "| %s | %s | %s |", fields[i].name,
-                                           kinds[fields[i].kind], limit_text(&fields[i]));
-
-            if (fields[i].in_head || fields[i].in_entry)
-                continue;
-            assert_non_null(at);
-            at = strchr(at + 1, '\n');
-            if (at == NULL || strncmp(at + 1, row, strlen(row)) != 0)
-                fail_msg("WIRE.md, %s: expected a row \"%s\"", wire_type_name(msg.type), row);
-        }
-        at = at == NULL ? NULL : strchr(at + 1, '\n');
-        assert_true(at == NULL || at[1] != '|');
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,10 +114,7 @@ int main(void)
         cmocka_unit_test(notice_kinds_are_found_by_their_words),
         cmocka_unit_test(job_names_are_safe_as_topic_and_path),
         cmocka_unit_test(any_text_can_be_made_a_job_name),
-        cmocka_unit_test(the_page_has_every_message_with_its_fields_in_order),
     };
-    int failed = cmocka_run_group_tests_name("wire_names", tests, NULL, NULL);
 
-    arena_free(&arena);
-    return failed;
+    return cmocka_run_group_tests_name("wire_names", tests, NULL, NULL);
 }

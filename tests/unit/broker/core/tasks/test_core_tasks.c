@@ -28,6 +28,7 @@ static void a_task_goes_to_a_worker_and_its_end_back(void **state)
     assert_sent(f, "c:chunk 2 0+2/2");
 }
 
+/* R20.1, R22.7 */
 static void a_repeated_message_changes_nothing(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -44,6 +45,7 @@ static void a_repeated_message_changes_nothing(void **state)
     assert_int_equal(tasks_queue(f)->ended, 1);
 }
 
+/* R20.1 */
 static void a_gap_in_the_numbers_is_left_for_later(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -72,6 +74,7 @@ static void a_full_queue_takes_no_more(void **state)
 
 /* --- credit --------------------------------------------------------------------------------------- */
 
+/* R20.3 */
 static void a_worker_gets_what_it_takes_and_no_more(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -83,6 +86,7 @@ static void a_worker_gets_what_it_takes_and_no_more(void **state)
     assert_sent(f, "w0:taken 2.1; c:ended @0 2.1=done; w0:work 4.1");
 }
 
+/* R20.4 */
 static void few_tasks_spread_over_many_workers(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -94,6 +98,7 @@ static void few_tasks_spread_over_many_workers(void **state)
     assert_sent(f, "c:taken 3; w2:work 1.1; w1:work 2.1; w0:work 3.1");
 }
 
+/* R20.3 */
 static void work_is_sent_again_until_it_was_received(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -134,6 +139,7 @@ static void workers_of_another_job_get_nothing(void **state)
 
 /* --- lost workers --------------------------------------------------------------------------------- */
 
+/* R21.1 */
 static void a_lost_workers_task_goes_to_another_at_once(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -151,6 +157,7 @@ static void a_lost_workers_task_goes_to_another_at_once(void **state)
     assert_int_equal(tasks_look(f, "SELECT losses FROM task"), 1);
 }
 
+/* R21.2 */
 static void a_result_of_a_lease_that_was_taken_away_is_stale(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -175,6 +182,7 @@ static void a_result_of_a_lease_that_was_taken_away_is_stale(void **state)
     assert_int_equal(tasks_queue(f)->ended, 1);
 }
 
+/* R21.4 */
 static void a_task_that_ends_its_workers_is_named_and_given_up(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -192,6 +200,7 @@ static void a_task_that_ends_its_workers_is_named_and_given_up(void **state)
     assert_true(tasks_queue(f)->error_pending);
 }
 
+/* R21.1 */
 static void a_new_process_takes_a_dead_ones_index_after_two_seconds(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -208,6 +217,7 @@ static void a_new_process_takes_a_dead_ones_index_after_two_seconds(void **state
     assert_sent(f, "w0:welcome; w0:work 1.2");
 }
 
+/* R20.5 */
 static void a_worker_that_leaves_gives_back_what_it_did_not_begin(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -250,6 +260,7 @@ static void a_worker_that_is_leaving_is_given_no_more(void **state)
 
 /* --- restarts ------------------------------------------------------------------------------------- */
 
+/* R20.7 */
 static void a_restarted_broker_knows_every_task(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -286,6 +297,7 @@ static void an_end_that_was_taken_before_a_restart_counts_once(void **state)
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE state = 'done'"), 1);
 }
 
+/* R20.7 */
 static void a_worker_that_does_not_come_back_after_a_restart_is_lost(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -324,6 +336,7 @@ static void an_error_that_is_pending_survives_a_restart(void **state)
 
 /* --- coordinators --------------------------------------------------------------------------------- */
 
+/* R20.2 */
 static void another_coordinator_attaches_and_the_former_is_stale(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -364,6 +377,7 @@ static void a_queue_that_is_begun_anew_forgets_all(void **state)
     assert_sent(f, "w0:taken 1.1/MUSTER_E_STALE; w0:work 1.1");
 }
 
+/* R22.7 */
 static void what_is_released_is_forgotten(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -396,6 +410,7 @@ static void send_part(struct tasks_fixture *f, uint64_t offset, size_t size)
     tasks_feed(f, 600, &part);
 }
 
+/* R22.8 */
 static void a_long_result_comes_in_parts_before_its_end(void **state)
 {
     struct tasks_fixture *f = *state;

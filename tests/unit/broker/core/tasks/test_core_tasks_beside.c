@@ -71,7 +71,8 @@ static void silence(struct core_fixture *f)
     assert_null(tasks_find(f->core, 1, 1)->lease);
 }
 
-/* Three clean preemptions failed a task that ran beside the training, and stopped its queue. */
+/* Three clean preemptions failed a task that ran beside the training, and stopped its
+ * queue (R21.5). */
 static void a_preemption_is_not_counted_against_the_task(void **state)
 {
     struct core_fixture *f = *state;
@@ -178,7 +179,8 @@ static void and_a_death(void **state)
     assert_int_equal(tasks_find(f->core, 1, 1)->losses, 1);
 }
 
-/* The worker is heard all the while: it may be a thread that goes on in a process that is to go. */
+/* The worker is heard all the while: it may be a thread that goes on in a process that is to
+ * go (R21.1). */
 static void its_node_is_lost_and_so_it_is(void **state)
 {
     struct core_fixture *f = *state;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+/* R22.1, R22.2 */
 static void the_first_error_stops_the_queue_until_it_is_raised(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -67,7 +68,7 @@ static void the_next_coordinators_numbers_are_its_own(void **state)
     assert_sent(f, "c:taken 2; w0:work 2.1");
 }
 
-/* The whole broker stood still for as long as it took to write them all. */
+/* The whole broker stood still for as long as it took to write them all (R22.2). */
 static void many_are_cancelled_in_slices(void **state)
 {
     static const uint8_t args[TASK_ARGS_MAX];

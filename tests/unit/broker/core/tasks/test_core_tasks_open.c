@@ -98,6 +98,7 @@ static int with_four_queues(void **state)
     return 0;
 }
 
+/* R20.6 */
 static void a_queue_that_is_over_makes_room(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -128,6 +129,7 @@ static void the_brokers_own_absence_ends_none(void **state)
     assert_int_equal(open_nth(f, 4), MUSTER_OK);
 }
 
+/* R20.6 */
 static void one_whose_results_nobody_wants_goes_first(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -139,6 +141,7 @@ static void one_whose_results_nobody_wants_goes_first(void **state)
     assert_true(is_there(f, 1) && is_there(f, 2) && !is_there(f, 3));
 }
 
+/* R20.6 */
 static void after_a_start_they_have_time_to_come_back(void **state)
 {
     struct tasks_fixture *f = *state;

@@ -17,6 +17,7 @@ static void raise_first(struct tasks_fixture *f)
     assert_sent(f, "c:raised 1 #1 MUSTER_E_TASK to 3 3");
 }
 
+/* R22.3 */
 static void an_error_that_was_raised_to_a_dead_coordinator_is_raised_to_the_next(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -37,6 +38,7 @@ static void an_error_that_was_raised_to_a_dead_coordinator_is_raised_to_the_next
     assert_sent(f, "c:opened q1 3/3");
 }
 
+/* R22.3 */
 static void one_that_a_call_has_returned_is_not(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -69,7 +71,7 @@ static void nor_one_behind_which_another_was_asked_for(void **state)
     assert_sent(f, "c:opened q1 3/3");
 }
 
-/* An attempt that was taken away stands in no row. */
+/* An attempt that was taken away stands in no row (R22.2). */
 static void after_a_start_it_is_raised_when_all_have_said_what_they_have(void **state)
 {
     struct tasks_fixture *f = *state;

@@ -37,7 +37,8 @@ static void they_go_on_at_once_and_together(void **state)
     assert_sent(f, "w2:work 1.2 3.2 5.2; w1:work 2.2 4.2 6.2");
 }
 
-/* Three idle workers end, each just before its task is given to it. The task never began, so nothing is lost. */
+/* Three idle workers end, each just before its task is given to it. The task never began, so
+ * nothing is lost (R20.5). */
 static void a_task_that_no_worker_confirmed_was_never_tried(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -71,7 +72,7 @@ static void also_beside_others_that_run(void **state)
     assert_sent(f, "w1:taken 4.1; c:ended @0 4.1=done; w1:work 2.2");
 }
 
-/* It is counted when its turn came: what waits behind others did nothing. */
+/* It is counted when its turn came: what waits behind others did nothing (R21.5). */
 static void one_that_waited_behind_another_is_not_counted(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -101,7 +102,8 @@ static void one_that_waited_behind_another_is_not_counted(void **state)
         431);
 }
 
-/* A worker that ended what is before it, and could not say so, has begun it: nobody would know. */
+/* A worker that ended what is before it, and could not say so, has begun it: nobody would
+ * know (R21.3). */
 static void none_of_them_is_given_ahead_again(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -159,6 +161,7 @@ static void a_suspect_is_given_ahead_of_nothing_after_a_start_either(void **stat
 
 /* --- alone ---------------------------------------------------------------------------------------- */
 
+/* R21.3 */
 static void the_one_that_does_it_is_failed_and_no_other(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -250,7 +253,7 @@ static void another_cap_counts_for_what_is_queued(void **state)
 
 /* --- pauses and the end --------------------------------------------------------------------------- */
 
-/* 500 ms from the second loss on, doubling. */
+/* 500 ms from the second loss on, doubling (R21.4). */
 static void it_waits_longer_each_time(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -274,7 +277,7 @@ static void it_waits_longer_each_time(void **state)
     }
 }
 
-/* An attempt's number is a byte: of those that do not count there may be no more. */
+/* An attempt's number is a byte: of those that do not count there may be no more (R21.5). */
 static void no_task_is_tried_for_ever(void **state)
 {
     struct tasks_fixture *f = *state;

@@ -11,6 +11,7 @@
 
 /* --- by itself ------------------------------------------------------------------------------------ */
 
+/* R21.6 */
 static void a_task_without_a_word_for_too_long_goes_to_another(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -126,6 +127,7 @@ static void what_waits_behind_others_does_not_time_out(void **state)
     assert_int_equal(tasks_look(f, "SELECT sum(losses) FROM task"), 0);
 }
 
+/* R21.6 */
 static void what_waits_behind_one_that_hangs_goes_back(void **state)
 {
     struct tasks_fixture *f = *state;

@@ -31,6 +31,7 @@ static void a_value_of_a_lost_database_is_none_of_a_new_queue(void **state)
     assert_sent(f, "w0:welcome; w0:alive gone q1; w0:work r1");
 }
 
+/* R22.4 */
 static void every_worker_makes_the_values_before_it_gets_tasks(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -86,6 +87,26 @@ static void a_worker_lost_while_it_makes_a_value_costs_no_task(void **state)
     assert_sent(f, "w1:taken r1; w1:work 1.1");
 }
 
+/* A coordinator that attached names the values that it finds by their numbers (R22.6). */
+static void a_number_that_means_another_value_is_refused(void **state)
+{
+    struct tasks_fixture *f = *state;
+    struct wire_msg other;
+
+    tasks_worker_begin(f, 0, 1, 1);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    assert_sent(f, "c:resource 1; w0:work r1");
+    f->coordinator++;
+    tasks_open_queue(f, false, 0);
+    tasks_say(f, WIRE_RESOURCE_ADD, 1);
+    assert_sent(f, "c:resource 1"); /* that one: it is not made again */
+    other = tasks_msg(f, -1, WIRE_RESOURCE_ADD);
+    other.u.resource_add = (struct wire_resource_add){
+        .queue = f->queue, .number = 1, .fn = "make", .args = {(const uint8_t *)"s", 1}};
+    tasks_feed(f, tasks_route(f, -1), &other);
+    assert_sent(f, "c:resource 1/MUSTER_E_EXISTS");
+}
+
 /* --- one that ends its workers -------------------------------------------------------------------- */
 
 static void add_user(struct tasks_fixture *f, uint8_t value)
@@ -110,6 +131,7 @@ static void made(struct tasks_fixture *f, int w, uint64_t number)
                        .number = number, .kind = TASK_KIND_RESOURCE, .state = TASK_DONE});
 }
 
+/* R22.4, R22.5 */
 static void a_value_that_ends_its_workers_fails_the_tasks_that_use_it(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -130,6 +152,7 @@ static void a_value_that_ends_its_workers_fails_the_tasks_that_use_it(void **sta
     assert_sent(f, "c:raised 1 #1 MUSTER_E_INPUT to 1 1");
 }
 
+/* R22.4 */
 static void tasks_that_do_not_use_it_go_on(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -149,6 +172,7 @@ static void tasks_that_do_not_use_it_go_on(void **state)
     assert_sent(f, "c:taken 3; w3:alive -1.1 -2.1; c:ended @0 3.0=failed/MUSTER_E_INPUT");
 }
 
+/* R22.5 */
 static void a_suspect_is_made_alone(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -177,6 +201,7 @@ static void a_suspect_is_made_alone(void **state)
     assert_sent(f, "w3:taken 1.2; c:ended @0 1.2=done");
 }
 
+/* R22.5 */
 static void one_that_was_made_is_no_suspect(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -193,6 +218,7 @@ static void one_that_was_made_is_no_suspect(void **state)
     assert_false(tasks_queue(f)->resources[0].given_up);
 }
 
+/* R22.5 */
 static void another_coordinator_has_it_tried_again(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -258,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_value_of_a_lost_database_is_none_of_a_new_queue),
         TEST(every_worker_makes_the_values_before_it_gets_tasks),
+        TEST(a_number_that_means_another_value_is_refused),
         TEST(a_value_that_is_made_is_not_made_again_by_the_same_process),
         TEST(a_worker_lost_while_it_makes_a_value_costs_no_task),
         TEST(a_value_that_ends_its_workers_fails_the_tasks_that_use_it),

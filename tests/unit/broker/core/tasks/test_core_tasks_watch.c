@@ -28,6 +28,7 @@ static void pass_renewing(struct tasks_fixture *f, int64_t ms)
     }
 }
 
+/* R21.7 */
 static void a_task_without_a_word_is_named_once(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -54,6 +55,7 @@ static void a_task_without_a_word_is_named_once(void **state)
                      1);
 }
 
+/* R21.7 */
 static void one_that_renews_is_named_when_it_has_done_so_ten_times_as_long(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -100,6 +102,7 @@ static void a_time_limit_is_told_before_it_is_over(void **state)
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE losses = 1 AND text = ''"), 1);
 }
 
+/* R21.7 */
 static void one_that_is_not_wanted_and_runs_on_is_named(void **state)
 {
     struct tasks_fixture *f = *state;
@@ -115,6 +118,7 @@ static void one_that_is_not_wanted_and_runs_on_is_named(void **state)
         1);
 }
 
+/* R21.7 */
 static void a_value_in_the_making_is_named(void **state)
 {
     struct tasks_fixture *f = *state;

@@ -1,0 +1,27 @@
+#!/bin/bash
+# A manager goes back to a checkpoint beside newer ones that its broker does not know, for its database is an older copy. A
+# launch that asks for no checkpoint is refused there; who asks to go back has said what is to become of newer ones (R11.7).
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../lib_put_back.sh"
+. "$(dirname "$0")/../lib_manager.sh"
+
+job=back options=(--every 1)
+broker_start
+ranks_start 2 --steps 3
+ranks_end 0
+broker_stop
+records_keep
+broker_start
+ranks_start 2 --steps 6
+ranks_end 0
+on_disk 0 1 2 3 4 5
+broker_stop
+records_put_back
+broker_start
+ranks_start 2 --steps 8
+ranks_end 1
+says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job after" "muster import"
+ranks_start 2 --steps 3 --restore 1
+ranks_end 0
+each_has resumed 1
+finish "a launch that asks for no checkpoint is refused beside newer ones that its broker does not know, and one that goes back is not"
