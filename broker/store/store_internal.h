@@ -104,7 +104,7 @@ struct store {
     struct store_manifests *manifests; /* store_manifest.c */
 };
 
-/* --- store.c --- */
+/* --- store_sql.c --- */
 /* What an SQLite result means to the broker; names the file and SQLite's own words. */
 enum muster_status store_failed(struct store *store, int result, const char *doing,
                                 struct muster_error *err);
