@@ -221,7 +221,8 @@ static struct save_order order_of_view(const struct agent *agent)
     return (struct save_order){.generation = agent->view.generation,
                                .round = agent->view.round,
                                .nonce = agent->view.round_nonce,
-                               .step = agent->view.step};
+                               .step = agent->view.step,
+                               .first = atomic_load(&agent->commit_step) == 0};
 }
 
 static bool is_to_capture(const struct agent *agent, uint64_t round)

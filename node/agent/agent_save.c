@@ -1,6 +1,7 @@
 /* agent_save - see agent_save.h. */
 #include "node/agent/agent_save.h"
 
+#include "node/shard/shard_tiles.h"
 #include "schema/error.h"
 
 #include <stdio.h>
@@ -61,11 +62,21 @@ static enum muster_status save_state(const struct save_target *target,
                                        : target->take != NULL ? order->snapshot
                                                               : target->state;
 
+    enum muster_status status;
+
     if (state == NULL)
         return error_set(err, MUSTER_E_SAVE,
                          "there is nothing to save: neither options.state nor save_fn was given to "
                          "muster_node_open");
-    return shard_save_state(round_dir, &facts, state, order->watch, ret_files, err);
+    status = shard_save_state(round_dir, &facts, state, order->watch, ret_files, err);
+    if (status != MUSTER_OK || !order->first || target->layout != LAYOUT_SHARDED)
+        return status;
+    status = shard_tiles_check(round_dir, target->world_size, state, err);
+    if (status != MUSTER_OK) {
+        shard_files_clear(ret_files);
+        shard_discard(round_dir, target->rank, target->incarnation);
+    }
+    return status;
 }
 
 enum muster_status save_take(const struct save_target *target, struct save_order *order,

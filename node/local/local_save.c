@@ -246,6 +246,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
     struct save_order order = {.generation = local->generation,
                                .nonce = target->incarnation,
                                .step = gate_done(local->gate),
+                               .first = local->saved_step == local->began_step,
                                .epoch = local->epoch,
                                .step_in_epoch = local->step_in_epoch,
                                .data_position = local->data_position,

@@ -77,7 +77,9 @@ MUSTER_API enum muster_status muster_state_add_blob(muster_state_t *state, const
 
 /* Adds this rank's part of a tensor (layout sharded): `count` slices from `begin` on along `axis`.
  * data has them densely, in the shape of the whole with count at the axis. count may be 0.
- * The parts of all ranks make the whole and must not overlap. Any number of ranks can restore such
+ * The parts of all ranks make the whole and must not overlap: the rank that saves last looks, until
+ * a save of the launch is committed. Its save then fails (MUSTER_E_SAVE), the checkpoint is not
+ * committed, and the error names tensor and ranks. Any number of ranks can restore such
  * a checkpoint; each reads only what its own parts need. Entries that are not split must then be
  * the same in every rank's state; a restore checks that. Otherwise as muster_state_add_tensor. */
 MUSTER_API enum muster_status muster_state_add_split(muster_state_t *state, const char *name,
