@@ -208,6 +208,7 @@ static bool is_frozen(const struct sim *sim, const struct sim_proc *proc)
            !proc->leaving && !proc->lost_history && gen != NULL && gen->error_rank < 0;
 }
 
+/* R4.5 */
 static void check_thaw(struct sim *sim, const struct sim_proc *proc)
 {
     const struct sim_job *job = &sim->jobs[proc->job];

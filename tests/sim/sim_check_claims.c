@@ -35,7 +35,8 @@ static bool is_on_disk(const struct sim *sim, const struct record_round *row)
     return false;
 }
 
-/* A termination that ends `unchanged` lets everybody leave without a save: nobody may have done more than is on disk. */
+/* A termination that ends `unchanged` lets everybody leave without a save: nobody may have done
+ * more than is on disk (R5.5). */
 static void check_unchanged(struct sim *sim, const struct record_round *row)
 {
     const struct sim_table *parts = &sim->disk.tables[RECORD_PARTICIPANT];
@@ -163,6 +164,7 @@ static bool is_blamed_rightly(const struct sim *sim, const struct record_round *
     return true;
 }
 
+/* R5.14 */
 static void check_culprit(struct sim *sim, const struct record_round *row)
 {
     unsigned long long named;
@@ -193,7 +195,7 @@ static unsigned attempts_in_a_row(const struct sim *sim, const struct record_rou
 }
 
 /* A cause gets three rounds; one that a termination joined, or that is owed still when its notice was withdrawn, counts
- * anew from where that had come to. */
+ * anew from where that had come to (R5.14). */
 static void check_attempts(struct sim *sim, const struct record_round *row)
 {
     if (attempts_in_a_row(sim, row) > 3)
@@ -274,6 +276,7 @@ void claims_node(struct sim *sim, const struct record_node *row, const struct re
                    wire_generation_state_name(gen->state));
 }
 
+/* R3.3 */
 static bool has_restored(const struct sim *sim, const struct record_event *row, uint64_t rank)
 {
     const struct sim_table *nodes = &sim->disk.tables[RECORD_NODE];
@@ -364,7 +367,7 @@ static bool is_policys(const struct record_round *row)
 }
 
 /* What `muster save` was answered with came to nothing, and so did all behind it, but none for good: the last of them.
- * (While there is a notice, that comes first.) */
+ * (While there is a notice, that comes first. R9.4.) */
 static const struct record_round *owed_save(const struct sim *sim, const struct record_job *job)
 {
     const struct sim_table *rounds = &sim->disk.tables[RECORD_ROUND];

@@ -103,6 +103,7 @@ static void judge(const struct sim_keeps *keeps, struct item *items, size_t coun
         items[i].wanted |= keeps->rules_count == 0;
 }
 
+/* R12.2 */
 static bool policies_want(struct sim *sim, const struct sim_job *job, uint64_t round)
 {
     static struct item items[ITEMS_MAX];
@@ -205,6 +206,7 @@ static void check_readers(struct sim *sim, const struct sim_job *job,
     }
 }
 
+/* R12.3 */
 static void check_restorers(struct sim *sim, const struct record_checkpoint *row)
 {
     const struct record_job *job = disk_job(sim, row->job);
@@ -249,6 +251,7 @@ void check_deletion(struct sim *sim, const struct record_checkpoint *row)
                    U(row->round), (long long)row->step, job->keeps.keep_text);
 }
 
+/* R12.5 */
 static bool is_made_up_for(const struct sim *sim, const struct sim_job *job,
                            const struct record_checkpoint *row, bool closing)
 {

@@ -275,6 +275,7 @@ static bool is_to_act(struct sim *sim, const struct sim_proc *proc)
            proc->view.mode != VIEW_END && job->open_round == 0;
 }
 
+/* R8.1 */
 static void check_told(struct sim *sim, struct sim_proc *proc)
 {
     proc->untold_us = is_to_act(sim, proc) ? proc->untold_us + SECOND_US : 0;
@@ -451,7 +452,7 @@ static bool crossed_leave(const struct sim *sim, const struct record_event *comm
     return false;
 }
 
-/* Committed, and its writer lived: the manifest is in place. */
+/* Committed, and its writer lived: the manifest is in place (R5.12). */
 static void check_manifests(struct sim *sim)
 {
     const struct sim_table *events = &sim->disk.tables[RECORD_EVENT];

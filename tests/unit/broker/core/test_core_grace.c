@@ -482,6 +482,24 @@ static void a_notice_may_ask_for_two_saves(void **state)
     assert_freezes_after(f, 60000 - RESERVE_MS, "freeze r3 termination m0,1,2");
 }
 
+/* It is open when the notice comes, and is all that was asked for (R6.7). */
+static void a_save_that_is_made_behind_the_notice_is_the_first_of_two(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "op");
+    notice_with(f, 1, "n1", 60000, NOTICE_FLAG_SAVE_NOW);
+    assert_events(f, "termination rank 1");
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 2, 9, 9);
+    f->now += 100;
+    core_save(f, 0, 2, 9);
+    assert_events(f, "commit r2 operator S9 c2 rank 0");
+    beat_all(f, 9);
+    core_pass(f, 1000);
+    assert_events(f, "");
+}
+
 static void two_saves_are_one_if_there_is_no_time_between(void **state)
 {
     struct core_fixture *f = *state;
@@ -679,6 +697,7 @@ int main(void)
         TEST(other_saves_go_on_while_a_plan_waits),
         TEST(an_open_save_is_joined_when_the_moment_comes),
         TEST(a_notice_may_ask_for_two_saves),
+        TEST(a_save_that_is_made_behind_the_notice_is_the_first_of_two),
         TEST(two_saves_are_one_if_there_is_no_time_between),
         TEST(two_saves_are_two_however_many_tell_of_the_end),
         TEST(the_notice_of_a_rank_that_has_finished_ends_nobody),

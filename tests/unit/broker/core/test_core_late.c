@@ -136,6 +136,29 @@ static void an_old_process_opens_the_generation_after_one_that_took_steps(void *
     assert_int_equal(core_job(f)->gen.generation, 2);
 }
 
+/* The database was restored from a copy and never heard of rank 1, which had taken those steps, too (R3.8). */
+static void nobody_is_late_for_a_launch_that_took_steps(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_fixture_close(f);
+    core_fixture_open(f, 2, LAYOUT_REPLICATED);
+    f->nodes[0].generation = 3;
+    f->nodes[0].begun = f->nodes[0].done = 40;
+    f->nodes[0].applied_seq = 12;
+    core_hello(f, 0);
+    core_notice(f, 0, "n1", 60000);
+    core_pass(f, START_FREEZE_MS);
+    core_report(f, 0, 1, 40, 40);
+    core_save(f, 0, 1, 40);
+    assert_int_equal(core_job(f)->gen.end_status, MUSTER_PREEMPTED);
+    core_leave(f, 0, LEAVE_PREEMPTED, 42);
+    core_pass(f, START_GRACE_MS);
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDED);
+    late(f, 1, 90000);
+    assert_int_equal(core_job(f)->gen.generation, 4);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, ended_while_joining, close_core)
 
 int main(void)
@@ -149,6 +172,7 @@ int main(void)
         T(a_late_rank_joins_a_launch_that_others_have_opened_since),
         T(an_old_process_of_a_rank_that_had_joined_opens_a_generation),
         T(an_old_process_opens_the_generation_after_one_that_took_steps),
+        T(nobody_is_late_for_a_launch_that_took_steps),
     };
 
     return cmocka_run_group_tests_name("core_late", tests, NULL, NULL);

@@ -45,10 +45,10 @@ static void a_lease_falls_and_is_prolonged(void **state)
     core_pass(f, 9000);
     core_pin(f, first, "reader", 10000);
     f->now += 9000;
-    core_start_again(f); /* it counts on over a start */
-    core_pass(f, 999);
+    core_start_again(f);       /* it counts on over a start */
+    core_pass(f, LOST_MS - 1); /* a second of it was left: there is time to prolong it */
     assert_kept(f, "held", "1 2");
-    core_pass(f, 5000); /* and is left time to be prolonged */
+    core_pass(f, 1000);
     assert_kept(f, "fallen", "2");
     assert_int_equal(core_job(f)->keep.pins_count, 0);
 }

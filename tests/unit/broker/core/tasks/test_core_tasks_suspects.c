@@ -229,7 +229,7 @@ static void it_runs_alone_after_a_start_too(void **state)
     assert_sent(f, "w2:taken 1.3; c:ended @0 1.3=done; w2:work 2.1");
 }
 
-/* Who attaches may want fewer: what was to run beside others is to run alone. */
+/* Who attaches may want fewer: what was to run beside others is to run alone (R21.3). */
 static void another_cap_counts_for_what_is_queued(void **state)
 {
     struct tasks_fixture *f = *state;
