@@ -299,11 +299,11 @@ static void on_request(struct core *core, struct peer *peer, const struct wire_m
     if (request != peer->last_request + 1)
         return;
     struct answer answer = take_request(core, peer, m);
+    job_settle(core, peer->job);
     peer->last_request = request;
     peer->last_code = answer.code;
     peer->last_value = answer.value;
     persist_peer(core, peer);
-    persist_want(core, peer->job);
     send_ack(core, peer->route, peer->job->name, request, answer.code, answer.text, answer.value);
 }
 
@@ -351,7 +351,7 @@ static void on_tool(struct core *core, const struct input *in)
         answer = asleep_take(core, job);
     job = job_find(core, m->up.job);
     if (job != NULL)
-        persist_want(core, job);
+        job_settle(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
 }
 
@@ -448,7 +448,9 @@ void job_tick(struct core *core, struct job *job)
     round_tick(core, job);
     generation_tick(core, job);
     keep_tick(core, job);
+    job_settle(core, job);
     save_policy_tick(core, job);
+    job_settle(core, job);
     grace_step_p95(job);
     if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
         job->progress_boot_ms = core->now;
@@ -456,7 +458,6 @@ void job_tick(struct core *core, struct job *job)
             if (job->peers[i]->progress_dirty)
                 persist_progress(core, job->peers[i]);
     }
-    persist_want(core, job);
 }
 
 /* How much of the time since the last pass is nobody's. A loop that is away again and again does not
@@ -529,6 +530,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
     struct peer *peer;
 
     clock_move(core, in);
+    core->steps++;
     core->out = out;
     switch (in->kind) {
     case INPUT_START:

@@ -167,11 +167,11 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
     set_first_error_truly(core, job, rank, code, text);
 }
 
-static void want_or_not(struct core *core, struct job *job)
+static void settle_or_forget(struct core *core, struct job *job)
 {
     if (breaks_promise)
         job->want = (struct want){CAUSE_NONE, 0, false};
-    persist_want(core, job);
+    job_settle(core, job);
 }
 
 /* A notice joined the last attempt, or came before it. */
@@ -193,10 +193,10 @@ static void owed_or_not(struct job *job)
         round_want_owed(job);
 }
 
-#define persist_want want_or_not
+#define job_settle settle_or_forget
 #define round_want_owed owed_or_not
 #include "broker/core/start.c"
-#undef persist_want
+#undef job_settle
 
 #undef LOST_MS
 #define LOST_MS (hasty ? 2500 : 5000)

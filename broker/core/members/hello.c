@@ -648,5 +648,5 @@ void hello_take(struct core *core, const struct input *in)
     if (!job_has_row(job))
         job_drop(core, job); /* it opened nothing: it leaves no row */
     else
-        persist_want(core, job);
+        job_settle(core, job);
 }

@@ -280,6 +280,7 @@ struct job {
     int64_t fan_out_ms;       /* last measured */
     int64_t emitted_boot_ms;  /* when seq last rose */
     int64_t timer_boot_ms;    /* when job_tick is due */
+    uint64_t settled_step;    /* core->steps when it was settled last */
     struct job *next;
 };
 
@@ -318,6 +319,7 @@ struct core {
     uint64_t epoch;
     bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
+    uint64_t steps; /* inputs that were taken */
     int64_t start_boot_ms;
     int64_t ticked_ms;      /* the loop's clock at its last tick */
     int64_t away_ms;        /* by how much boot time is ahead of it */
@@ -411,6 +413,9 @@ void job_timer(struct job *job, int64_t at_boot_ms);
 int64_t core_clock_ms(const struct core *core, int64_t boot_ms);        /* on the loop's clock */
 int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to the last tick */
 void job_tick(struct core *core, struct job *job);
+
+/* settle.c: derives what follows from the job's facts. */
+void job_settle(struct core *core, struct job *job);
 
 /* What a request's handler answers. */
 struct answer {
