@@ -450,7 +450,6 @@ void job_tick(struct core *core, struct job *job)
     keep_tick(core, job);
     job_settle(core, job);
     save_policy_tick(core, job);
-    job_settle(core, job);
     grace_step_p95(job);
     if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
         job->progress_boot_ms = core->now;

@@ -24,7 +24,7 @@ void job_settle(struct core *core, struct job *job)
 {
     job->settled_step = core->steps;
     generation_check_started(core, job);
-    round_writing_ended(core, job);
+    round_settle(core, job);
     grace_consider(core, job);
     round_try_open(core, job);
     settle_error(core, job);

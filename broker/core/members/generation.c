@@ -414,9 +414,8 @@ static void judge_missing(struct core *core, struct job *job)
         return;
     }
     job->gen.back_until_boot_ms = 0;
-    generation_check_ended(core, job); /* all who were there have gone: nobody is left to tell */
-    if (job->gen.state != GENERATION_RUNNING)
-        return;
+    if (job->gen.state != GENERATION_RUNNING || generation_live_count(job) == 0)
+        return; /* all who were there have gone: nobody is left to tell */
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         char text[256];
         if (rank_is_ready(job, rank))
@@ -435,8 +434,6 @@ void generation_tick(struct core *core, struct job *job)
     char missing[400], text[512];
 
     judge_missing(core, job);
-    if (job->gen.state == GENERATION_ENDING)
-        generation_check_ended(core, job); /* it may have ended without a process */
     if (job->gen.state != GENERATION_JOINING)
         return;
     if (core->now < job->gen.join_until_boot_ms) {
@@ -450,5 +447,4 @@ void generation_tick(struct core *core, struct job *job)
     event.text = text;
     event_emit(core, job, event, 0);
     generation_ending(core, job, MUSTER_E_JOIN, text);
-    generation_check_ended(core, job);
 }

@@ -86,22 +86,19 @@ static enum abort_retry retry_without(bool again, bool steps_broken)
     return !again ? ABORT_FINAL : steps_broken ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY;
 }
 
-/* Ends or repeats the open round if this member was needed. `why_text` goes into the story. Returns
- * whether a round is awaited afterwards. */
-static bool round_without(struct core *core, struct job *job, const struct peer *peer,
+/* Ends or repeats the open round if this member was needed. `why_text` goes into the story. */
+static void round_without(struct core *core, struct job *job, const struct peer *peer,
                           unsigned code, const char *why_text, bool steps_broken)
 {
     struct round *round = round_awaited(job);
+    struct participant *part = round != NULL ? round_part(round, peer) : NULL;
 
-    if (round == NULL)
-        return false;
-    struct participant *part = round_part(round, peer);
     if (part == NULL || !save_is_needed(job, round, part) || round->state == ROUND_WRITING)
-        return true; /* what is written behind a failed step may be whole all the same: writes_without */
+        return; /* what is written behind a failed step may be whole all the same: writes_without */
     bool again = job->gen.layout == LAYOUT_REPLICATED &&
                  (round->cause == CAUSE_TERMINATION || !steps_broken);
-    return round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
-                       retry_without(again, steps_broken));
+    round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
+                retry_without(again, steps_broken));
 }
 
 /* A write behind whose writer is gone never ends. */
@@ -139,18 +136,39 @@ static bool plan_can_be_kept(const struct job *job)
            job->gen.layout == LAYOUT_REPLICATED;
 }
 
-static bool freeze_without(struct core *core, struct job *job, const struct peer *peer)
+/* No round is open: what was wanted before the error is not, but for a termination's save. */
+static void want_without(struct job *job, const struct peer *peer)
 {
-    if (job->gen.state != GENERATION_RUNNING || !plan_can_be_kept(job))
-        return false;
+    bool kept = plan_can_be_kept(job);
+
+    if (round_awaited(job) != NULL)
+        return;
+    if (job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_TERMINATION) {
+        job->want.aborted_steps = job->gen.layout == LAYOUT_REPLICATED;
+        return;
+    }
+    round_want_nothing(job);
+    if (job->gen.state != GENERATION_RUNNING || !kept)
+        return;
     job->plan.why = PLAN_DUE;
     job->plan.freeze_unix_ms = 0;
     snprintf(job->plan.text, sizeof job->plan.text,
              "at once: rank %llu failed or was lost while the job trained on",
              (unsigned long long)peer->rank);
     round_want_again(job, (struct want){CAUSE_TERMINATION, 1, true}, 0);
-    round_try_open(core, job);
-    return round_open_one(job) != NULL;
+}
+
+/* Is there a round that the others serve before they end for the error of this one? */
+static bool round_follows(struct job *job, const struct peer *peer)
+{
+    struct round *round = round_awaited(job);
+    const struct participant *part = round != NULL ? round_part(round, peer) : NULL;
+
+    if (plan_can_be_kept(job))
+        return true;
+    if (round == NULL)
+        return job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_TERMINATION;
+    return round->cause == CAUSE_TERMINATION || part == NULL || !save_is_needed(job, round, part);
 }
 
 /* Without it the others cannot go on together, and nobody told them yet. */
@@ -217,8 +235,6 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
         bystander_failed(core, peer, leave->done,
                          out_printf(core, "it left with exit code %lld", (long long)leave->code));
-    generation_check_ended(core, job);
-    generation_check_started(core, job); /* the others may have waited for this one alone */
     return ok;
 }
 
@@ -245,18 +261,10 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
     event.step = error->step;
     event.text = error->text;
     /* the error before the retry's freeze: everybody knows why its step is broken off */
-    struct round *round = round_awaited(job);
-    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION);
-    if (round != NULL && !follows) {
-        const struct participant *part = round_part(round, peer);
-        follows =
-            round->state == ROUND_WRITING || (part != NULL && !save_is_needed(job, round, part));
-    }
-    event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event.flags = round_follows(job, peer) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
     event_emit(core, job, event, 0);
-    if (!round_without(core, job, peer, MUSTER_E_STEP, text, true) &&
-        !freeze_without(core, job, peer))
-        generation_ending(core, job, MUSTER_E_PEER, text);
+    round_without(core, job, peer, MUSTER_E_STEP, text, true);
+    want_without(job, peer);
     return (struct answer){MUSTER_OK, "", 0};
 }
 
@@ -283,25 +291,18 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         ends_without(core, job, peer, MUSTER_E_PEER, reason);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
-        struct round *round = round_awaited(job);
-        const struct participant *part = round ? round_part(round, peer) : NULL;
-        bool needed = part != NULL && save_is_needed(job, round, part);
-        bool follows = plan_can_be_kept(job);
-        follows |= round != NULL && (!needed || round->cause == CAUSE_TERMINATION);
         generation_set_first_error(core, job, (int64_t)peer->rank, 0, text);
         event.rank = (int64_t)peer->rank;
         event.code = MUSTER_E_PEER;
         event.step = peer->done;
         event.left_ms = age;
         event.text = text;
-        event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+        event.flags = round_follows(job, peer) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
         event_emit(core, job, event, 0);
         writes_without(core, job, peer, MUSTER_E_PEER, reason, true);
-        if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
-            !freeze_without(core, job, peer))
-            generation_ending(core, job, MUSTER_E_PEER, text);
+        round_without(core, job, peer, MUSTER_E_PEER, reason, true);
+        want_without(job, peer);
     }
-    generation_check_ended(core, job);
 }
 
 /* --- time --------------------------------------------------------------------------------------- */

@@ -228,8 +228,6 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
         return;
     if (joins)
         join(core, job, notice, round);
-    else
-        grace_consider(core, job);
 }
 
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
@@ -345,6 +343,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
+    job_settle(core, job); /* the answer names the round that is opened for it */
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
@@ -396,7 +395,6 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     event.incarnation = incarnation;
     event.text = notice->id;
     event_emit(core, job, event, 0);
-    grace_consider(core, job); /* those that stand may leave more time */
     /* not frozen yet: nothing happens but what was owed before */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
         round_open_one(job) == NULL) {

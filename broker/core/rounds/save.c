@@ -74,7 +74,7 @@ static void fail_checkpoint(struct core *core, struct round *round)
     persist_checkpoint(core, &round->checkpoint);
 }
 
-bool round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
+void round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
                  unsigned code, const char *reason, enum abort_retry retry)
 {
     enum wire_cause cause = round->cause;
@@ -102,14 +102,8 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
             job, (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS},
             round->attempts_before);
     finish(job, round);
-    if (retry == ABORT_LATER || retry == ABORT_OVER)
-        return false;
-    round_writing_ended(core, job);
-    if (!again && cause == CAUSE_TERMINATION)
+    if (!again && retry != ABORT_OVER && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);
-    round_try_open(core, job);
-    policy_pending(core, job);
-    return round_open_one(job) != NULL;
 }
 
 void round_unchanged(struct core *core, struct job *job, struct round *round, int64_t step)
@@ -196,11 +190,6 @@ static void commit(struct core *core, struct job *job, struct round *round)
         generation_ending(core, job, MUSTER_PREEMPTED, "terminated; its checkpoint is committed");
     }
     finish(job, round);
-    round_writing_ended(core, job);
-    if (!termination && job->gen.error_rank >= 0)
-        generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
-    round_try_open(core, job);
-    policy_pending(core, job);
 }
 
 static void try_commit(struct core *core, struct job *job, struct round *round)
@@ -219,7 +208,6 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
         round_move(round, ROUND_WRITING);
         round->captured_unix_ms = core->now_unix;
         persist_round(core, job, round);
-        round_try_open(core, job);
     }
 }
 

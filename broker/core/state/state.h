@@ -601,7 +601,7 @@ void round_imported(struct job *job, const struct outcome *outcome); /* whatever
 uint64_t round_known_above(const struct job *job);
 /* In this launch, as far as its newest rounds tell: also one that was deleted since. */
 bool round_was_committed(const struct job *job, int64_t step);
-void round_want(struct core *core, struct job *job, enum wire_cause cause);
+void round_want(struct job *job, enum wire_cause cause);
 void round_want_nothing(struct job *job);
 void round_want_owed(struct job *job); /* instead of whatever is wanted */
 /* Behind an attempt that was aborted; not instead of what was promised to somebody. */
@@ -610,7 +610,7 @@ void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
 /* Whether it is a member now. */
 bool round_join_freeze(struct core *core, struct job *job, struct peer *peer);
-void round_writing_ended(struct core *core, struct job *job);
+void round_settle(struct core *core, struct job *job);
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
@@ -655,7 +655,7 @@ enum abort_retry {
 };
 /* Ends the round; if `retry` allows, the cause has attempts left and the time fits, the next opens.
  * Returns whether another round follows. */
-bool round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
+void round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
                  unsigned code, const char *reason, enum abort_retry retry);
 void round_unchanged(struct core *core, struct job *job, struct round *round, int64_t step);
 void round_not_saved(struct core *core, struct job *job, uint64_t round, int64_t rank,
