@@ -30,6 +30,7 @@ void job_settle(struct core *core, struct job *job)
     settle_error(core, job);
     policy_pending(core, job);
     generation_check_ended(core, job);
+    keep_settle(core, job);
     persist_want(core, job);
 }
 

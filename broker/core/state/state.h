@@ -485,7 +485,7 @@ void keep_load(struct core *core,
                const struct record *row); /* POLICY, CHECKPOINT that is deleting */
 void keep_start(struct core *core, struct job *job);
 void keep_tick(struct core *core, struct job *job);
-void keep_consider(struct core *core, struct job *job); /* something was committed or let go */
+void keep_settle(struct core *core, struct job *job);   /* decides what is deleted */
 void keep_launched(struct core *core, struct job *job); /* all have restored */
 struct answer keep_policies_take(struct core *core, struct peer *peer,
                                  const struct wire_policies *m);
