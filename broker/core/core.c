@@ -164,6 +164,11 @@ bool peer_is_live(const struct peer *peer)
     return peer->state == NODE_JOINED || peer->state == NODE_RESTORED;
 }
 
+bool peer_has_finished(const struct peer *peer)
+{
+    return peer->state == NODE_LEFT && peer->leave_why == LEAVE_FINISHED;
+}
+
 bool step_ok(int64_t step)
 {
     return step >= 0 && step < STEP_MAX;

@@ -24,6 +24,8 @@ void job_settle(struct core *core, struct job *job)
 {
     job->settled_step = core->steps;
     generation_check_started(core, job);
+    save_settle(core, job);
+    notices_settle(core, job);
     round_settle(core, job);
     grace_consider(core, job);
     round_try_open(core, job);

@@ -205,11 +205,7 @@ static enum others other_rank(const struct job *job, uint64_t rank)
 
     if (held != NULL && peer_is_live(held))
         return OTHERS_TRAIN;
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank &&
-            job->peers[i]->state == NODE_LEFT && job->peers[i]->leave_why == LEAVE_FINISHED)
-            return OTHERS_FINISHED;
-    return OTHERS_FAILED;
+    return generation_rank_finished(job, rank) ? OTHERS_FINISHED : OTHERS_FAILED;
 }
 
 /* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it stays until all have

@@ -283,8 +283,7 @@ bool generation_rank_finished(const struct job *job, uint64_t rank)
 {
     for (size_t i = 0; i < job->peers_count; i++) {
         const struct peer *peer = job->peers[i];
-        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
-            peer->leave_why == LEAVE_FINISHED)
+        if (role_is_trainer(peer->role) && peer->rank == rank && peer_has_finished(peer))
             return true;
     }
     return false;

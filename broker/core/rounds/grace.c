@@ -173,7 +173,7 @@ static bool finishes(const struct job *job)
         const struct peer *peer = job->peers[i];
         if (!role_is_trainer(peer->role))
             continue;
-        finished |= peer->state == NODE_LEFT && peer->leave_why == LEAVE_FINISHED;
+        finished |= peer_has_finished(peer);
         live |= peer_is_live(peer);
     }
     return finished && (!live || job->gen.layout == LAYOUT_SHARDED);

@@ -397,10 +397,8 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     event_emit(core, job, event, 0);
     /* not frozen yet: nothing happens but what was owed before */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
-        round_open_one(job) == NULL) {
+        round_open_one(job) == NULL)
         round_want_owed(job);
-        job_timer(job, core->now);
-    }
     if (!notice_any_active(job))
         grace_forget(job);
 }
@@ -442,12 +440,17 @@ void notices_taken_back(struct core *core, const struct peer *peer, struct wire_
 }
 
 /* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told. */
-void notices_of_finished(struct core *core, struct job *job, const struct peer *peer)
+void notices_settle(struct core *core, struct job *job)
 {
-    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
-        if (notice->state == RECORD_NOTICE_ACTIVE && notice->rank == (int64_t)peer->rank &&
-            (notice->incarnation == peer->incarnation || notice->incarnation == 0))
-            notice_cancel(core, job, notice->id, peer->incarnation);
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
+        const struct peer *peer = peer_find(core, notice->incarnation);
+        bool finished = peer != NULL
+                            ? role_is_trainer(peer->role) && peer_has_finished(peer)
+                            : notice->incarnation == 0 && job->trainers[notice->rank] == NULL &&
+                                  generation_rank_finished(job, (uint64_t)notice->rank);
+        if (finished && notice->state == RECORD_NOTICE_ACTIVE)
+            withdraw(core, job, notice, notice->incarnation);
+    }
 }
 
 /* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a deadline

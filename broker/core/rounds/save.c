@@ -211,6 +211,60 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
     }
 }
 
+/* --- who comes no more ----------------------------------------------------------------------------- */
+
+/* NULL: it may come. What is written behind a failed step may be whole all the same. */
+static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
+{
+    bool live = peer != NULL && peer_is_live(peer);
+
+    if (peer == NULL || (live && (!peer->failed || round->state == ROUND_WRITING)))
+        return NULL;
+    *ret_code = peer->state == NODE_LOST ? MUSTER_E_PEER : MUSTER_E_ABORTED;
+    if (peer->state == NODE_LOST)
+        return "was lost";
+    if (peer_has_finished(peer))
+        return "finished before the save";
+    if (peer->state == NODE_LEFT && peer->leave_why != LEAVE_FAILED)
+        return "left before the save";
+    *ret_code = MUSTER_E_STEP;
+    return "failed its step";
+}
+
+/* Who finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor once the launch ends. */
+static enum abort_retry retry_without(const struct job *job, const struct round *round,
+                                      bool finished)
+{
+    if (job->gen.state != GENERATION_RUNNING || job->gen.layout != LAYOUT_REPLICATED ||
+        (round->cause != CAUSE_TERMINATION && !finished))
+        return ABORT_FINAL;
+    return finished ? ABORT_RETRY : ABORT_RETRY_ABORTED_STEPS;
+}
+
+static void settle_members(struct core *core, struct job *job, struct round *round)
+{
+    char text[256];
+    unsigned code = MUSTER_OK;
+
+    for (size_t i = 0; i < round->count; i++) {
+        const struct participant *part = &round->parts[i];
+        const char *how = gone_how(round, part->peer, &code);
+        if (how == NULL || !save_is_needed(job, round, part))
+            continue;
+        snprintf(text, sizeof text, "rank %llu %s", (unsigned long long)part->rank, how);
+        round_abort(core, job, round, (int64_t)part->rank, code, text,
+                    retry_without(job, round, peer_has_finished(part->peer)));
+        return;
+    }
+}
+
+void save_settle(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            settle_members(core, job, &job->rounds[i]);
+}
+
 /* --- what members say ------------------------------------------------------------------------------ */
 
 /* The round's own members at its own step; anything else changes nothing. */

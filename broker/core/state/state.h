@@ -408,6 +408,7 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
 void peers_forget(struct core *core, struct job *job); /* but those that are kept */
 bool peer_is_live(const struct peer *peer);            /* joined and neither left nor lost */
+bool peer_has_finished(const struct peer *peer);       /* it left, with nothing left to do */
 bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 int64_t core_clock_ms(const struct core *core, int64_t boot_ms);        /* on the loop's clock */
@@ -568,7 +569,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation);
 void notices_let_pass(struct core *core, struct job *job);
-void notices_of_finished(struct core *core, struct job *job, const struct peer *peer);
+void notices_settle(struct core *core, struct job *job); /* of ranks that have finished */
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation);
 bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
@@ -639,6 +640,7 @@ void policy_pending(struct core *core, struct job *job);
 /* save.c */
 bool save_is_needed(const struct job *job, const struct round *round,
                     const struct participant *part);
+void save_settle(struct core *core, struct job *job); /* rounds whose members are gone end */
 /* A rank tells how far its save came: as long as that grows, it is waited for. */
 void save_goes_on(struct core *core, struct peer *peer, uint64_t round, uint64_t bytes);
 struct answer save_at_step(struct core *core, struct peer *peer, const struct wire_at_step *m);
