@@ -449,6 +449,7 @@ static void on_message(struct core *core, const struct input *in)
 void job_tick(struct core *core, struct job *job)
 {
     job->timer_boot_ms = INT64_MAX;
+    job->moved = true; /* time alone may end what they wait for */
     roster_tick(core, job);
     round_tick(core, job);
     generation_tick(core, job);

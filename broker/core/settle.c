@@ -20,27 +20,35 @@ static void settle_error(struct core *core, struct job *job)
                       peer != NULL && peer->failed ? text : gen->error_text);
 }
 
+/* What the coming and going of processes means takes a look at each: not for every word of one of thousands. */
 void job_settle(struct core *core, struct job *job)
 {
     job->settled_step = core->steps;
-    generation_check_started(core, job);
-    save_settle(core, job);
-    notices_settle(core, job);
+    if (job->moved) {
+        generation_check_started(core, job);
+        save_settle(core, job);
+        notices_settle(core, job);
+    }
     round_settle(core, job);
     grace_consider(core, job);
     round_try_open(core, job);
     settle_error(core, job);
     policy_pending(core, job);
-    generation_check_ended(core, job);
+    if (job->moved)
+        generation_check_ended(core, job);
     keep_settle(core, job);
+    job->moved = false;
     persist_want(core, job);
 }
 
 void core_settle(struct core *core, struct actions *out)
 {
     core->out = out;
-    for (struct job *job = core->jobs; job != NULL; job = job->next)
-        if (job->settled_step == core->steps)
-            job_settle(core, job);
+    for (struct job *job = core->jobs; job != NULL; job = job->next) {
+        if (job->settled_step != core->steps)
+            continue;
+        job->moved = true;
+        job_settle(core, job);
+    }
     core->out = NULL;
 }

@@ -178,7 +178,7 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
         bystander_failed(core, peer, error->step, error->text);
         return (struct answer){MUSTER_OK, "", 0};
     }
-    peer->failed = true;
+    peer->failed = job->moved = true;
     if (peer_is_live(peer))
         peer->leave_why = LEAVE_FAILED; /* in its row: a start of the broker knows it too */
     if (job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING)
