@@ -164,6 +164,11 @@ bool peer_is_live(const struct peer *peer)
     return peer->state == NODE_JOINED || peer->state == NODE_RESTORED;
 }
 
+bool peer_has_finished(const struct peer *peer)
+{
+    return peer->state == NODE_LEFT && peer->leave_why == LEAVE_FINISHED;
+}
+
 bool step_ok(int64_t step)
 {
     return step >= 0 && step < STEP_MAX;
@@ -299,11 +304,11 @@ static void on_request(struct core *core, struct peer *peer, const struct wire_m
     if (request != peer->last_request + 1)
         return;
     struct answer answer = take_request(core, peer, m);
+    job_settle(core, peer->job);
     peer->last_request = request;
     peer->last_code = answer.code;
     peer->last_value = answer.value;
     persist_peer(core, peer);
-    persist_want(core, peer->job);
     send_ack(core, peer->route, peer->job->name, request, answer.code, answer.text, answer.value);
 }
 
@@ -351,7 +356,7 @@ static void on_tool(struct core *core, const struct input *in)
         answer = asleep_take(core, job);
     job = job_find(core, m->up.job);
     if (job != NULL)
-        persist_want(core, job);
+        job_settle(core, job);
     send_ack(core, in->route, m->up.job, m->up.request, answer.code, answer.text, answer.value);
 }
 
@@ -444,10 +449,12 @@ static void on_message(struct core *core, const struct input *in)
 void job_tick(struct core *core, struct job *job)
 {
     job->timer_boot_ms = INT64_MAX;
+    job->moved = true; /* time alone may end what they wait for */
     roster_tick(core, job);
     round_tick(core, job);
     generation_tick(core, job);
     keep_tick(core, job);
+    job_settle(core, job);
     save_policy_tick(core, job);
     grace_step_p95(job);
     if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
@@ -456,7 +463,6 @@ void job_tick(struct core *core, struct job *job)
             if (job->peers[i]->progress_dirty)
                 persist_progress(core, job->peers[i]);
     }
-    persist_want(core, job);
 }
 
 /* How much of the time since the last pass is nobody's. A loop that is away again and again does not
@@ -529,6 +535,7 @@ void core_step(struct core *core, const struct input *in, struct actions *out)
     struct peer *peer;
 
     clock_move(core, in);
+    core->steps++;
     core->out = out;
     switch (in->kind) {
     case INPUT_START:

@@ -118,6 +118,9 @@ const char *core_lacks(const struct core *core, const struct wire_msg *message);
 
 void core_step(struct core *core, const struct input *input, struct actions *out);
 
+/* Settles once more the jobs that the last step settled. For tests: no action may follow. */
+void core_settle(struct core *core, struct actions *out);
+
 /* When the next INPUT_TICK is due at the latest, boot ms; INT64_MAX = no timer. */
 int64_t core_wakeup_boot_ms(const struct core *core);
 

@@ -126,8 +126,7 @@ void start_job(struct core *core, struct job *job)
         round_want_nothing(job);
     else if (job->want.cause == CAUSE_NONE)
         round_want_owed(job); /* also one that joined the save of a policy, which no row wants */
-    if (round_open_one(job) == NULL)
-        grace_consider(core, job); /* a plan that waited is made anew */
-    persist_want(core, job);
+    job->moved = true;
+    job_settle(core, job);
     job_timer(job, core->now);
 }

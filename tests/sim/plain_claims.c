@@ -10,7 +10,7 @@
 static bool takes_for_saved, blames_anyone, never_gives_up, tries_full_disks, loses_files,
     forgets_first, starts_early, breaks_promise, hasty, lies, is_mute, last_writes, lets_in,
     impatient, keeps_notice, stays, looks_back, loses_shards, miscounts, gives_up, names_nobody,
-    forgets_owed, overlooks, trusts_deleted, forgets_joined, leaves_early;
+    forgets_owed, overlooks, trusts_deleted, forgets_joined, leaves_early, opens_late;
 static enum sim_reason misnamed; /* for it another is blamed, by name; REASON_COUNT = for none */
 
 static const struct checkpoint *looked_back(const struct job *job)
@@ -167,11 +167,11 @@ void generation_set_first_error(struct core *core, struct job *job, int64_t rank
     set_first_error_truly(core, job, rank, code, text);
 }
 
-static void want_or_not(struct core *core, struct job *job)
+static void settle_or_forget(struct core *core, struct job *job)
 {
     if (breaks_promise)
         job->want = (struct want){CAUSE_NONE, 0, false};
-    persist_want(core, job);
+    job_settle(core, job);
 }
 
 /* A notice joined the last attempt, or came before it. */
@@ -193,16 +193,35 @@ static void owed_or_not(struct job *job)
         round_want_owed(job);
 }
 
-#define persist_want want_or_not
+#define job_settle settle_or_forget
 #define round_want_owed owed_or_not
 #include "broker/core/start.c"
-#undef persist_want
+#undef job_settle
 
 #undef LOST_MS
 #define LOST_MS (hasty ? 2500 : 5000)
-#define save_is_needed(job, round, part) (!overlooks && save_is_needed(job, round, part))
 #include "broker/core/members/roster.c"
-#undef save_is_needed
+
+static void end_or_overlook(struct core *core, struct job *job)
+{
+    if (!overlooks)
+        save_settle(core, job);
+}
+
+static void open_or_wait(struct core *core, struct job *job)
+{
+    static bool waits;
+
+    waits = opens_late && !waits;
+    if (!waits)
+        round_try_open(core, job);
+}
+
+#define save_settle end_or_overlook
+#define round_try_open open_or_wait
+#include "broker/core/settle.c"
+#undef round_try_open
+#undef save_settle
 
 #undef ENDING_MS
 #define ENDING_MS (impatient ? 0 : 10000)
@@ -247,7 +266,7 @@ static int nothing_is_mutated(void **state)
     forgets_first = starts_early = breaks_promise = hasty = lies = is_mute = false;
     last_writes = lets_in = impatient = keeps_notice = stays = false;
     looks_back = loses_shards = miscounts = gives_up = names_nobody = forgets_owed = false;
-    overlooks = trusts_deleted = forgets_joined = leaves_early = false;
+    overlooks = trusts_deleted = forgets_joined = leaves_early = opens_late = false;
     misnamed = REASON_COUNT;
     return 0;
 }
@@ -374,6 +393,12 @@ static void a_round_that_outlives_its_members_is_seen(void **state)
     expect_said(&overlooks, 200, "I5", "has ended, and its round");
 }
 
+static void a_consequence_that_comes_with_the_second_settling_is_seen(void **state)
+{
+    (void)state;
+    expect(&opens_late, 20, "settle");
+}
+
 static void a_process_that_was_heard_and_is_lost_is_seen(void **state)
 {
     (void)state;
@@ -484,6 +509,7 @@ int main(void)
         BREAKS(a_promised_save_whose_last_attempt_a_notice_joined_is_missed),
         BREAKS(a_rank_that_leaves_before_the_round_that_follows_an_error_is_seen),
         BREAKS(a_round_that_outlives_its_members_is_seen),
+        BREAKS(a_consequence_that_comes_with_the_second_settling_is_seen),
         BREAKS(a_process_that_was_heard_and_is_lost_is_seen),
         BREAKS(a_checkpoint_without_the_rows_of_its_files_is_seen),
         BREAKS(a_checkpoint_without_the_row_of_a_shard_is_seen),

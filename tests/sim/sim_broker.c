@@ -237,6 +237,21 @@ static void publish_hints(struct sim *sim)
 
 /* --- a pass ------------------------------------------------------------------------------------------- */
 
+/* What an input leads to is derived in one go: once more yields nothing (R2.6). */
+static void check_settled(struct sim *sim, struct actions *out)
+{
+    size_t before = out->count;
+
+    core_settle(sim->broker.core, out);
+    if (out->count == before)
+        return;
+    const struct action *action = &out->items[before];
+    if (action->kind == ACTION_PERSIST)
+        sim_broken(sim, "settle", "settling twice writes a row of kind %d", action->record.kind);
+    else
+        sim_broken(sim, "settle", "settling twice sends %s", wire_type_name(action->message.type));
+}
+
 static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
                        const struct wire_msg *message, const char *job, struct actions *out)
 {
@@ -248,6 +263,7 @@ static void core_input(struct sim *sim, enum input_kind kind, uint64_t route,
                           .job = job};
 
     core_step(sim->broker.core, &input, out);
+    check_settled(sim, out);
 }
 
 static void answer_storage(struct sim *sim, uint64_t route, const struct wire_msg *message)

@@ -73,6 +73,7 @@ static void policies_set(struct job *job, uint64_t generation, const char *keep_
         policies->save.count = 0;
     policies_free(job);
     job->keep.policies = policies;
+    job->keep.changed = true;
 }
 
 static void persist_policies(struct core *core, const struct job *job)
@@ -117,7 +118,6 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
         return ok; /* a node tells them again to each start of the broker */
     policies_set(job, job->gen.generation, m->keep, m->save, m->trash);
     persist_policies(core, job);
-    keep_consider(core, job);
     job_timer(job, core->now); /* a save may be due by the new ones */
     return ok;
 }
@@ -205,11 +205,7 @@ static enum others other_rank(const struct job *job, uint64_t rank)
 
     if (held != NULL && peer_is_live(held))
         return OTHERS_TRAIN;
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank &&
-            job->peers[i]->state == NODE_LEFT && job->peers[i]->leave_why == LEAVE_FINISHED)
-            return OTHERS_FINISHED;
-    return OTHERS_FAILED;
+    return generation_rank_finished(job, rank) ? OTHERS_FINISHED : OTHERS_FAILED;
 }
 
 /* The chief is done. If a rank fails after that, or is to end, the job goes on from the newest: it stays until all have
@@ -264,17 +260,19 @@ static bool newest_is_unwanted(const struct job *job)
     return unwanted;
 }
 
-void keep_consider(struct core *core, struct job *job)
+void keep_settle(struct core *core, struct job *job)
 {
-    bool *wanted = has_started(job) ? wanted_of(job) : NULL;
+    if (!job->keep.changed || !has_started(job))
+        return;
+    bool *wanted = wanted_of(job);
 
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
         /* from the end: a decision moves what is behind it */
         if (!wanted[i] && held_by(job, &job->checkpoints[i], newest_may_go(job)) == NULL)
             keep_delete(core, job, &job->checkpoints[i].row);
     free(wanted); /* without memory nothing goes now: the next commit asks again */
-    if (has_started(job))
-        given_up_consider(core, job, newest_may_go(job));
+    given_up_consider(core, job, newest_may_go(job));
+    job->keep.changed = false;
 }
 
 /* Another process may be able to, or the end has come. */
@@ -304,7 +302,8 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
         job->keep.final = true;
         job->keep.final_rank = peer->rank;
     }
-    keep_consider(core, job);
+    job->keep.changed = true;
+    keep_settle(core, job); /* the answer counts what is left */
     uint64_t left = job->keep.deletions_count;
     left += m->final && others_of(job) == OTHERS_TRAIN && newest_is_unwanted(job);
     for (size_t i = 0; i < job->checkpoints_count; i++) /* what may go once its manifest is there */

@@ -43,6 +43,8 @@ struct given_up { /* superseded, and still on disk */
 
 struct keep_state {
     struct job_policies *policies; /* NULL: none were ever told */
+    /* a fact by which a checkpoint may go; a DROP is none, it asks for that one alone */
+    bool changed;
     bool final; /* of this launch: the newest is not protected once all ranks have finished ... */
     uint64_t final_rank; /* ... but this one, which said so */
     char failure[256];   /* why a deletion could not be carried out, the last one */

@@ -64,6 +64,7 @@ static void drop(struct core *core, struct job *job, size_t index)
     struct pin pin = job->keep.pins[index];
 
     job->keep.pins[index] = job->keep.pins[--job->keep.pins_count];
+    job->keep.changed = true;
     persist_pin(core, job, &pin, true);
     show(core, job, pin.checkpoint);
 }
@@ -131,14 +132,11 @@ struct answer pins_unpin(struct core *core, struct job *job, const struct wire_u
         if ((m->checkpoint == 0 || job->keep.pins[i].checkpoint == m->checkpoint) &&
             strcmp(job->keep.pins[i].id, m->id) == 0)
             drop(core, job, i);
-    keep_consider(core, job);
     return ok;
 }
 
 void pins_tick(struct core *core, struct job *job)
 {
-    bool fell = false;
-
     for (size_t i = job->keep.pins_count; i-- > 0;) {
         int64_t until = job->keep.pins[i].until_boot_ms;
         if (until == 0)
@@ -148,10 +146,7 @@ void pins_tick(struct core *core, struct job *job)
             continue;
         }
         drop(core, job, i);
-        fell = true;
     }
-    if (fell)
-        keep_consider(core, job);
 }
 
 void pins_load(struct core *core, const struct record_pin *row)

@@ -121,14 +121,8 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
                      (unsigned long long)peer->rank, (long long)step, (long long)round->step);
             round_abort(core, job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
         }
-        if (step > job->policy_pending)
-            job->policy_pending = step;
-        policy_pending(core, job);
-        return ok;
     }
-    if (job->want.cause == CAUSE_NONE)
-        open_policy(core, job, step);
-    else
+    if (step > job->policy_pending)
         job->policy_pending = step;
     return ok;
 }

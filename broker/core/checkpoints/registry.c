@@ -35,6 +35,7 @@ static void point_to_own(struct job *job, struct checkpoint *checkpoint)
     checkpoint->row.path = checkpoint->path;
     checkpoint->row.metrics = checkpoint->metrics;
     checkpoint->row.trash = "";
+    job->keep.changed = true;
 }
 
 static void make_room(struct job *job)
@@ -203,8 +204,6 @@ struct answer registry_restored(struct core *core, struct peer *peer, const stru
     peer_move(peer, NODE_RESTORED);
     peer->begun = peer->done = m->step;
     persist_peer(core, peer);
-    generation_check_started(core, job);
-    keep_consider(core, job); /* it may be the last that held on to what it restored */
     return ok;
 }
 
@@ -332,7 +331,6 @@ struct answer registry_manifest_done(struct core *core, struct peer *peer,
     if ((job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING) &&
         !job->gen.resume_ready && job->gen.resume_checkpoint == m->checkpoint)
         registry_announce_resume(core, job);
-    keep_consider(core, job);
     job_timer(job, core->now); /* deletions may have waited for it */
     return ok;
 }

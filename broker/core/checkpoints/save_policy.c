@@ -136,7 +136,8 @@ static struct answer open_one(struct core *core, struct job *job)
     if (job->keep.retry_every_ms > SAVE_POLICY_RETRY_MAX_MS)
         job->keep.retry_every_ms = SAVE_POLICY_RETRY_MAX_MS;
     job->keep.retry_boot_ms = core->now + job->keep.retry_every_ms;
-    round_want(core, job, CAUSE_PERIOD);
+    round_want(job, CAUSE_PERIOD);
+    round_try_open(core, job);
     job->keep.policy_round = job->round > before ? job->round : 0;
     if (job->want.cause ==
         CAUSE_PERIOD) /* it could not begin: it is asked for again, not promised */

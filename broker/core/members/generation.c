@@ -283,8 +283,7 @@ bool generation_rank_finished(const struct job *job, uint64_t rank)
 {
     for (size_t i = 0; i < job->peers_count; i++) {
         const struct peer *peer = job->peers[i];
-        if (role_is_trainer(peer->role) && peer->rank == rank && peer->state == NODE_LEFT &&
-            peer->leave_why == LEAVE_FINISHED)
+        if (role_is_trainer(peer->role) && peer->rank == rank && peer_has_finished(peer))
             return true;
     }
     return false;
@@ -414,9 +413,8 @@ static void judge_missing(struct core *core, struct job *job)
         return;
     }
     job->gen.back_until_boot_ms = 0;
-    generation_check_ended(core, job); /* all who were there have gone: nobody is left to tell */
-    if (job->gen.state != GENERATION_RUNNING)
-        return;
+    if (job->gen.state != GENERATION_RUNNING || generation_live_count(job) == 0)
+        return; /* all who were there have gone: nobody is left to tell */
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++) {
         char text[256];
         if (rank_is_ready(job, rank))
@@ -435,8 +433,6 @@ void generation_tick(struct core *core, struct job *job)
     char missing[400], text[512];
 
     judge_missing(core, job);
-    if (job->gen.state == GENERATION_ENDING)
-        generation_check_ended(core, job); /* it may have ended without a process */
     if (job->gen.state != GENERATION_JOINING)
         return;
     if (core->now < job->gen.join_until_boot_ms) {
@@ -450,5 +446,4 @@ void generation_tick(struct core *core, struct job *job)
     event.text = text;
     event_emit(core, job, event, 0);
     generation_ending(core, job, MUSTER_E_JOIN, text);
-    generation_check_ended(core, job);
 }

@@ -224,7 +224,7 @@ static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
     snprintf(text, sizeof text, "rank %llu was restarted after steps were taken",
              (unsigned long long)rank);
     generation_rank_failed(core, job, EVENT_RANK_RESTARTED, rank, text);
-    generation_check_ended(core, job);
+    job_settle(core, job); /* nobody may live in it any more: then this one opens the next */
 }
 
 /* True when the holder is gone and the rank is free. */
@@ -234,6 +234,7 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
         core_passed_ms(core, holder->pinged_boot_ms) >= TAKEOVER_PING_MS) {
         roster_lost(core, holder,
                     "another process came for its rank and it did not answer for 2 s");
+        job_settle(core, holder->job);
         return true;
     }
     if (holder->pinged_boot_ms == 0)
@@ -590,7 +591,6 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     persist_peer(core, peer);
     welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);
-    round_try_open(core, job);
 }
 
 /* The database keeps signed numbers, and a jump goes above what a node has seen. */
@@ -648,5 +648,5 @@ void hello_take(struct core *core, const struct input *in)
     if (!job_has_row(job))
         job_drop(core, job); /* it opened nothing: it leaves no row */
     else
-        persist_want(core, job);
+        job_settle(core, job);
 }

@@ -81,57 +81,6 @@ static void gone(struct core *core, struct peer *peer, enum wire_node_state stat
         job->trainers[peer->rank] = NULL;
 }
 
-static enum abort_retry retry_without(bool again, bool steps_broken)
-{
-    return !again ? ABORT_FINAL : steps_broken ? ABORT_RETRY_ABORTED_STEPS : ABORT_RETRY;
-}
-
-/* Ends or repeats the open round if this member was needed. `why_text` goes into the story. Returns
- * whether a round is awaited afterwards. */
-static bool round_without(struct core *core, struct job *job, const struct peer *peer,
-                          unsigned code, const char *why_text, bool steps_broken)
-{
-    struct round *round = round_awaited(job);
-
-    if (round == NULL)
-        return false;
-    struct participant *part = round_part(round, peer);
-    if (part == NULL || !save_is_needed(job, round, part) || round->state == ROUND_WRITING)
-        return true; /* what is written behind a failed step may be whole all the same: writes_without */
-    bool again = job->gen.layout == LAYOUT_REPLICATED &&
-                 (round->cause == CAUSE_TERMINATION || !steps_broken);
-    return round_abort(core, job, round, (int64_t)peer->rank, code, why_text,
-                       retry_without(again, steps_broken));
-}
-
-/* A write behind whose writer is gone never ends. */
-static void writes_without(struct core *core, struct job *job, const struct peer *peer,
-                           unsigned code, const char *why_text, bool steps_broken)
-{
-    bool replicated = job->gen.layout == LAYOUT_REPLICATED;
-
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
-        struct round *round = &job->rounds[i];
-        const struct participant *part = round->used ? round_part(round, peer) : NULL;
-        if (part != NULL && round->state == ROUND_WRITING && save_is_needed(job, round, part))
-            round_abort(
-                core, job, round, (int64_t)peer->rank, code, why_text,
-                retry_without(round->cause == CAUSE_TERMINATION, steps_broken && replicated));
-    }
-}
-
-/* The launch ends in any case. But who was told that a round follows waits for its end, as its other members do. */
-static void ends_without(struct core *core, struct job *job, const struct peer *peer, unsigned code,
-                         const char *why_text)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
-        struct round *round = &job->rounds[i];
-        const struct participant *part = round->used ? round_part(round, peer) : NULL;
-        if (part != NULL && save_is_needed(job, round, part))
-            round_abort(core, job, round, (int64_t)peer->rank, code, why_text, ABORT_FINAL);
-    }
-}
-
 /* A plan waits: the save is still wanted, and who is left can make it now. (A sharded job cannot.) */
 static bool plan_can_be_kept(const struct job *job)
 {
@@ -139,8 +88,20 @@ static bool plan_can_be_kept(const struct job *job)
            job->gen.layout == LAYOUT_REPLICATED;
 }
 
-static bool freeze_without(struct core *core, struct job *job, const struct peer *peer)
+/* What is saved without this rank. True: a round, which the others serve before they end for its error. */
+static bool round_follows(struct job *job, const struct peer *peer)
 {
+    struct round *round = round_awaited(job);
+    const struct participant *part = round != NULL ? round_part(round, peer) : NULL;
+
+    if (round != NULL &&
+        (round->cause == CAUSE_TERMINATION || part == NULL || !save_is_needed(job, round, part)))
+        return true;
+    if (job->gen.state == GENERATION_RUNNING && job->want.cause == CAUSE_TERMINATION) {
+        job->want.aborted_steps = job->gen.layout == LAYOUT_REPLICATED;
+        return true;
+    }
+    round_want_nothing(job);
     if (job->gen.state != GENERATION_RUNNING || !plan_can_be_kept(job))
         return false;
     job->plan.why = PLAN_DUE;
@@ -149,43 +110,37 @@ static bool freeze_without(struct core *core, struct job *job, const struct peer
              "at once: rank %llu failed or was lost while the job trained on",
              (unsigned long long)peer->rank);
     round_want_again(job, (struct want){CAUSE_TERMINATION, 1, true}, 0);
-    round_try_open(core, job);
-    return round_open_one(job) != NULL;
+    return true;
+}
+
+/* The error comes before the retry's freeze: everybody knows why its step is broken off. */
+static void tell_error(struct core *core, const struct peer *peer, struct wire_event event,
+                       int64_t code)
+{
+    struct job *job = peer->job;
+
+    generation_set_first_error(core, job, (int64_t)peer->rank, code, event.text);
+    event.rank = (int64_t)peer->rank;
+    event.flags = round_follows(job, peer) ? EVENT_FLAG_ROUND_FOLLOWS : 0;
+    event_emit(core, job, event, 0);
 }
 
 /* Without it the others cannot go on together, and nobody told them yet. */
-static void left_early(struct core *core, struct peer *peer)
+static void left_early(struct core *core, struct peer *peer, bool failed)
 {
     struct wire_error error = {.code = peer->exit_code, .step = peer->done};
-    char text[256];
 
-    snprintf(text, sizeof text, "rank %llu left in the middle (%s, exit code %lld)",
-             (unsigned long long)peer->rank, wire_leave_why_name(peer->leave_why),
-             (long long)peer->exit_code);
-    error.text = text;
+    if (peer->job->gen.state != GENERATION_RUNNING || peer->job->gen.error_rank >= 0 ||
+        (!failed && generation_live_count(peer->job) == 0))
+        return;
+    if (failed)
+        error.text = out_printf(core, "rank %llu left with exit code %lld",
+                                (unsigned long long)peer->rank, (long long)peer->exit_code);
+    else
+        error.text = out_printf(core, "rank %llu left in the middle (%s, exit code %lld)",
+                                (unsigned long long)peer->rank,
+                                wire_leave_why_name(peer->leave_why), (long long)peer->exit_code);
     roster_error(core, peer, &error);
-}
-
-static void left_running(struct core *core, struct peer *peer, const struct wire_leave *leave,
-                         const char *text)
-{
-    struct job *job = peer->job;
-    bool finished = leave->why == LEAVE_FINISHED;
-    char failed[256];
-
-    if (leave->why == LEAVE_FAILED && job->gen.error_rank < 0 && !peer->failed) {
-        struct wire_error error = {.code = leave->code, .step = leave->done, .text = failed};
-        snprintf(failed, sizeof failed, "rank %llu left with exit code %lld",
-                 (unsigned long long)peer->rank, (long long)leave->code);
-        roster_error(core, peer, &error);
-    }
-    writes_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
-    round_without(core, job, peer, MUSTER_E_ABORTED, text, !finished);
-    if (finished)
-        notices_of_finished(core, job, peer);
-    if (!finished && job->gen.state == GENERATION_RUNNING && job->gen.error_rank < 0 &&
-        generation_live_count(job) > 0)
-        left_early(core, peer);
 }
 
 struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave)
@@ -193,8 +148,6 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     static const struct answer ok = {MUSTER_OK, "", 0};
     struct job *job = peer->job;
     bool running = job->gen.state == GENERATION_RUNNING;
-    bool ending = job->gen.state == GENERATION_ENDING;
-    char text[256];
 
     if (step_ok(leave->done))
         peer->begun = peer->done = leave->done;
@@ -208,17 +161,11 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
         tasks_node_left(core, peer->incarnation);
     persist_peer(core, peer);
     persist_progress(core, peer);
-    snprintf(text, sizeof text, "rank %llu %s before the save", (unsigned long long)peer->rank,
-             leave->why == LEAVE_FINISHED ? "finished" : "left");
-    if (running && role_is_trainer(peer->role))
-        left_running(core, peer, leave, text);
-    else if (ending && role_is_trainer(peer->role))
-        ends_without(core, job, peer, MUSTER_E_ABORTED, text);
+    if (role_is_trainer(peer->role) && peer->leave_why != LEAVE_FINISHED)
+        left_early(core, peer, peer->leave_why == LEAVE_FAILED);
     if (!role_is_trainer(peer->role) && leave->why == LEAVE_FAILED && !peer->failed)
         bystander_failed(core, peer, leave->done,
                          out_printf(core, "it left with exit code %lld", (long long)leave->code));
-    generation_check_ended(core, job);
-    generation_check_started(core, job); /* the others may have waited for this one alone */
     return ok;
 }
 
@@ -226,37 +173,21 @@ struct answer roster_error(struct core *core, struct peer *peer, const struct wi
 {
     struct job *job = peer->job;
     struct wire_event event = event_make(job, EVENT_PEER_ERROR);
-    char text[256];
 
     if (!role_is_trainer(peer->role)) {
         bystander_failed(core, peer, error->step, error->text);
         return (struct answer){MUSTER_OK, "", 0};
     }
-    peer->failed = true;
+    peer->failed = job->moved = true;
     if (peer_is_live(peer))
         peer->leave_why = LEAVE_FAILED; /* in its row: a start of the broker knows it too */
     if (job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING)
         return (struct answer){MUSTER_OK, "", 0};
-    generation_set_first_error(core, job, (int64_t)peer->rank, error->code, error->text);
-    snprintf(text, sizeof text, "rank %llu failed its step", (unsigned long long)peer->rank);
-    event.rank = (int64_t)peer->rank;
     event.code = MUSTER_E_STEP;
     event.left_ms = error->code;
     event.step = error->step;
     event.text = error->text;
-    /* the error before the retry's freeze: everybody knows why its step is broken off */
-    struct round *round = round_awaited(job);
-    bool follows = plan_can_be_kept(job) || (round != NULL && round->cause == CAUSE_TERMINATION);
-    if (round != NULL && !follows) {
-        const struct participant *part = round_part(round, peer);
-        follows =
-            round->state == ROUND_WRITING || (part != NULL && !save_is_needed(job, round, part));
-    }
-    event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
-    event_emit(core, job, event, 0);
-    if (!round_without(core, job, peer, MUSTER_E_STEP, text, true) &&
-        !freeze_without(core, job, peer))
-        generation_ending(core, job, MUSTER_E_PEER, text);
+    tell_error(core, peer, event, error->code);
     return (struct answer){MUSTER_OK, "", 0};
 }
 
@@ -264,7 +195,6 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
 {
     struct job *job = peer->job;
     enum wire_generation_state state = job->gen.state;
-    int64_t age = core->now - peer->heard_boot_ms;
     char text[512];
 
     gone(core, peer, NODE_LOST);
@@ -277,31 +207,14 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
              "rank %llu (process %llu on %s) was lost after %lld steps or more: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
              (long long)peer->done, why);
-    char reason[256];
-    snprintf(reason, sizeof reason, "rank %llu was lost", (unsigned long long)peer->rank);
-    if (state == GENERATION_ENDING && role_is_trainer(peer->role))
-        ends_without(core, job, peer, MUSTER_E_PEER, reason);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
-        struct round *round = round_awaited(job);
-        const struct participant *part = round ? round_part(round, peer) : NULL;
-        bool needed = part != NULL && save_is_needed(job, round, part);
-        bool follows = plan_can_be_kept(job);
-        follows |= round != NULL && (!needed || round->cause == CAUSE_TERMINATION);
-        generation_set_first_error(core, job, (int64_t)peer->rank, 0, text);
-        event.rank = (int64_t)peer->rank;
         event.code = MUSTER_E_PEER;
         event.step = peer->done;
-        event.left_ms = age;
+        event.left_ms = core->now - peer->heard_boot_ms;
         event.text = text;
-        event.flags = follows ? EVENT_FLAG_ROUND_FOLLOWS : 0;
-        event_emit(core, job, event, 0);
-        writes_without(core, job, peer, MUSTER_E_PEER, reason, true);
-        if (!round_without(core, job, peer, MUSTER_E_PEER, reason, true) &&
-            !freeze_without(core, job, peer))
-            generation_ending(core, job, MUSTER_E_PEER, text);
+        tell_error(core, peer, event, 0);
     }
-    generation_check_ended(core, job);
 }
 
 /* --- time --------------------------------------------------------------------------------------- */

@@ -173,7 +173,7 @@ static bool finishes(const struct job *job)
         const struct peer *peer = job->peers[i];
         if (!role_is_trainer(peer->role))
             continue;
-        finished |= peer->state == NODE_LEFT && peer->leave_why == LEAVE_FINISHED;
+        finished |= peer_has_finished(peer);
         live |= peer_is_live(peer);
     }
     return finished && (!live || job->gen.layout == LAYOUT_SHARDED);
@@ -238,16 +238,16 @@ void grace_consider(struct core *core, struct job *job)
     struct round *round = round_awaited(job);
 
     if ((job->gen.state != GENERATION_RUNNING && job->gen.state != GENERATION_JOINING) ||
-        job->want.cause == CAUSE_TERMINATION ||
+        job->want.cause == CAUSE_TERMINATION || (round == NULL && job->gen.error_rank >= 0) ||
         (round != NULL && round->cause == CAUSE_TERMINATION) || !notice_any_active(job))
         return;
     if (grace_is_due(core, job)) {
         if (round == NULL)
-            round_want(core, job, CAUSE_TERMINATION);
+            round_want(job, CAUSE_TERMINATION);
         else
             notices_join(core, job, round);
     } else if (round == NULL && early_save_is_due(job)) {
         job->plan.early_asked = true;
-        round_want(core, job, CAUSE_NOTICE);
+        round_want(job, CAUSE_NOTICE);
     }
 }

@@ -228,8 +228,6 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
         return;
     if (joins)
         join(core, job, notice, round);
-    else
-        grace_consider(core, job);
 }
 
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
@@ -345,6 +343,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
+    job_settle(core, job); /* the answer names the round that is opened for it */
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
@@ -396,13 +395,10 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
     event.incarnation = incarnation;
     event.text = notice->id;
     event_emit(core, job, event, 0);
-    grace_consider(core, job); /* those that stand may leave more time */
     /* not frozen yet: nothing happens but what was owed before */
     if (!notice_any_active(job) && job->want.cause == CAUSE_TERMINATION &&
-        round_open_one(job) == NULL) {
+        round_open_one(job) == NULL)
         round_want_owed(job);
-        job_timer(job, core->now);
-    }
     if (!notice_any_active(job))
         grace_forget(job);
 }
@@ -444,12 +440,17 @@ void notices_taken_back(struct core *core, const struct peer *peer, struct wire_
 }
 
 /* A rank that has finished needs its machine no more, and nobody is left to withdraw what it told. */
-void notices_of_finished(struct core *core, struct job *job, const struct peer *peer)
+void notices_settle(struct core *core, struct job *job)
 {
-    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
-        if (notice->state == RECORD_NOTICE_ACTIVE && notice->rank == (int64_t)peer->rank &&
-            (notice->incarnation == peer->incarnation || notice->incarnation == 0))
-            notice_cancel(core, job, notice->id, peer->incarnation);
+    for (struct notice *notice = job->notices; notice != NULL; notice = notice->next) {
+        const struct peer *peer = peer_find(core, notice->incarnation);
+        bool finished = peer != NULL
+                            ? role_is_trainer(peer->role) && peer_has_finished(peer)
+                            : notice->incarnation == 0 && job->trainers[notice->rank] == NULL &&
+                                  generation_rank_finished(job, (uint64_t)notice->rank);
+        if (finished && notice->state == RECORD_NOTICE_ACTIVE)
+            withdraw(core, job, notice, notice->incarnation);
+    }
 }
 
 /* HELLO repeats every uncancelled notice with its time left: news to a broker that lost it, a deadline

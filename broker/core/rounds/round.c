@@ -402,7 +402,7 @@ void round_want_nothing(struct job *job)
     job->want = (struct want){CAUSE_NONE, 0, false};
 }
 
-void round_want(struct core *core, struct job *job, enum wire_cause cause)
+void round_want(struct job *job, enum wire_cause cause)
 {
     if (generation_is_over(job))
         return;
@@ -413,7 +413,6 @@ void round_want(struct core *core, struct job *job, enum wire_cause cause)
         }
         job->want.cause = cause;
     }
-    round_try_open(core, job);
 }
 
 /* A termination's save is the job's last, an operator's is promised; another cause comes again by itself. */
@@ -547,7 +546,8 @@ struct answer round_save_now(struct core *core, struct job *job, const char *id)
     if (round == NULL) {
         uint64_t before = job->round;
         bool owed = job->want.cause == CAUSE_OPERATOR; /* of an earlier request, since a start */
-        round_want(core, job, CAUSE_OPERATOR);
+        round_want(job, CAUSE_OPERATOR);
+        round_try_open(core, job);
         round = round_open_one(job);
         if (round == NULL && job->round == before) { /* a promise would die with this broker */
             if (job->want.cause == CAUSE_OPERATOR && !owed)
@@ -643,11 +643,4 @@ void round_tick(struct core *core, struct job *job)
         }
     }
     margin_over(core, job);
-    grace_consider(core, job);
-    round_try_open(core, job);
-    policy_pending(core, job);
-    /* the round that an error waited for came to nothing */
-    if (job->gen.state == GENERATION_RUNNING && job->gen.error_rank >= 0 &&
-        job->want.cause == CAUSE_NONE && round_awaited(job) == NULL)
-        generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
 }

@@ -145,8 +145,8 @@ static void decide_from_reports(struct core *core, struct job *job, struct round
         round_decide(core, job, round, furthest);
 }
 
-/* A checkpoint that the reports of the open round may have waited for is written, or never will be. */
-void round_writing_ended(struct core *core, struct job *job)
+/* All have reported, and what is written of the same step has ended, never will, or takes too long. */
+void round_settle(struct core *core, struct job *job)
 {
     struct round *round = round_open_one(job);
 
@@ -169,8 +169,6 @@ struct answer round_report(struct core *core, struct peer *peer, const struct wi
     part->done = peer->done = m->done;
     part->reported_ms = core->now_boot - round->opened_boot_ms;
     persist_participant(core, peer->job, round, part);
-    if (all_reported(round))
-        decide_from_reports(core, peer->job, round);
     return ok;
 }
 
@@ -204,10 +202,8 @@ void round_freeze_over(struct core *core, struct job *job, struct round *round)
     size_t missing = 0;
     const struct participant *first = NULL;
 
-    if (all_reported(round)) {
-        decide_from_reports(core, job, round);
-        return;
-    }
+    if (all_reported(round))
+        return; /* it waits for what is written of its step */
     for (size_t i = 0; i < round->count; i++) {
         struct participant *part = &round->parts[i];
         if (part->reported_ms >= 0)

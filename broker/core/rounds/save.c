@@ -74,7 +74,7 @@ static void fail_checkpoint(struct core *core, struct round *round)
     persist_checkpoint(core, &round->checkpoint);
 }
 
-bool round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
+void round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
                  unsigned code, const char *reason, enum abort_retry retry)
 {
     enum wire_cause cause = round->cause;
@@ -102,14 +102,8 @@ bool round_abort(struct core *core, struct job *job, struct round *round, int64_
             job, (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS},
             round->attempts_before);
     finish(job, round);
-    if (retry == ABORT_LATER || retry == ABORT_OVER)
-        return false;
-    round_writing_ended(core, job);
-    if (!again && cause == CAUSE_TERMINATION)
+    if (!again && retry != ABORT_OVER && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);
-    round_try_open(core, job);
-    policy_pending(core, job);
-    return round_open_one(job) != NULL;
 }
 
 void round_unchanged(struct core *core, struct job *job, struct round *round, int64_t step)
@@ -196,11 +190,6 @@ static void commit(struct core *core, struct job *job, struct round *round)
         generation_ending(core, job, MUSTER_PREEMPTED, "terminated; its checkpoint is committed");
     }
     finish(job, round);
-    round_writing_ended(core, job);
-    if (!termination && job->gen.error_rank >= 0)
-        generation_ending(core, job, MUSTER_E_PEER, job->gen.error_text);
-    round_try_open(core, job);
-    policy_pending(core, job);
 }
 
 static void try_commit(struct core *core, struct job *job, struct round *round)
@@ -219,8 +208,61 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
         round_move(round, ROUND_WRITING);
         round->captured_unix_ms = core->now_unix;
         persist_round(core, job, round);
-        round_try_open(core, job);
     }
+}
+
+/* --- who comes no more ----------------------------------------------------------------------------- */
+
+/* NULL: it may come. What is written behind a failed step may be whole all the same. */
+static const char *gone_how(const struct round *round, const struct peer *peer, unsigned *ret_code)
+{
+    bool live = peer != NULL && peer_is_live(peer);
+
+    if (peer == NULL || (live && (!peer->failed || round->state == ROUND_WRITING)))
+        return NULL;
+    *ret_code = peer->state == NODE_LOST ? MUSTER_E_PEER : MUSTER_E_ABORTED;
+    if (peer->state == NODE_LOST)
+        return "was lost";
+    if (peer_has_finished(peer))
+        return "finished before the save";
+    if (peer->state == NODE_LEFT && peer->leave_why != LEAVE_FAILED)
+        return "left before the save";
+    *ret_code = MUSTER_E_STEP;
+    return "failed its step";
+}
+
+/* Who finishes breaks off nobody's step. In a sharded job nothing is saved without it, nor once the launch ends. */
+static enum abort_retry retry_without(const struct job *job, const struct round *round,
+                                      bool finished)
+{
+    if (job->gen.state != GENERATION_RUNNING || job->gen.layout != LAYOUT_REPLICATED ||
+        (round->cause != CAUSE_TERMINATION && !finished))
+        return ABORT_FINAL;
+    return finished ? ABORT_RETRY : ABORT_RETRY_ABORTED_STEPS;
+}
+
+static void settle_members(struct core *core, struct job *job, struct round *round)
+{
+    char text[256];
+    unsigned code = MUSTER_OK;
+
+    for (size_t i = 0; i < round->count; i++) {
+        const struct participant *part = &round->parts[i];
+        const char *how = gone_how(round, part->peer, &code);
+        if (how == NULL || !save_is_needed(job, round, part))
+            continue;
+        snprintf(text, sizeof text, "rank %llu %s", (unsigned long long)part->rank, how);
+        round_abort(core, job, round, (int64_t)part->rank, code, text,
+                    retry_without(job, round, peer_has_finished(part->peer)));
+        return;
+    }
+}
+
+void save_settle(struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
+        if (job->rounds[i].used)
+            settle_members(core, job, &job->rounds[i]);
 }
 
 /* --- what members say ------------------------------------------------------------------------------ */

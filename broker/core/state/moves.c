@@ -43,6 +43,7 @@ void peer_move(struct peer *peer, enum wire_node_state to)
 {
     MUST(moves_allow(&peer_moves, peer->state, to));
     peer->state = to;
+    peer->job->moved = peer->job->keep.changed = true;
 }
 
 void round_move(struct round *round, enum wire_round_state to)

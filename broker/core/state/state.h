@@ -1,6 +1,7 @@
 /* state - what the broker's core remembers, and who of its files does what.
  *
  *   core.c      create, dispatch, timers              journal.c   events and rows as actions
+ *   settle.c    what follows from the facts, whoever changed them
  *   load.c      from the rows of the database         save.c      from the decision to the commit
  *   hello.c     who comes: HELLO, WELCOME, snapshots  generation.c  opening, starting, ending
  *   roster.c    who is there: LEAVE, loss, errors     policy.c      saves that all ranks ask for alike
@@ -280,6 +281,8 @@ struct job {
     int64_t fan_out_ms;       /* last measured */
     int64_t emitted_boot_ms;  /* when seq last rose */
     int64_t timer_boot_ms;    /* when job_tick is due */
+    uint64_t settled_step;    /* core->steps when it was settled last */
+    bool moved;               /* a process came, went or failed: settling looks at each */
     struct job *next;
 };
 
@@ -318,6 +321,7 @@ struct core {
     uint64_t epoch;
     bool older; /* the database is an older copy: shards of what it holds for open may be deleted */
     bool started;
+    uint64_t steps; /* inputs that were taken */
     int64_t start_boot_ms;
     int64_t ticked_ms;      /* the loop's clock at its last tick */
     int64_t away_ms;        /* by how much boot time is ahead of it */
@@ -406,11 +410,15 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
 void peers_forget(struct core *core, struct job *job); /* but those that are kept */
 bool peer_is_live(const struct peer *peer);            /* joined and neither left nor lost */
+bool peer_has_finished(const struct peer *peer);       /* it left, with nothing left to do */
 bool step_ok(int64_t step); /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 int64_t core_clock_ms(const struct core *core, int64_t boot_ms);        /* on the loop's clock */
 int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to the last tick */
 void job_tick(struct core *core, struct job *job);
+
+/* settle.c: derives what follows from the job's facts. */
+void job_settle(struct core *core, struct job *job);
 
 /* What a request's handler answers. */
 struct answer {
@@ -480,7 +488,7 @@ void keep_load(struct core *core,
                const struct record *row); /* POLICY, CHECKPOINT that is deleting */
 void keep_start(struct core *core, struct job *job);
 void keep_tick(struct core *core, struct job *job);
-void keep_consider(struct core *core, struct job *job); /* something was committed or let go */
+void keep_settle(struct core *core, struct job *job);   /* decides what is deleted */
 void keep_launched(struct core *core, struct job *job); /* all have restored */
 struct answer keep_policies_take(struct core *core, struct peer *peer,
                                  const struct wire_policies *m);
@@ -563,7 +571,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation);
 void notices_let_pass(struct core *core, struct job *job);
-void notices_of_finished(struct core *core, struct job *job, const struct peer *peer);
+void notices_settle(struct core *core, struct job *job); /* of ranks that have finished */
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation);
 bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: there is none */
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
@@ -596,7 +604,7 @@ void round_imported(struct job *job, const struct outcome *outcome); /* whatever
 uint64_t round_known_above(const struct job *job);
 /* In this launch, as far as its newest rounds tell: also one that was deleted since. */
 bool round_was_committed(const struct job *job, int64_t step);
-void round_want(struct core *core, struct job *job, enum wire_cause cause);
+void round_want(struct job *job, enum wire_cause cause);
 void round_want_nothing(struct job *job);
 void round_want_owed(struct job *job); /* instead of whatever is wanted */
 /* Behind an attempt that was aborted; not instead of what was promised to somebody. */
@@ -605,7 +613,7 @@ void round_try_open(struct core *core, struct job *job);
 void round_join_termination(struct core *core, struct job *job, struct round *round);
 /* Whether it is a member now. */
 bool round_join_freeze(struct core *core, struct job *job, struct peer *peer);
-void round_writing_ended(struct core *core, struct job *job);
+void round_settle(struct core *core, struct job *job);
 struct answer round_report(struct core *core, struct peer *peer, const struct wire_report *m);
 struct answer round_save_now(struct core *core, struct job *job, const char *id);
 void round_decide(struct core *core, struct job *job, struct round *round, int64_t step);
@@ -634,6 +642,7 @@ void policy_pending(struct core *core, struct job *job);
 /* save.c */
 bool save_is_needed(const struct job *job, const struct round *round,
                     const struct participant *part);
+void save_settle(struct core *core, struct job *job); /* rounds whose members are gone end */
 /* A rank tells how far its save came: as long as that grows, it is waited for. */
 void save_goes_on(struct core *core, struct peer *peer, uint64_t round, uint64_t bytes);
 struct answer save_at_step(struct core *core, struct peer *peer, const struct wire_at_step *m);
@@ -650,7 +659,7 @@ enum abort_retry {
 };
 /* Ends the round; if `retry` allows, the cause has attempts left and the time fits, the next opens.
  * Returns whether another round follows. */
-bool round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
+void round_abort(struct core *core, struct job *job, struct round *round, int64_t culprit_rank,
                  unsigned code, const char *reason, enum abort_retry retry);
 void round_unchanged(struct core *core, struct job *job, struct round *round, int64_t step);
 void round_not_saved(struct core *core, struct job *job, uint64_t round, int64_t rank,

@@ -99,7 +99,7 @@ static void a_cancelled_notice_is_no_cause_before_the_freeze(void **state)
     assert_events(f, "termination rank 1");
     core_cancel(f, 1, "n1");
     assert_core(f, "+notice n1 cancelled; +job; +event 5; !5 notice cancelled rank 1; "
-                   "+node 1 restored #3; +job; 1:ack #3 MUSTER_OK");
+                   "+job; +node 1 restored #3; 1:ack #3 MUSTER_OK");
     core_hello(f, 0);
     core_hello(f, 2);
     core_pass(f, 2 * START_FREEZE_MS);

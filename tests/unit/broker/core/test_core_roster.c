@@ -379,7 +379,7 @@ static void what_a_leave_means_depends_on_its_reason(void **state)
          "peer error S0 rank 2 MUSTER_E_STEP; abort r1 operator rank 2 MUSTER_E_STEP",
          GENERATION_ENDING},
         {"error in a round", LEAVE_ERROR, true,
-         "abort r1 operator rank 2 MUSTER_E_ABORTED; peer error S0 rank 2 MUSTER_E_STEP",
+         "peer error S0 rank 2 MUSTER_E_STEP; abort r1 operator rank 2 MUSTER_E_ABORTED",
          GENERATION_ENDING},
     };
 
