@@ -114,8 +114,8 @@ typedef void muster_error_fn(const struct muster_error *error, void *arg);
  * behind a log that blocks, and lines beyond 256 are lost. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
 
-/* Is this wait to be broken off? Asked about 10 times a second wherever a call of the node waits, on
- * the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a second, and the
+/* Is this wait to be broken off? Asked about 10 times a second wherever a call of the node waits,
+ * on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a second, and the
  * other ranks are told that this one failed. muster's own reading and writing of files goes on to
  * its end. Must not call muster. */
 typedef bool muster_interrupted_fn(void *arg);
