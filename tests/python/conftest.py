@@ -33,6 +33,11 @@ def await_that(what, condition, patience=PATIENCE):
         time.sleep(0.01)
 
 
+def digests(directory):
+    """What each rank wrote at its end."""
+    return {path.name: path.read_text() for path in sorted(directory.iterdir())}
+
+
 class Launch:
     """`muster run -n RANKS` of a program of programs/, and what becomes of it."""
 

@@ -108,7 +108,15 @@ def test_a_forked_child_has_no_node(world):
     assert process.returncode == 0 and "the parent went on" in text, text
 
 
-CODES = {"return": 0, "exit": 3, "raise": 1, "interrupt": -signal.SIGINT, "notify": 0, "forget": 0}
+CODES = {
+    "return": 0,
+    "exit": 3,
+    "raise": 1,
+    "interrupt": -signal.SIGINT,
+    "notify": 0,
+    "forget": 0,
+    "leak": 0,
+}
 
 
 def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
@@ -131,9 +139,11 @@ def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
             )
             for at, (kind, seconds) in enumerate(kinds[start : start + 5])
         ]
-        for kind, seconds, process in processes:
+        for at, (kind, seconds, process) in enumerate(processes):
             text, _ = process.communicate(timeout=60)
             assert process.returncode == CODES[kind], (
                 f"{kind} after {seconds} s: {process.returncode}\n{text}"
             )
             assert "Fatal Python error" not in text and "Exception ignored" not in text, text
+            (row,) = world.client.nodes(f"exit-{start + at}")
+            assert row.state == "left", f"{kind}: {row}\n{text}"

@@ -6,19 +6,13 @@ import os
 import signal
 
 import pytest
-from conftest import await_that
+from conftest import World, await_that, digests
 
 STEPS, SECONDS = 600, 0.02
 
 
-def digests(directory):
-    return {path.name: path.read_text() for path in sorted(directory.iterdir())}
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    from conftest import World
-
     world = World(tmp_path_factory.mktemp("uninterrupted"))
     world.run(2, "train_numpy.py", STEPS, 0, world.directory / "digests").finish()
     world.end()

@@ -138,6 +138,7 @@ class Node:
     save_behind: with a state, training goes on while a copy of it is written.
     offline_ok: alone (world size 1) when no broker answers.
     fallback: all ranks take an older checkpoint if the newest is damaged.
+    restore_later: opening restores nothing; call restore() before the first step.
     restart_code: of Preempted; None = MUSTER_RESTART_CODE, else 42.
     Other times are seconds; None = the default.
 
@@ -166,6 +167,7 @@ class Node:
         save_behind: bool = False,
         offline_ok: bool = False,
         fallback: bool = False,
+        restore_later: bool = False,
         restart_code: int | None = None,
         connect_timeout: float | None = None,
         open_timeout: float | None = None,
@@ -197,6 +199,7 @@ class Node:
         options.save_every_steps = save_every or 0
         options.offline_ok = offline_ok
         options.restore_fallback = fallback
+        options.restore_later = restore_later
         options.save_behind = save_behind
         self._set_termination(options.termination, signals, grace, restart_code, save_on_notice)
         self._hooks = _hooks.Hooks(
@@ -254,6 +257,10 @@ class Node:
                 raise
             return
         self._finish(status, error)
+
+    def restore(self) -> None:
+        """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout)."""
+        self._finish(lib.muster_node_restore(self._handle(), self._error), self._error)
 
     # --- steps ------------------------------------------------------------------------------
 

@@ -100,7 +100,9 @@ try:
     raise SystemExit("the end of the block did not tell of the preemption")
 except muster.Preempted as preempted:
     assert preempted.code == 42
-node = muster.Node(state=state, layout="sharded")
+node = muster.Node(state=state, layout="sharded", restore_later=True)
+assert node.resumed_step == 0
+node.restore()
 assert node.steps_done == node.resumed_step > 0
 node.fail("on purpose")
 try:
