@@ -147,3 +147,4 @@ def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
             assert "Fatal Python error" not in text and "Exception ignored" not in text, text
             (row,) = world.client.nodes(f"exit-{start + at}")
             assert row.state == "left", f"{kind}: {row}\n{text}"
+            assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"

@@ -24,28 +24,59 @@ from ._errors import (
     StepError,
     WaitTimeout,
 )
+from ._manager import (
+    CheckpointInfo,
+    KeepBest,
+    KeepEvery,
+    KeepEverySteps,
+    KeepLast,
+    KeepLatest,
+    KeepSteps,
+    Manager,
+    Restored,
+    SaveEvery,
+    SaveEverySteps,
+    SaveFirst,
+    SaveShare,
+    SaveSteps,
+)
+from ._member import RestoreContext, SaveContext
 from ._native import ffi as _ffi
 from ._native import lib as _lib
-from ._node import Node, Position, RestoreContext, SaveContext
+from ._node import Node, Position
 from ._state import TrainingState, split_range
 
 __version__: str = _ffi.string(_lib.muster_version()).decode()
 
 __all__ = [
     "BrokerError",
+    "CheckpointInfo",
     "Client",
     "Error",
     "ForkedError",
     "Interrupted",
+    "KeepBest",
+    "KeepEvery",
+    "KeepEverySteps",
+    "KeepLast",
+    "KeepLatest",
+    "KeepSteps",
+    "Manager",
     "Node",
     "PeerError",
     "Position",
     "Preempted",
+    "Restored",
     "RestoreContext",
     "RestoreError",
     "Row",
     "SaveContext",
     "SaveError",
+    "SaveEvery",
+    "SaveEverySteps",
+    "SaveFirst",
+    "SaveShare",
+    "SaveSteps",
     "StepError",
     "TrainingState",
     "WaitTimeout",

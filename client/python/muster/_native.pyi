@@ -1,4 +1,4 @@
-"""The C library, as cffi gives it: `lib` has every public function and constant of <muster/muster.h>."""
+"""The C library, as cffi gives it: `lib` has every function and constant of <muster/muster.h>."""
 
 from typing import Any
 

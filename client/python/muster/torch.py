@@ -24,7 +24,8 @@ from typing import Any
 import torch
 import torch.distributed
 
-from ._node import Node, RestoreContext, SaveContext
+from ._member import RestoreContext, SaveContext
+from ._node import Node
 
 _OLDEST = (2, 4)
 _FILE = "rank.pt"

@@ -31,7 +31,7 @@ def record(cls):
 
 
 wanted = set()
-for cls in (muster.Node, muster.Client, muster.TrainingState):
+for cls in (muster.Node, muster._member.Member, muster.Client, muster.TrainingState):
     record(cls)
 
 state = muster.TrainingState(w=numpy.zeros(3))
