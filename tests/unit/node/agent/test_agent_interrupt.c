@@ -19,12 +19,12 @@
 
 static _Atomic int wanted; /* says yes once, as Ctrl-C does */
 static _Atomic int asked;
-static pthread_t asked_on;
+static _Atomic(pthread_t) asked_on;
 
 static bool interrupted(void *arg)
 {
     (void)arg;
-    asked_on = pthread_self();
+    atomic_store(&asked_on, pthread_self());
     atomic_fetch_add(&asked, 1);
     return atomic_exchange(&wanted, 0) != 0;
 }
@@ -75,7 +75,7 @@ static void ctrl_c_ends_the_wait_for_other_ranks_and_they_are_told(void **state)
     lone_say((struct wire_event){.kind = EVENT_RESUME});
     lone_await(WIRE_RESTORED);
     await_question(); /* the first boundary waits for rank 1 */
-    assert_true(pthread_equal(asked_on, lone.thread));
+    assert_true(pthread_equal(atomic_load(&asked_on), lone.thread));
     began_ms = lone_now_ms();
     atomic_store(&wanted, 1);
     lone_await(WIRE_ERROR);
