@@ -19,7 +19,7 @@ enum muster_status {
 #define X(name, value, sentence, advice) name = value,
 #include "status.def"
 #undef X
-    MUSTER_STATUS_COUNT = 43
+    MUSTER_STATUS_COUNT = 44
 };
 
 #define MUSTER_ERROR_TEXT_MAX 4096 /* with the final NUL; a longer text is cut between characters */
@@ -46,6 +46,8 @@ MUSTER_API const char *muster_status_advice(enum muster_status status);   /* wha
  * restart may mend. Of MUSTER_PREEMPTED 42; if the restart code may be another, muster_node_restart_code() has it. */
 MUSTER_API int muster_status_exit_code(enum muster_status status);
 
+/* The version of these headers. A program that was built with them runs with every later library of the same major. */
+#define MUSTER_VERSION "0.1.0"
 /* The version of the library that is loaded, as "0.1.0". */
 MUSTER_API const char *muster_version(void);
 

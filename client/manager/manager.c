@@ -1,5 +1,6 @@
 /* manager - opening, closing, and what there is; see manager.h. */
 #include "client/manager/manager_private.h"
+#include "client/node/options_take.h"
 
 #include "schema/error.h"
 
@@ -65,9 +66,6 @@ static enum muster_status check_options(const struct muster_manager_options *o,
 {
     enum muster_status status;
 
-    if (o == NULL || o->struct_size != sizeof *o)
-        return contradiction(err, "options are NULL, not initialized, or of another version of "
-                                  "muster; begin with MUSTER_MANAGER_OPTIONS_INIT");
     if (o->name_digits < 0 || o->name_digits > DIR_PADDING_MAX)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "muster_manager_open: name_digits is %d; give 0 to %d", o->name_digits,
@@ -95,13 +93,11 @@ static enum muster_status check_options(const struct muster_manager_options *o,
                             o->state != NULL || o->restore_fn != NULL))
         return contradiction(err, "broker, job, checkpoint_dir, state and restore_fn are for a "
                                   "read-only manager; with a node they stand in its options");
-    if (o->node != NULL && o->node->struct_size == sizeof *o->node &&
-        (o->node->save_every_steps != 0 || o->node->restore_later))
+    if (o->node != NULL && (o->node->save_every_steps != 0 || o->node->restore_later))
         return contradiction(err,
                              "the node's save_every_steps and restore_later are the manager's; "
                              "use a policy, and muster_manager_restore");
-    if (o->node != NULL && o->node->struct_size == sizeof *o->node &&
-        o->node->role > MUSTER_ROLE_WORKER)
+    if (o->node != NULL && o->node->role > MUSTER_ROLE_WORKER)
         return contradiction(err,
                              "the node's role takes no part in steps; a manager with a node is for "
                              "a chief and workers, one that only reads has no node");
@@ -192,6 +188,30 @@ static enum muster_status take_reader(struct muster_manager *manager,
     return status;
 }
 
+/* The caller's structures, and those that they point to, as this library knows them. */
+struct given {
+    struct muster_manager_options options;
+    struct muster_node_options node;
+    struct muster_policies policies;
+};
+
+static enum muster_status take_given(const struct muster_manager_options *options,
+                                     struct given *ret_given, struct muster_error *err)
+{
+    struct muster_manager_options *own = &ret_given->options;
+    enum muster_status status = manager_options_take(options, own, err);
+
+    if (status == MUSTER_OK && own->node != NULL) {
+        status = node_options_take(own->node, &ret_given->node, err);
+        own->node = &ret_given->node;
+    }
+    if (status == MUSTER_OK && own->policies != NULL) {
+        status = policies_take(own->policies, &ret_given->policies, err);
+        own->policies = &ret_given->policies;
+    }
+    return status;
+}
+
 static enum muster_status take_options(struct muster_manager *manager,
                                        const struct muster_manager_options *options,
                                        struct muster_error *err)
@@ -237,6 +257,7 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
                                        struct muster_error *ret_error)
 {
     struct muster_manager *manager;
+    struct given given;
     enum muster_status status;
 
     if (ret_manager == NULL)
@@ -250,7 +271,9 @@ enum muster_status muster_manager_open(const struct muster_manager_options *opti
     manager->pid = getpid();
     manager->passed = manager->latest = manager->failed = manager->asked = manager->given =
         manager->wished = -1;
-    status = take_options(manager, options, ret_error);
+    status = take_given(options, &given, ret_error);
+    if (status == MUSTER_OK)
+        status = take_options(manager, &given.options, ret_error);
     if (status == MUSTER_OK)
         *ret_manager = manager;
     else

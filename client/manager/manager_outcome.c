@@ -71,7 +71,7 @@ static enum muster_status await_all(struct muster_manager *m, size_t first, size
     enum muster_status told = MUSTER_OK, late = MUSTER_OK;
     struct muster_error late_why = {.status = MUSTER_OK}, why;
 
-    for (; count > 0 && m->node->agent != NULL; count--) {
+    for (; count > 0 && m->node->agent != NULL && late != MUSTER_E_INTERRUPTED; count--) {
         struct member_outcome outcome;
         enum muster_status status = await_one(m, &m->pending[first], wait, &outcome, &why);
 
@@ -92,6 +92,7 @@ static enum muster_status await_all(struct muster_manager *m, size_t first, size
             first++;
         }
     }
+    node_note_interrupt(m->node, late);
     *ret_failed = told != MUSTER_OK;
     return *ret_failed ? told : error_pass(err, late, &late_why);
 }

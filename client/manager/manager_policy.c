@@ -142,11 +142,6 @@ static enum muster_status check_lists(const struct muster_policies *policies,
 {
     enum muster_status status;
 
-    if (policies->struct_size != sizeof *policies)
-        return error_set(
-            err, MUSTER_E_ARGUMENT,
-            "muster_manager_open: policies are not initialized, or of another version; begin with "
-            "MUSTER_POLICIES_INIT");
     if (policies->save_count > MUSTER_POLICIES_MAX || policies->keep_count > MUSTER_POLICIES_MAX)
         return error_set(
             err, MUSTER_E_ARGUMENT,

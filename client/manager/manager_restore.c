@@ -53,6 +53,7 @@ static enum muster_status begin_steps(struct muster_manager *m, struct muster_er
         status = agent_wait_resume(m->node->agent, UINT64_MAX, &resume, err);
         if (status == MUSTER_OK)
             status = agent_wait_started(m->node->agent, resume.checkpoint, &started, err);
+        node_note_interrupt(m->node, status);
     }
     return status;
 }

@@ -1,5 +1,6 @@
 /* manager_save - the boundary behind a manager's step: whether it is saved, the save, and how it went. */
 #include "client/manager/manager_private.h"
+#include "client/node/options_take.h"
 
 #include "node/clock.h"
 #include "schema/error.h"
@@ -97,10 +98,6 @@ static enum muster_status check_request(const struct muster_manager *m,
                                         const struct muster_save_request *r,
                                         struct muster_error *err)
 {
-    if (r->struct_size != sizeof *r)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "muster_manager_save: the request is not initialized, or of another "
-                         "version of muster; begin with MUSTER_SAVE_REQUEST_INIT");
     if (r->state != NULL &&
         (m->node_options.termination.save_fn != NULL || m->node_options.snapshot_fn != NULL))
         return error_set(
@@ -329,14 +326,16 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
                                        const struct muster_save_request *request, bool *ret_saved,
                                        struct muster_error *ret_error)
 {
-    static const struct muster_save_request none = MUSTER_SAVE_REQUEST_INIT;
-    const struct muster_save_request *r = request != NULL ? request : &none;
+    struct muster_save_request own = MUSTER_SAVE_REQUEST_INIT;
+    const struct muster_save_request *r = &own;
     struct muster_error why;
     enum muster_status status = manager_need_node(manager, "muster_manager_save", &why);
     bool again = false, saved = false, want;
 
     if (ret_saved != NULL)
         *ret_saved = false;
+    if (status == MUSTER_OK && request != NULL)
+        status = save_request_take(request, &own, &why);
     if (status == MUSTER_OK)
         status = check_request(manager, r, &why);
     if (status == MUSTER_OK)

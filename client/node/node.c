@@ -98,6 +98,12 @@ void node_leave_process(struct muster_node *node)
         exit(t->restart_code);
 }
 
+void node_note_interrupt(struct muster_node *node, enum muster_status status)
+{
+    if (status == MUSTER_E_INTERRUPTED)
+        muster_node_fail(node, 0, "the program was interrupted (Ctrl-C) while it waited");
+}
+
 /* --- boundaries ---------------------------------------------------------------------------------- */
 
 static COLD enum muster_status slow_boundary(struct muster_node *node, bool begin, void *call_arg,
@@ -120,6 +126,7 @@ static COLD enum muster_status slow_boundary(struct muster_node *node, bool begi
     }
     if (err != NULL)
         *err = why;
+    node_note_interrupt(node, status);
     if (must_leave(node, status))
         node_leave_process(node);
     else
@@ -217,6 +224,7 @@ static enum muster_status end_step_slowly(struct muster_node *node, const struct
         status = local_end_step(node->local, &alone, &ret_ended->saves, err);
     if (status == MUSTER_OK)
         return MUSTER_OK;
+    node_note_interrupt(node, status);
     if (must_leave(node, status))
         node_leave_process(node);
     else if (status != MUSTER_E_SAVE)
@@ -284,6 +292,7 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
         return MUSTER_OK;
     if (ret_error != NULL)
         *ret_error = why;
+    node_note_interrupt(node, status);
     if (must_leave(node, status))
         node_leave_process(node);
     else
@@ -416,7 +425,11 @@ enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t 
         return forked(call, ret_error);
     if (timeout_ms < 0)
         return error_set(ret_error, MUSTER_E_ARGUMENT, "%s: timeout_ms is negative", call);
-    return node->agent != NULL ? agent_wait_saved(node->agent, timeout_ms, ret_error) : MUSTER_OK;
+    if (node->agent == NULL)
+        return MUSTER_OK;
+    enum muster_status status = agent_wait_saved(node->agent, timeout_ms, ret_error);
+    node_note_interrupt(node, status);
+    return status;
 }
 
 void muster_node_hold(muster_node_t *node)

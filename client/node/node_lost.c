@@ -46,7 +46,7 @@ bool node_is_over(const void *arg)
     struct member_view view;
 
     agent_view(node->agent, &view);
-    return view.mode == VIEW_END;
+    return view.mode == VIEW_END || agent_is_interrupted(node->agent);
 }
 
 /* Its numbers begin anew with each database; the step is another's then. */

@@ -415,6 +415,15 @@ static void tell_ending(const struct muster_error *error, void *node)
     node_tell_error(node, error);
 }
 
+/* It may just have been let in. Who was interrupted waits for no answer that hardly comes. */
+static bool says_goodbye(const struct muster_node *node, enum muster_status status)
+{
+    struct member_view view;
+
+    agent_view(node->agent, &view);
+    return status != MUSTER_E_BROKER && (status != MUSTER_E_INTERRUPTED || view.joined);
+}
+
 static enum muster_status open_agent(struct muster_node *node, struct muster_error *err)
 {
     const struct muster_node_options *o = &node->options;
@@ -443,6 +452,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
         .save = save_target(node),
         .hooks = {.watch = o->termination.termination_watcher_fn,
                   .on_error = o->on_error,
+                  .interrupted = o->interrupted_fn,
                   .log = node_logs(node) ? node_log_line : NULL,
                   .arg = o->arg,
                   .log_arg = node},
@@ -468,7 +478,7 @@ static enum muster_status open_agent(struct muster_node *node, struct muster_err
     if (status == MUSTER_E_BROKER && o->offline_ok && node->world_size == 1)
         return status; /* it hears what ends this process until somebody else does */
     if (status != MUSTER_OK) {
-        if (status != MUSTER_E_BROKER) /* it may just have been let in: then it says good-bye */
+        if (says_goodbye(node, status))
             agent_leave(node->agent, status == MUSTER_PREEMPTED ? LEAVE_PREEMPTED : LEAVE_ERROR,
                         status == MUSTER_PREEMPTED ? o->termination.restart_code : EXIT_FAILURE);
         agent_destroy(&node->agent);

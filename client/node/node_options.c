@@ -1,6 +1,7 @@
 /* node_options - what muster_node_open was asked for: options first, the environment for what they
  * leave unset, then defaults; each value checked before anything is opened. */
 #include "client/node/node_private.h"
+#include "client/node/options_take.h"
 #include "client/query/query_address.h"
 
 #include "node/notice/identity.h"
@@ -24,30 +25,6 @@ static const char *environment(const char *name)
     const char *value = getenv(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-/* A caller that was built with a shorter struct leaves the newer options at 0; one that was built
- * with a longer struct may not use what we do not know. */
-static enum muster_status copy_options(struct muster_node *node,
-                                       const struct muster_node_options *options,
-                                       struct muster_error *err)
-{
-    const size_t least = offsetof(struct muster_node_options, restore_later);
-    size_t given;
-
-    if (options == NULL || options->struct_size < least)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "muster_node_open: options are NULL or not initialized; begin with "
-                         "MUSTER_NODE_OPTIONS_INIT");
-    given = options->struct_size;
-    for (size_t i = sizeof *options; i < given; i++)
-        if (((const char *)options)[i] != 0)
-            return error_set(err, MUSTER_E_VERSION,
-                             "muster_node_open: an option is set that this libmuster is too old "
-                             "for; install the one that the program was built with");
-    memcpy(&node->options, options, given < sizeof *options ? given : sizeof *options);
-    node->options.struct_size = sizeof *options;
-    return MUSTER_OK;
 }
 
 static enum muster_status copy_text(char *buffer, size_t size, const char *what, const char *value,
@@ -290,7 +267,7 @@ enum muster_status node_configure(struct muster_node *node,
                                   const struct muster_node_options *options,
                                   struct muster_error *err)
 {
-    enum muster_status status = copy_options(node, options, err);
+    enum muster_status status = node_options_take(options, &node->options, err);
 
     if (status == MUSTER_OK)
         status = take_identity(node, err);

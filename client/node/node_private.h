@@ -87,6 +87,9 @@ bool node_is_over(const void *node);
 /* Removes in the background what dead launches left unfinished. Waits only if there is something. */
 void node_clear_left(struct muster_node *node);
 
+/* Of a call's status E_INTERRUPTED: the other ranks learn that this one failed. Of others: nothing. */
+void node_note_interrupt(struct muster_node *node, enum muster_status status);
+
 /* The exit policy (node.c). Returns with policy RETURN, or when exit_fn did. */
 void node_leave_process(struct muster_node *node);
 

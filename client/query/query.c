@@ -16,8 +16,41 @@
 struct muster_client {
     struct dbread *db; /* one of these two */
     struct query_link *link;
-    int64_t step_offset; /* what rows but those of jobs add to their steps */
+    int64_t step_offset;               /* what rows but those of jobs add to their steps */
+    bool (*interrupted_fn)(void *arg); /* NULL = none */
+    void *interrupted_arg;
+    bool interrupted; /* it said yes in this call */
 };
+
+static bool is_interrupted(const void *arg)
+{
+    muster_client_t *client = (muster_client_t *)arg;
+
+    client->interrupted = client->interrupted || client->interrupted_fn(client->interrupted_arg);
+    return client->interrupted;
+}
+
+void muster_client_set_interrupted(muster_client_t *client, bool (*interrupted_fn)(void *arg),
+                                   void *arg)
+{
+    if (client == NULL || client->link == NULL)
+        return;
+    client->interrupted_fn = interrupted_fn;
+    client->interrupted_arg = arg;
+    query_link_set_over(client->link, interrupted_fn != NULL ? is_interrupted : NULL, client);
+}
+
+/* A wait that was broken off ends as one without an answer; the caller hears why. */
+static enum muster_status told_interrupt(muster_client_t *client, enum muster_status status,
+                                         struct muster_error *err)
+{
+    if (!client->interrupted)
+        return status;
+    client->interrupted = false;
+    if (status != MUSTER_E_BROKER)
+        return status;
+    return error_set(err, MUSTER_E_INTERRUPTED, "the question to the broker was broken off");
+}
 
 enum muster_status muster_client_open(const char *address_or_path, int timeout_ms,
                                       muster_client_t **ret_client, struct muster_error *ret_error)
@@ -97,6 +130,7 @@ static enum muster_status run(muster_client_t *client, struct question question,
         else
             status = query_link_page(client->link, &question, rows, &more, err);
     }
+    status = told_interrupt(client, status, err);
     if (status != MUSTER_OK) {
         muster_rows_destroy(&rows);
         return status;
@@ -250,7 +284,7 @@ static enum muster_status order(muster_client_t *client, struct wire_msg *msg, c
         return error_set(err, MUSTER_E_UNSUPPORTED,
                          "a database is only read, never written: give the broker's address "
                          "(--broker) to have something done");
-    status = query_link_order(client->link, msg, &value, err);
+    status = told_interrupt(client, query_link_order(client->link, msg, &value, err), err);
     if (status == MUSTER_OK && ret_value != NULL)
         *ret_value = (int64_t)value;
     return status;

@@ -1,4 +1,5 @@
 /* coordinator - the public handle of a coordinator: options, schedule, join, done. */
+#include "client/node/options_take.h"
 #include "client/query/query_address.h"
 #include "client/tasks/coordinator_private.h"
 
@@ -332,10 +333,6 @@ static enum muster_status check_call(const struct muster_coordinator *c,
 {
     enum muster_status status;
 
-    if (call == NULL)
-        return coordinator_is_null("muster_coordinator_schedule", "call", err);
-    if (call->struct_size != sizeof *call)
-        return error_set(err, MUSTER_E_ARGUMENT, "the call was not begun with MUSTER_CALL_INIT");
     status = coordinator_check_name(call->function, err);
     if (status == MUSTER_OK)
         status = coordinator_check_args(call->function, call->args, call->args_size,
@@ -397,15 +394,21 @@ static enum muster_status wait_for_room(struct muster_coordinator *c, struct cal
 }
 
 enum muster_status muster_coordinator_schedule(muster_coordinator_t *c,
-                                               const struct muster_call *call, int64_t timeout_ms,
+                                               const struct muster_call *given, int64_t timeout_ms,
                                                muster_remote_value_t **ret_value,
                                                struct muster_error *ret_error)
 {
+    struct muster_call own;
+    const struct muster_call *call = &own;
     struct muster_remote_value *value = NULL;
     struct task_call *copy;
     bool alone = false;
     enum muster_status status = coordinator_check(c, "muster_coordinator_schedule", ret_error);
 
+    if (status == MUSTER_OK && given == NULL)
+        status = coordinator_is_null("muster_coordinator_schedule", "call", ret_error);
+    if (status == MUSTER_OK)
+        status = call_take(given, &own, ret_error);
     if (status == MUSTER_OK)
         status = check_call(c, call, ret_error);
     if (status != MUSTER_OK)
@@ -563,9 +566,6 @@ static enum muster_status configure(struct muster_coordinator *c,
 {
     const char *name = options->name != NULL ? options->name : "main";
 
-    if (options->struct_size != sizeof *options)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "options were not begun with MUSTER_COORDINATOR_OPTIONS_INIT");
     if (!wire_job_name_ok(name))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "option name is \"%s\": letters, digits, '.', '_' and '-', at most %d",
@@ -634,16 +634,20 @@ enum muster_status muster_coordinator_open(const struct muster_coordinator_optio
                                            struct muster_error *ret_error)
 {
     struct muster_coordinator *c;
+    struct muster_coordinator_options own;
     enum muster_status status;
     pthread_condattr_t attributes;
 
     if (options == NULL || ret_coordinator == NULL)
         return coordinator_is_null("muster_coordinator_open",
                                    options == NULL ? "options" : "ret_coordinator", ret_error);
+    status = coordinator_options_take(options, &own, ret_error);
+    if (status != MUSTER_OK)
+        return status;
     c = calloc(1, sizeof *c);
     if (c == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a coordinator; free some");
-    status = configure(c, options, ret_error);
+    status = configure(c, &own, ret_error);
     if (status != MUSTER_OK) {
         free(c);
         return status;

@@ -1,4 +1,5 @@
 /* worker - the public handle of a worker: options, functions, begin and end. */
+#include "client/node/options_take.h"
 #include "client/tasks/worker_private.h"
 
 #include "client/node/node_private.h"
@@ -64,9 +65,6 @@ static enum muster_status configure(struct muster_worker *worker,
     int index = index_of(options);
     enum muster_status status;
 
-    if (options->struct_size != sizeof *options)
-        return error_set(err, MUSTER_E_ARGUMENT,
-                         "options were not begun with MUSTER_WORKER_OPTIONS_INIT");
     if (index < 0)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "option index is unset: give the worker's number in its job, or set "
@@ -104,6 +102,7 @@ enum muster_status muster_worker_open(const struct muster_worker_options *option
                                       muster_worker_t **ret_worker, struct muster_error *ret_error)
 {
     struct muster_worker *worker;
+    struct muster_worker_options own;
     enum muster_status status;
     pthread_condattr_t attributes;
 
@@ -111,10 +110,13 @@ enum muster_status muster_worker_open(const struct muster_worker_options *option
         return error_set(ret_error, MUSTER_E_ARGUMENT,
                          "muster_worker_open: %s is NULL; see <muster/worker.h>",
                          options == NULL ? "options" : "ret_worker");
+    status = worker_options_take(options, &own, ret_error);
+    if (status != MUSTER_OK)
+        return status;
     worker = calloc(1, sizeof *worker);
     if (worker == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a worker; free some");
-    status = configure(worker, options, ret_error);
+    status = configure(worker, &own, ret_error);
     if (status == MUSTER_OK) {
         worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (worker->wake_fd < 0)

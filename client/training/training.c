@@ -4,6 +4,7 @@
 #include <muster/training.h>
 
 #include "client/manager/manager_private.h"
+#include "client/node/options_take.h"
 
 #include "schema/error.h"
 
@@ -45,10 +46,6 @@ static enum muster_status wrong(struct muster_error *err, const char *text)
 static enum muster_status check(const struct muster_training_state_options *o,
                                 struct muster_error *err)
 {
-    if (o == NULL || o->struct_size != sizeof *o)
-        return wrong(err,
-                     "options are NULL, not initialized, or of another version of muster; begin "
-                     "with MUSTER_TRAINING_STATE_OPTIONS_INIT");
     if (o->node == NULL)
         return wrong(err, "options.node is NULL; it says which job this is");
     if (o->backup_dir == NULL || o->backup_dir[0] == '\0')
@@ -96,8 +93,16 @@ enum muster_status muster_training_state_open(const struct muster_training_state
                                               struct muster_error *ret_error)
 {
     struct muster_training_state *ts;
-    enum muster_status status = check(options, ret_error);
+    struct muster_training_state_options own;
+    struct muster_node_options node;
+    enum muster_status status = training_state_options_take(options, &own, ret_error);
 
+    if (status == MUSTER_OK && own.node != NULL) {
+        status = node_options_take(own.node, &node, ret_error);
+        own.node = &node;
+    }
+    if (status == MUSTER_OK)
+        status = check(&own, ret_error);
     if (status == MUSTER_OK && ret_state == NULL)
         status = wrong(ret_error, "ret_state is NULL; give the address of a handle");
     if (status != MUSTER_OK)
@@ -105,12 +110,12 @@ enum muster_status muster_training_state_open(const struct muster_training_state
     ts = calloc(1, sizeof *ts);
     if (ts == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a training state; free some");
-    ts->options = *options;
+    ts->options = own;
     ts->options.node = NULL; /* it was borrowed for the call */
-    memcpy(ts->backup_dir, options->backup_dir, strlen(options->backup_dir) + 1);
+    memcpy(ts->backup_dir, own.backup_dir, strlen(own.backup_dir) + 1);
     ts->data_position = ts->saved_epoch = ts->saved_batch = ts->saved_data = -1;
     ts->epoch = ts->batch = ts->step = -1;
-    status = open_manager(ts, options, ret_error);
+    status = open_manager(ts, &own, ret_error);
     if (status == MUSTER_OK)
         *ret_state = ts;
     else

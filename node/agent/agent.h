@@ -22,6 +22,7 @@ struct agent_hooks {                                               /* all may be
     bool (*watch)(void *arg);                                      /* thread of its own */
     void (*on_error)(const struct muster_error *error, void *arg); /* the log's thread */
     void (*log)(int level, const char *text, void *arg);           /* thread of its own */
+    bool (*interrupted)(void *arg); /* the thread that waits, mutex free */
     void *arg;
     void *log_arg; /* the log's */
 };
@@ -75,7 +76,9 @@ enum muster_status agent_wait_resume(struct agent *agent, uint64_t not_checkpoin
  * (*ret_started false), or the end. */
 enum muster_status agent_wait_started(struct agent *agent, uint64_t checkpoint, bool *ret_started,
                                       struct muster_error *err);
-/* For a wait of the caller's own that VIEW_END breaks off. What every boundary returns, and the caller does; MUSTER_OK: the
+/* hooks.interrupted says yes, or said so since the last agent_fail or agent_leave. */
+bool agent_is_interrupted(struct agent *agent);
+/* For a wait of the caller's own that VIEW_END or agent_is_interrupted breaks off. What every boundary returns, and the caller does; MUSTER_OK: the
  * launch goes on. */
 enum muster_status agent_take_end(struct agent *agent, struct muster_error *err);
 /* begun = done = step from here on. */
@@ -134,6 +137,8 @@ bool agent_outcome(struct agent *agent, uint64_t round, struct member_outcome *r
 struct agent_patience { /* of one wait; the caller's, zero at first */
     uint64_t passes;
     int64_t idle_ms;
+    int64_t asked_ms; /* CLOCK_MONOTONIC, when hooks.interrupted was asked last, 0 = never */
+    bool deaf; /* it is not asked: a thread of ours waits, or a wait that is short by itself */
 };
 /* One wait for several outcomes; the caller's. Its bounds are over all of them. */
 struct agent_outcome_wait {

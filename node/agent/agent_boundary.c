@@ -242,6 +242,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 
     pthread_mutex_lock(&agent->mutex);
     gate_close(agent->gate);
+    agent->interrupted = false; /* the way out is a wait of its own */
     agent->gate->due = INT64_MAX;
     /* A program that finished has ended its last step; one that failed between two boundaries is in
      * the middle of a step, or of what it held together, and its state is that of none. */
@@ -398,6 +399,9 @@ enum muster_status agent_take_end(struct agent *agent, struct muster_error *err)
     pthread_mutex_lock(&agent->mutex);
     if (agent->view.mode == VIEW_END)
         status = ended(agent, err);
+    else if (agent->interrupted)
+        status = error_set(err, MUSTER_E_INTERRUPTED, "rank %llu was interrupted while it waited",
+                           (unsigned long long)agent->options.save.rank);
     pthread_mutex_unlock(&agent->mutex);
     return status;
 }
@@ -450,7 +454,8 @@ enum muster_status agent_fail(struct agent *agent, int code, const char *text,
     enum muster_status status;
 
     pthread_mutex_lock(&agent->mutex);
-    gate_close(agent->gate); /* no further step begins before the core has heard it */
+    gate_close(agent->gate);    /* no further step begins before the core has heard it */
+    agent->interrupted = false; /* that was what it led to */
     status = post_put(agent, failure_post(code, gate_done(agent->gate), text), err);
     pthread_mutex_unlock(&agent->mutex);
     return status;

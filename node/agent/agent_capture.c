@@ -338,7 +338,7 @@ enum muster_status agent_capture(struct agent *agent, const struct visit *visit,
 void agent_end_behind(struct agent *agent)
 {
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + agent_last_wait_ms(agent, AGENT_CLOSE_MS);
-    struct agent_patience patience = {0};
+    struct agent_patience patience = {.deaf = true};
 
     if (agent->behind == NULL || agent->behind_left || !behind_is_busy(agent->behind))
         return;

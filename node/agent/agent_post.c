@@ -13,6 +13,7 @@
     (AGENT_POSTS_MAX - 16) /* the rest is the training thread's and the writer's */
 #define MEMORY_PATIENCE_MS 2000
 #define POST_LOOK_MS 50 /* a full queue, or memory, is looked for again */
+#define INTERRUPT_MS 90 /* between two questions to hooks.interrupted */
 
 void agent_wake(struct agent *agent)
 {
@@ -67,7 +68,7 @@ enum muster_status post_put(struct agent *agent, struct post *post, struct muste
 
 bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg)
 {
-    struct agent_patience patience = {0};
+    struct agent_patience patience = {.deaf = true};
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + MEMORY_PATIENCE_MS;
 
     while (!agent->faulted && !agent->over) {
@@ -122,22 +123,77 @@ void agent_writer_done(const struct writer_result *result, void *arg)
     pthread_mutex_unlock(&agent->mutex);
 }
 
+/* With the mutex free while it is asked: what a host does in there must not hold up the agent's thread. */
+static bool ask_interrupted(struct agent *agent)
+{
+    bool (*ask)(void *arg) = agent->options.hooks.interrupted;
+    bool yes;
+
+    if (ask == NULL || agent->interrupted)
+        return agent->interrupted;
+    pthread_mutex_unlock(&agent->mutex);
+    yes = ask(agent->options.hooks.arg);
+    pthread_mutex_lock(&agent->mutex);
+    agent->interrupted |= yes;
+    return agent->interrupted;
+}
+
+bool agent_is_interrupted(struct agent *agent)
+{
+    bool interrupted;
+
+    pthread_mutex_lock(&agent->mutex);
+    interrupted = ask_interrupted(agent);
+    pthread_mutex_unlock(&agent->mutex);
+    return interrupted;
+}
+
+/* Asked behind a wait, so that no change between the question and the wait is slept through. */
+static enum muster_status look_for_interrupt(struct agent *agent, struct agent_patience *patience,
+                                             struct muster_error *err)
+{
+    const int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+
+    if (patience->deaf || agent->options.hooks.interrupted == NULL)
+        return MUSTER_OK;
+    if (now_ms - patience->asked_ms < INTERRUPT_MS && !agent->interrupted)
+        return MUSTER_OK;
+    patience->asked_ms = now_ms;
+    if (!ask_interrupted(agent))
+        return MUSTER_OK;
+    return error_set(err, MUSTER_E_INTERRUPTED, "rank %llu was interrupted while it waited",
+                     (unsigned long long)agent->options.save.rank);
+}
+
+static int64_t sleep_of(const struct agent *agent, const struct agent_patience *patience,
+                        int64_t limit_ms)
+{
+    const int64_t most_ms =
+        agent->options.hooks.interrupted != NULL && !patience->deaf ? INTERRUPT_MS : 1000;
+
+    return limit_ms < 1 ? 1 : limit_ms < most_ms ? limit_ms : most_ms;
+}
+
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
                               int64_t limit_ms, struct muster_error *err)
 {
-    int64_t sleep_ms = limit_ms < 1 ? 1 : limit_ms < 1000 ? limit_ms : 1000;
+    int64_t sleep_ms = sleep_of(agent, patience, limit_ms);
     int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + sleep_ms;
     struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000L};
 
+    if (patience->asked_ms == 0)
+        patience->asked_ms = clock_ms(CLOCK_MONOTONIC); /* what is short asks nobody */
     if (patience->passes != agent->passes) {
         patience->passes = agent->passes;
         patience->idle_ms = 0;
     }
+    if (agent->interrupted && !patience->deaf)
+        return look_for_interrupt(agent, patience, err);
     if (pthread_cond_timedwait(&agent->changed, &agent->mutex, &until) != ETIMEDOUT)
-        return MUSTER_OK;
+        return look_for_interrupt(agent, patience, err);
     patience->idle_ms += sleep_ms;
     if (patience->passes != agent->passes || patience->idle_ms < AGENT_STUCK_MS)
-        return MUSTER_OK;
+        return look_for_interrupt(agent, patience, err);
     return error_set(err, MUSTER_E_FAULT,
                      "the node's thread has not come round for %d s; look for a callback "
                      "(termination_watcher_fn, on_error, log) that blocks",

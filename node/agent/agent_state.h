@@ -44,7 +44,9 @@ struct agent {
     uint64_t
         undeleted; /* the checkpoint that could not be deleted since this was asked last, 0 = none ... */
     struct muster_error undeleted_why;
-    bool faulted; /* the view ends with E_FAULT, the core is not fed any more */
+    bool
+        interrupted; /* hooks.interrupted said yes: no wait lasts until agent_fail or agent_leave */
+    bool faulted;    /* the view ends with E_FAULT, the core is not fed any more */
     uint64_t passes;
     uint64_t connections; /* of the link, as the core was told */
     uint64_t frames_heard;
@@ -174,7 +176,7 @@ bool post_put_patiently(struct agent *agent, post_make_fn *make, const void *arg
 void agent_writer_done(const struct writer_result *result, void *arg); /* writer's thread */
 
 /* Waits for a change, at most a second and at most limit_ms. E_FAULT: the agent thread does not
- * come round. */
+ * come round. E_INTERRUPTED. */
 enum muster_status agent_wait(struct agent *agent, struct agent_patience *patience,
                               int64_t limit_ms, struct muster_error *err);
 /* Waits until all that was posted so far was fed. */

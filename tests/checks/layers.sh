@@ -21,10 +21,10 @@ function wrong(text) { printf "%s:%d: %s\n", file, line, text; bad++ }
 function exists(path) { return path in known }
 function folder_of(path) { return substr(path, 1, index(path, "/") - 1) }
 
-# The layer of a file: its folder, or the two pure cores and the programs that only users\047 headers may serve.
+# The layer of a file: its folder, or the two pure cores and what only users\047 headers may serve: examples and Python.
 function layer_of(path) {
     if (path ~ /^(broker|node)\/core\//) return folder_of(path) "/core"
-    if (path ~ /^client\/examples\//) return "examples"
+    if (path ~ /^client\/(examples|python)\//) return "examples"
     if (path ~ /^client\/include\//) return "client/include"
     return folder_of(path)
 }

@@ -55,6 +55,7 @@ refuses node/a.c '#include <muster/node.h>' 'node must not include client/includ
 refuses node/core/a.c '#include "node/gate.h"' 'node/core must not include node'
 refuses node/agent/agent.c '#include <zmq.h>' 'belongs to broker/bus'
 refuses node/link.c '  #  include <czmq.h>' 'czmq.h> belongs'
+refuses client/python/a.c '#include "node/gate.h"' 'examples must not include node'
 refuses client/a.c '#include "tools/render.h"' 'client must not include tools'
 refuses client/a.c '#include "broker/bus.h"' 'client must not include broker'
 refuses node/notice/providers/ec2.c '#include <curl/curl.h>' 'belongs to node/notice/http.c'

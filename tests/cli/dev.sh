@@ -6,10 +6,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; shift; [ $# = 0 ] || cat "$@"; exit 1; }
 
-mkdir -p "$dir/tools" "$dir/bin"
+mkdir -p "$dir/tools" "$dir/bin" "$dir/tests/python"
+touch "$dir"/tests/python/{test_one.py,test_slow_two.py,requirements.txt,requirements-slow.txt}
 cp "$SOURCE_DIR/tools/dev" "$dir/tools/dev"
 cp "$SOURCE_DIR/CMakePresets.json" "$dir/"
-for program in bash cat awk sed tr grep head tail mkdir dirname readlink nproc env touch rm wc printf; do
+for program in bash cat awk sed tr grep head tail mkdir dirname readlink nproc env touch rm wc printf cmp chmod; do
     ln -s "$(command -v $program)" "$dir/bin/$program"
 done
 stub() { { echo '#!/bin/bash'; cat; } >"$dir/bin/$1" && chmod +x "$dir/bin/$1"; }
@@ -26,7 +27,13 @@ case $* in
     ;;
 esac
 END
-stub python3 <<<'echo "$*" >>called'
+stub python3 <<'END'
+echo "$*" >>called
+[ "$1" = -m ] || exit 0 # else it makes an environment, whose pip installs
+mkdir -p "$3/bin"
+printf '%s\n' '#!/bin/bash' 'echo "$*" >>called' '[ -z "${OFFLINE:-}" ]' >"$3/bin/python"
+chmod +x "$3/bin/python"
+END
 stub ninja <<<'for i in {1..700}; do echo step; done'
 stub ctest <<'END'
 mkdir -p "$2/Testing/Temporary"
@@ -54,12 +61,22 @@ grep -q 'it is broken' "$dir/out" || fail "the error is not shown:" "$dir/out"
 log=$(sed -n 's/.*the whole output is in //p' "$dir/out")
 grep -q part_500 "$log" || fail "the whole output is not in $log"
 
-# --- the last five lines of a test run
+# --- the last lines of a test run
 dev test 2>"$dir/out" || fail "test failed:" "$dir/out"
-tail -n 5 "$dir/out" >"$dir/end"
+tail -n 6 "$dir/out" >"$dir/end"
 grep -q 'what was run, in 0 min:' "$dir/end" || fail "the end does not say what was run:" "$dir/end"
 grep -qx '  dev (gcc, Debug, ASan + UBSan, fail points): 2 tests ran, 0 failed, 1 skipped' "$dir/end" || fail "not the numbers of dev:" "$dir/end"
 grep -q '  not run: .*--nightly' "$dir/end" || fail "the end does not say what was not run:" "$dir/end"
+grep -q -- '--preset release -DMUSTER_PYTHON=ON' "$dir/called" || fail "the Python package was not built:" "$dir/called"
+
+# --- without a package index the Python tests are skipped, each by its name, and counted
+rm -r "$dir/build/python"
+OFFLINE=1 dev test 2>"$dir/out" || fail "test failed without a package index:" "$dir/out"
+for name in one slow_two; do
+    grep -q "^  python.$name: skipped" "$dir/out" || fail "python.$name was skipped silently:" "$dir/out"
+done
+grep -q '^  python: 0 tests ran, 0 failed, 2 skipped' "$dir/out" || fail "the skipped are not counted:" "$dir/out"
+
 if BREAKS_IN=dev dev test 2>"$dir/out"; then fail "a test that failed was taken for good"; fi
 grep -q '3 tests ran, 1 failed' "$dir/out" || fail "the failure is not counted:" "$dir/out"
 dev test --nightly 2>"$dir/out" || fail "test --nightly failed:" "$dir/out"

@@ -41,6 +41,12 @@ MUSTER_API enum muster_status muster_client_open(const char *address_or_path, in
 MUSTER_API enum muster_status muster_client_close(muster_client_t **client,
                                                   struct muster_error *ret_error);
 
+/* From now on interrupted_fn(arg) is asked about 10 times a second while a broker is waited for, on
+ * the thread that called. true: the call returns MUSTER_E_INTERRUPTED. NULL = none. arg is borrowed
+ * until close. */
+MUSTER_API void muster_client_set_interrupted(muster_client_t *client,
+                                              bool (*interrupted_fn)(void *arg), void *arg);
+
 /* Does it read a file (true) or ask a broker (false)? */
 MUSTER_API bool muster_client_is_database(const muster_client_t *client);
 

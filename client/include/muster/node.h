@@ -118,6 +118,12 @@ typedef void muster_error_fn(const struct muster_error *error, void *arg);
  * behind a log that blocks, and lines beyond 256 are lost. */
 typedef void muster_log_fn(int level, const char *text, void *arg);
 
+/* Is this wait to be broken off? Asked about 10 times a second wherever a call of the node waits,
+ * on the thread that called. true: that call returns MUSTER_E_INTERRUPTED within a second, and the
+ * other ranks are told that this one failed. muster's own reading and writing of files goes on to
+ * its end. Must not call muster. */
+typedef bool muster_interrupted_fn(void *arg);
+
 /* As TensorFlow's TerminationConfig. */
 struct muster_termination_config {
     muster_termination_watcher_fn *termination_watcher_fn; /* NULL = none; signals stay watched */
@@ -188,6 +194,7 @@ struct muster_node_options {
      * context->checkpoint_directory. Every file is verified before, each by one of the ranks.
      * Without it another world size is refused (MUSTER_E_RESTORE). */
     bool restore_any_world_size;
+    muster_interrupted_fn *interrupted_fn; /* NULL = every wait lasts as long as it must */
 };
 #define MUSTER_NODE_OPTIONS_INIT                                                        \
     {                                                                                   \
@@ -225,8 +232,10 @@ MUSTER_API enum muster_status muster_node_restore(muster_node_t *node,
  * MUSTER_OK the step ran · MUSTER_PREEMPTED the job is being terminated (policy RETURN): leave the
  * loop · MUSTER_E_STEP step_fn failed, ret_error->code is its code, and the peers were told ·
  * MUSTER_E_PEER another rank failed: rank, code and text are in ret_error · MUSTER_E_STALE another
- * process has this rank now · MUSTER_E_JOIN ranks are missing · MUSTER_E_FORKED.
- * After any status but OK and E_ARGUMENT, every later boundary returns the same. */
+ * process has this rank now · MUSTER_E_JOIN ranks are missing · MUSTER_E_FORKED ·
+ * MUSTER_E_INTERRUPTED interrupted_fn said so.
+ * After any status but OK and E_ARGUMENT, every later boundary returns the same; after
+ * E_INTERRUPTED it returns MUSTER_E_STEP. */
 MUSTER_API enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn,
                                               void *arg, struct muster_error *ret_error);
 

@@ -55,6 +55,7 @@ static void published_numbers_stay(void **state)
     assert_int_equal(MUSTER_E_PROTOCOL, 29);
     assert_int_equal(MUSTER_E_NOT_SAVED, 36);
     assert_int_equal(MUSTER_E_TASK_TIMEOUT, 42);
+    assert_int_equal(MUSTER_E_INTERRUPTED, 43);
     assert_string_equal(muster_status_name(MUSTER_E_PROTOCOL), "MUSTER_E_PROTOCOL");
 }
 

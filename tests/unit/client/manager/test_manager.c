@@ -495,6 +495,8 @@ static void contradictory_options_are_refused(void **state)
     REFUSED(managed.node.save_every_steps = 3, "save_every_steps");
     REFUSED(managed.node.restore_later = true, "restore_later");
     REFUSED(managed.node.role = MUSTER_ROLE_PS, "takes no part in steps");
+    REFUSED(managed.policies.struct_size = 3, "MUSTER_POLICIES_INIT");
+    managed.policies.struct_size = sizeof managed.policies;
     REFUSED(managed.policies.trash = "old", "policies.trash is given, but no keep policy");
     managed.policies.keep = &(struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 1};
     managed.policies.keep_count = 1;

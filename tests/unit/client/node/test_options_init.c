@@ -1,12 +1,22 @@
 /* The public calls as other languages make them: defaults by function, the version, and NULL for each handle. */
 #include <muster/muster.h>
 
+#include "client/node/options_take.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+static struct muster_error err;
+
+static void refused(enum muster_status status, const char *text)
+{
+    assert_int_equal(status, MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(err.text, text));
+}
 
 #define SAME_AS_THE_MACRO(name, macro)                                                       \
     do {                                                                                     \
@@ -52,6 +62,46 @@ static void an_init_function_gives_what_the_macro_gives_and_no_more_bytes(void *
     SAME_AS_THE_MACRO(worker_options, MUSTER_WORKER_OPTIONS_INIT);
 }
 
+/* --- taking -------------------------------------------------------------------------------------- */
+
+/* An older caller's structure ends before `last`; a newer one's has bytes behind ours. */
+#define TAKES_EVERY_SIZE(name, macro, last)                                          \
+    do {                                                                             \
+        const struct muster_##name fresh = macro;                                    \
+        struct {                                                                     \
+            struct muster_##name options;                                            \
+            unsigned char behind[16];                                                \
+        } given;                                                                     \
+        struct muster_##name own;                                                    \
+                                                                                     \
+        memset(&given, 0x5a, sizeof given);                                          \
+        muster_##name##_init(&given.options, offsetof(struct muster_##name, last));  \
+        assert_int_equal(name##_take(&given.options, &own, &err), MUSTER_OK);        \
+        assert_memory_equal(&own, &fresh, sizeof own);                               \
+        given.options.struct_size--;                                                 \
+        refused(name##_take(&given.options, &own, &err), #macro);                    \
+        refused(name##_take(NULL, &own, &err), #macro);                              \
+        muster_##name##_init(&given.options, sizeof given);                          \
+        assert_int_equal(name##_take(&given.options, &own, &err), MUSTER_OK);        \
+        assert_memory_equal(&own, &fresh, sizeof own);                               \
+        given.behind[15] = 1;                                                        \
+        assert_int_equal(name##_take(&given.options, &own, &err), MUSTER_E_VERSION); \
+        assert_non_null(strstr(err.text, "too old"));                                \
+    } while (0)
+
+static void a_structure_of_an_older_or_newer_caller_is_taken(void **state)
+{
+    (void)state;
+    TAKES_EVERY_SIZE(node_options, MUSTER_NODE_OPTIONS_INIT, restore_later);
+    TAKES_EVERY_SIZE(manager_options, MUSTER_MANAGER_OPTIONS_INIT, name_prefix);
+    TAKES_EVERY_SIZE(save_request, MUSTER_SAVE_REQUEST_INIT, custom_metadata);
+    TAKES_EVERY_SIZE(policies, MUSTER_POLICIES_INIT, trash);
+    TAKES_EVERY_SIZE(training_state_options, MUSTER_TRAINING_STATE_OPTIONS_INIT, fallback);
+    TAKES_EVERY_SIZE(coordinator_options, MUSTER_COORDINATOR_OPTIONS_INIT, max_queued);
+    TAKES_EVERY_SIZE(call, MUSTER_CALL_INIT, per_worker);
+    TAKES_EVERY_SIZE(worker_options, MUSTER_WORKER_OPTIONS_INIT, prefetch);
+}
+
 static void the_library_tells_its_version(void **state)
 {
     (void)state;
@@ -59,14 +109,6 @@ static void the_library_tells_its_version(void **state)
 }
 
 /* --- NULL ---------------------------------------------------------------------------------------- */
-
-static struct muster_error err;
-
-static void refused(enum muster_status status, const char *text)
-{
-    assert_int_equal(status, MUSTER_E_ARGUMENT);
-    assert_non_null(strstr(err.text, text));
-}
 
 static void a_coordinators_call_with_null_is_refused(void **state)
 {
@@ -153,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_init_function_gives_what_the_macro_gives_and_no_more_bytes),
+        cmocka_unit_test(a_structure_of_an_older_or_newer_caller_is_taken),
         cmocka_unit_test(the_library_tells_its_version),
         cmocka_unit_test(a_coordinators_call_with_null_is_refused),
         cmocka_unit_test(a_remote_values_call_with_null_is_refused),

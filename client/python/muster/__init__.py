@@ -1,0 +1,84 @@
+"""muster: preemption of a training job costs nothing. See client/python/README.md.
+
+    import numpy, muster
+
+    state = muster.TrainingState(w=numpy.zeros(10))
+    with muster.Node(state=state) as node:        # joins the job, restores the newest checkpoint
+        while node.steps_done < 1000:
+            state["w"] += 1                       # one step
+            node.step()                           # saves; raises Preempted when it is time to go
+
+Importing this package imports no framework. muster.torch needs PyTorch.
+"""
+
+from ._client import Client, Row
+from ._errors import (
+    BrokerError,
+    Error,
+    ForkedError,
+    Interrupted,
+    PeerError,
+    Preempted,
+    RestoreError,
+    SaveError,
+    StepError,
+    WaitTimeout,
+)
+from ._manager import (
+    CheckpointInfo,
+    KeepBest,
+    KeepEvery,
+    KeepEverySteps,
+    KeepLast,
+    KeepLatest,
+    KeepSteps,
+    Manager,
+    Restored,
+    SaveEvery,
+    SaveEverySteps,
+    SaveFirst,
+    SaveShare,
+    SaveSteps,
+)
+from ._member import RestoreContext, SaveContext
+from ._native import ffi as _ffi
+from ._native import lib as _lib
+from ._node import Node, Position
+from ._state import TrainingState, split_range
+
+__version__: str = _ffi.string(_lib.muster_version()).decode()
+
+__all__ = [
+    "BrokerError",
+    "CheckpointInfo",
+    "Client",
+    "Error",
+    "ForkedError",
+    "Interrupted",
+    "KeepBest",
+    "KeepEvery",
+    "KeepEverySteps",
+    "KeepLast",
+    "KeepLatest",
+    "KeepSteps",
+    "Manager",
+    "Node",
+    "PeerError",
+    "Position",
+    "Preempted",
+    "Restored",
+    "RestoreContext",
+    "RestoreError",
+    "Row",
+    "SaveContext",
+    "SaveError",
+    "SaveEvery",
+    "SaveEverySteps",
+    "SaveFirst",
+    "SaveShare",
+    "SaveSteps",
+    "StepError",
+    "TrainingState",
+    "WaitTimeout",
+    "split_range",
+]

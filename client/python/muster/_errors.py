@@ -1,0 +1,150 @@
+"""muster's exceptions: what happened, to what, and what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._native import ffi, lib
+
+
+class Error(Exception):
+    """A call of muster's failed.
+
+    status: the number of <muster/status.h>; name: its name, as "MUSTER_E_BROKER".
+    text: one line that says what happened, to what. advice: what to do next.
+    rank, step: which it is about, None = none. code: errno, or a peer's own code, 0 = none.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        rank: int | None = None,
+        code: int = 0,
+        step: int | None = None,
+    ) -> None:
+        super().__init__(status, text, rank, code, step)
+        self.status = status
+        self.text = text
+        self.rank = rank
+        self.code = code
+        self.step = step
+
+    @property
+    def name(self) -> str:
+        return _string(lib.muster_status_name(_known(self.status)))
+
+    @property
+    def advice(self) -> str:
+        return _string(lib.muster_status_advice(_known(self.status)))
+
+    @property
+    def exit_code(self) -> int:
+        """What a program that ends with this error exits with: 1, or 93 where a restart cannot
+        help.
+        """
+        return int(lib.muster_status_exit_code(_known(self.status)))
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.name}: {self.advice})"
+
+
+class BrokerError(Error):
+    """No broker answered."""
+
+
+class PeerError(Error):
+    """Another rank failed or vanished; `rank`, `code` and `text` are its own."""
+
+
+class StepError(Error):
+    """This process's step failed, and the other ranks were told."""
+
+
+class RestoreError(Error):
+    """A checkpoint could not be restored."""
+
+
+class SaveError(Error):
+    """A checkpoint could not be saved; earlier ones are untouched."""
+
+
+class ForkedError(Error):
+    """The node belongs to the parent of this forked process."""
+
+
+class WaitTimeout(Error, TimeoutError):
+    """The wait ended without what was waited for."""
+
+
+class Interrupted(Error, KeyboardInterrupt):
+    """A wait of muster's was broken off by Ctrl-C."""
+
+
+class Preempted(SystemExit):
+    """The job is being terminated, and its state is saved. Let it pass: the process ends with the
+    restart code.
+
+    code: the restart code. text: why, and what was saved.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(code)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_CLASSES: dict[int, type[Error]] = {
+    lib.MUSTER_E_BROKER: BrokerError,
+    lib.MUSTER_E_PEER: PeerError,
+    lib.MUSTER_E_STEP: StepError,
+    lib.MUSTER_E_RESTORE: RestoreError,
+    lib.MUSTER_E_SAVE: SaveError,
+    lib.MUSTER_E_STORAGE: SaveError,
+    lib.MUSTER_E_ABORTED: SaveError,
+    lib.MUSTER_E_NOT_SAVED: SaveError,
+    lib.MUSTER_E_FORKED: ForkedError,
+    lib.MUSTER_E_TIMEOUT: WaitTimeout,
+    lib.MUSTER_E_INTERRUPTED: Interrupted,
+}
+
+
+def _string(text: Any) -> str:
+    return bytes(ffi.string(text)).decode("utf-8", "replace")
+
+
+def _known(status: int) -> int:
+    return status if 0 <= status < lib.MUSTER_STATUS_COUNT else int(lib.MUSTER_E_FAULT)
+
+
+def error_of(status: int, error: Any) -> Error:
+    """The exception of a status, with what C wrote into its struct muster_error."""
+    text = _string(error.text) or _string(lib.muster_status_sentence(_known(status)))
+    return _CLASSES.get(status, Error)(
+        status,
+        text,
+        None if error.rank < 0 else error.rank,
+        error.code,
+        None if error.step < 0 else error.step,
+    )
+
+
+def new_error() -> Any:
+    """An empty struct muster_error: a call that fills none is about no rank and no step."""
+    return ffi.new("struct muster_error *", {"rank": -1, "step": -1})
+
+
+def check(status: int, error: Any) -> None:
+    if status != lib.MUSTER_OK:
+        raise error_of(status, error)
+
+
+def milliseconds(name: str, seconds: float | None, unset: int = 0) -> int:
+    """Times are seconds in Python and whole milliseconds in C."""
+    if seconds is None:
+        return unset
+    if not 0 <= seconds < 1 << 40:
+        raise ValueError(f"{name} is {seconds!r}; give seconds from 0 on")
+    return max(1, round(seconds * 1000)) if seconds else 0

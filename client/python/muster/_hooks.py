@@ -1,0 +1,96 @@
+"""The callbacks of a node or client. All run on the thread that is inside a call of muster's, never
+on muster's own.
+
+An exception that one raises is kept, and raised again by the call. One of a save is final: the
+other ranks are told its text, and nobody tries that save again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from ._errors import Preempted
+from ._native import ffi, lib
+
+_CTRL_C_CODE = 130  # as a shell says of SIGINT
+
+
+def exit_code_of(value: BaseException | None) -> int:
+    """What a process exits with that ends by this exception; 0 for one that is preempted, which
+    muster itself tells.
+    """
+    if value is None or isinstance(value, Preempted):
+        return 0
+    if isinstance(value, SystemExit):
+        return value.code if isinstance(value.code, int) else 0 if value.code is None else 1
+    return _CTRL_C_CODE if isinstance(value, KeyboardInterrupt) else 1
+
+
+def text_of(value: BaseException) -> str:
+    return f"{type(value).__name__}: {value}" if str(value) else type(value).__name__
+
+
+class Hooks:
+    """What C gives back as `arg`. It knows no node, so that a node without references is freed."""
+
+    def __init__(
+        self,
+        save: Callable[[Any], object] | None = None,
+        restore: Callable[[Any], object] | None = None,
+    ) -> None:
+        self.save = save
+        self.restore = restore
+        self.raised: BaseException | None = None
+        self.node: Any = ffi.NULL  # once it is open
+        self.handle = ffi.new_handle(self)
+
+
+def _keep(
+    kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+) -> None:
+    assert trace is not None
+    names = trace.tb_frame.f_locals
+    hooks = ffi.from_handle(names["arg"] if "arg" in names else names["context"].arg)
+    hooks.raised = value
+    if "context" in names and value is not None and hooks.node != ffi.NULL:
+        lib.muster_node_fail(hooks.node, exit_code_of(value), text_of(value).encode())
+
+
+@ffi.def_extern(name="muster_py_save", error=1, onerror=_keep)
+def _save(context: Any) -> int:
+    ffi.from_handle(context.arg).save(context)
+    return 0
+
+
+@ffi.def_extern(name="muster_py_restore", error=1, onerror=_keep)
+def _restore(context: Any) -> int:
+    ffi.from_handle(context.arg).restore(context)
+    return 0
+
+
+@ffi.def_extern(name="muster_py_interrupted", error=True, onerror=_keep)
+def _interrupted(arg: Any) -> bool:
+    """Python runs its pending signal handlers in here, as in every function; one that raises breaks
+    off the wait.
+    """
+    return False
+
+
+def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None:
+    """Raises what a callback raised, with muster's own text as a note."""
+    raised, hooks.raised = hooks.raised, None
+    if raised is None:
+        return
+    note = (
+        f"muster: {error}"
+        if error is not None
+        else ("muster: no checkpoint was made of this save; earlier ones are untouched")
+    )
+    if hasattr(raised, "add_note"):
+        raised.add_note(note)
+    try:
+        raise raised
+    finally:
+        del raised

@@ -1,0 +1,431 @@
+"""Manager: checkpoints by policy, with the method names of Orbax' CheckpointManager."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ._errors import check, milliseconds
+from ._member import Member, RestoreContext, SaveContext, node_options
+from ._native import ffi, lib
+from ._state import TrainingState
+
+
+@dataclasses.dataclass(frozen=True)
+class _Policy:
+    _kind = 0
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        policy.kind = self._kind
+
+
+@dataclasses.dataclass(frozen=True)
+class _Number(_Policy):
+    number: int
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        policy.kind, policy.number = self._kind, self.number
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seconds(_Policy):
+    seconds: float
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        policy.kind, policy.number = self._kind, milliseconds("seconds", self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Steps(_Policy):
+    steps: Sequence[int]
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        numbers = ffi.new("int64_t[]", list(self.steps))
+        memory.append(numbers)
+        policy.kind, policy.steps, policy.steps_count = self._kind, numbers, len(numbers)
+
+
+class KeepLatest(_Number):
+    """The newest `number`."""
+
+    _kind = lib.MUSTER_KEEP_LATEST
+
+
+class KeepEverySteps(_Number):
+    """Steps that `number` divides."""
+
+    _kind = lib.MUSTER_KEEP_EVERY_STEPS
+
+
+class KeepSteps(_Steps):
+    """These steps."""
+
+    _kind = lib.MUSTER_KEEP_STEPS
+
+
+class KeepEvery(_Seconds):
+    """Each that was committed at least so long after the last one so kept."""
+
+    _kind = lib.MUSTER_KEEP_EVERY_MS
+
+
+class KeepLast(_Seconds):
+    """Those that were committed at most so long before the newest."""
+
+    _kind = lib.MUSTER_KEEP_LAST_MS
+
+
+@dataclasses.dataclass(frozen=True)
+class KeepBest(_Policy):
+    """The best `number` by a metric; smaller is better, unless `greatest`."""
+
+    metric: str
+    number: int = 1
+    greatest: bool = False
+    keep_unmeasured: bool = False
+    _kind = lib.MUSTER_KEEP_BEST
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        metric = ffi.new("char[]", self.metric.encode())
+        memory.append(metric)
+        policy.kind, policy.number, policy.metric = self._kind, self.number, metric
+        policy.greatest, policy.keep_unmeasured = self.greatest, self.keep_unmeasured
+
+
+class SaveEverySteps(_Number):
+    """Steps that `number` divides."""
+
+    _kind = lib.MUSTER_SAVE_EVERY_STEPS
+
+
+class SaveSteps(_Steps):
+    """These steps."""
+
+    _kind = lib.MUSTER_SAVE_STEPS
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveFirst(_Policy):
+    """The first step, if nothing was ever saved."""
+
+    _kind = lib.MUSTER_SAVE_FIRST
+
+
+class SaveEvery(_Seconds):
+    """So long after the last save began."""
+
+    _kind = lib.MUSTER_SAVE_PERIOD_MS
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveShare(_Policy):
+    """So often that saves take at most this share of the time, as 0.02."""
+
+    share: float
+    _kind = lib.MUSTER_SAVE_OVERHEAD
+
+    def _fill(self, policy: Any, memory: list[Any]) -> None:
+        policy.kind, policy.share = self._kind, self.share
+
+
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """What restore() found. step: index of the restored step; training goes on with step + 1.
+
+    fell_back: there was a newer one that not all ranks could restore.
+    """
+
+    step: int
+    checkpoint: int
+    epoch: int | None
+    step_in_epoch: int | None
+    data_position: int | None
+    fell_back: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointInfo:
+    """A committed checkpoint. metadata is None where only Manager.metadata() reads it."""
+
+    checkpoint: int
+    step: int
+    path: str
+    epoch: int | None
+    step_in_epoch: int | None
+    data_position: int | None
+    committed_unix_s: float
+    bytes: int
+    pinned: bool
+    metrics: dict[str, float]
+    metadata: Any
+
+
+def _told(value: int) -> int | None:
+    return None if value < 0 else int(value)
+
+
+def _json(text: Any) -> Any:
+    raw = ffi.string(text) if text != ffi.NULL else b""
+    return json.loads(raw) if raw else None
+
+
+def _info(info: Any) -> CheckpointInfo:
+    return CheckpointInfo(
+        checkpoint=int(info.checkpoint),
+        step=info.step,
+        path=os.fsdecode(ffi.string(info.path)),
+        epoch=_told(info.epoch),
+        step_in_epoch=_told(info.step_in_epoch),
+        data_position=_told(info.data_position),
+        committed_unix_s=info.committed_unix_ms / 1000,
+        bytes=info.bytes,
+        pinned=info.pinned,
+        metrics=_json(info.metrics) or {},
+        metadata=_json(info.custom_metadata),
+    )
+
+
+def _policies(save: Sequence[_Policy], keep: Sequence[_Policy], trash: str | None) -> Any:
+    """A struct muster_policies, and the memory that it borrows."""
+    policies = ffi.new("struct muster_policies *")
+    lib.muster_policies_init(policies, ffi.sizeof("struct muster_policies"))
+    memory: list[Any] = []
+    for name, given in (("save", save), ("keep", keep)):
+        array = ffi.new(f"struct muster_{name}_policy[]", len(given))
+        for at, policy in enumerate(given):
+            if not type(policy).__name__.lower().startswith(name):
+                raise TypeError(f"{name} has {policy!r}; give policies named {name.capitalize()}…")
+            policy._fill(array[at], memory)
+        setattr(policies, name, array)
+        setattr(policies, f"{name}_count", len(given))
+        memory.append(array)
+    if trash is not None:
+        policies.trash = ffi.new("char[]", trash.encode())
+        memory.append(policies.trash)
+    return policies, memory
+
+
+class Manager(Member):
+    """Saves by policy, keeps what policies want, and counts steps from index 0 as its user does.
+
+        with muster.Manager(state=state, save=[muster.SaveEverySteps(100)],
+                            keep=[muster.KeepLatest(2)]) as manager:
+            restored = manager.restore()
+            for step in range(restored.step + 1 if restored else 0, 1000):
+                ...
+                manager.save(step, metrics={"loss": loss})
+
+    save, keep: lists of policies; without any, saves are forced or preempted, and all are kept.
+    A preempted job always saves. fallback: all ranks take the next older one if the newest is
+    damaged. trash: a folder inside the directory that deleted ones are moved to.
+    save_timeout: seconds for a save that is waited for. save_fn, restore_fn: callables, as Node's
+    save and restore. options: those of Node but save_every and restore_later.
+    """
+
+    _what = "Manager"
+
+    def __init__(
+        self,
+        *,
+        state: TrainingState | None = None,
+        save_fn: Callable[[SaveContext], object] | None = None,
+        restore_fn: Callable[[RestoreContext], object] | None = None,
+        save: Sequence[_Policy] = (),
+        keep: Sequence[_Policy] = (),
+        trash: str | None = None,
+        name_prefix: str | None = None,
+        name_digits: int = 0,
+        fallback: bool = False,
+        save_timeout: float | None = None,
+        **options: Any,
+    ) -> None:
+        node, texts, hooks = node_options(state=state, save=save_fn, restore=restore_fn, **options)
+        self._begin(hooks, state)
+        self._restart_code = options.get("restart_code") or 0
+        policies, memory = _policies(save, keep, trash)
+        own = ffi.new("struct muster_manager_options *")
+        lib.muster_manager_options_init(own, ffi.sizeof("struct muster_manager_options"))
+        prefix = ffi.NULL if name_prefix is None else ffi.new("char[]", name_prefix.encode())
+        own.node, own.policies, own.name_prefix, own.name_digits = (
+            node,
+            policies,
+            prefix,
+            name_digits,
+        )
+        own.fallback, own.save_timeout_ms = fallback, milliseconds("save_timeout", save_timeout)
+        box = ffi.new("muster_manager_t **")
+        self._finish(lib.muster_manager_open(own, box, self._error), self._error)
+        self._opened(box)
+        del texts, memory
+
+    def restore(self, step: int | None = None) -> Restored | None:
+        """Joins the job, restores and waits for all ranks. Once, before the first step.
+
+        step: None = the newest; an older one makes those after it count no more. Returns None when
+        nothing is saved yet. Raises muster.Error when there is no checkpoint of that step.
+        """
+        found = ffi.new("struct muster_restored *")
+        status = lib.muster_manager_restore(
+            self._manager(), lib.MUSTER_STEP_LATEST if step is None else step, found, self._error
+        )
+        node = lib.muster_manager_node(self._manager())
+        if node != ffi.NULL:
+            self._joined(node)
+        if status == lib.MUSTER_E_NOT_FOUND and step is None:
+            return None
+        self._finish(status, self._error)
+        return Restored(
+            found.step,
+            int(found.checkpoint),
+            _told(found.epoch),
+            _told(found.step_in_epoch),
+            _told(found.data_position),
+            found.fell_back,
+        )
+
+    def save(
+        self,
+        step: int,
+        *,
+        force: bool = False,
+        metrics: Mapping[str, float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        epoch: int | None = None,
+        step_in_epoch: int | None = None,
+        data_position: int | None = None,
+    ) -> bool:
+        """The boundary behind step `step`: saves if a policy says so, if forced, or if preempted.
+
+        Returns whether this step is committed. metadata: a JSON object. Raises Preempted; SaveError
+        when the save failed, after which training may go on.
+        """
+        request = ffi.new("struct muster_save_request *")
+        lib.muster_save_request_init(request, ffi.sizeof("struct muster_save_request"))
+        names = [ffi.new("char[]", name.encode()) for name in metrics or {}]
+        values = ffi.new("struct muster_metric[]", len(names))
+        for at, (name, value) in enumerate(zip(names, (metrics or {}).values(), strict=True)):
+            values[at].name, values[at].value = name, float(value)
+        custom = ffi.NULL if metadata is None else ffi.new("char[]", json.dumps(metadata).encode())
+        request.force, request.metrics, request.metrics_count = force, values, len(names)
+        request.custom_metadata = custom
+        request.epoch = -1 if epoch is None else epoch
+        request.step_in_epoch = -1 if step_in_epoch is None else step_in_epoch
+        request.data_position = -1 if data_position is None else data_position
+        saved = ffi.new("bool *")
+        self._finish(
+            lib.muster_manager_save(self._manager(), step, request, saved, self._error), self._error
+        )
+        return bool(saved[0])
+
+    def should_save(self, step: int) -> bool:
+        """Will save(step) save? Every rank gets the same answer; with False the step is over."""
+        answer = ffi.new("bool *")
+        self._finish(
+            lib.muster_manager_should_save(self._manager(), step, answer, self._error), self._error
+        )
+        return bool(answer[0])
+
+    def wait_until_finished(self, timeout: float | None = None) -> None:
+        """Waits for all saves under way; raises the oldest failure not told yet, or WaitTimeout."""
+        self._finish(
+            lib.muster_manager_wait_until_finished(
+                self._manager(), milliseconds("timeout", timeout, -1), self._error
+            ),
+            self._error,
+        )
+
+    def check_for_errors(self) -> None:
+        """Raises if a save or a deletion failed since this was asked last. Never waits."""
+        self._finish(lib.muster_manager_check_for_errors(self._manager(), self._error), self._error)
+
+    @property
+    def is_saving(self) -> bool:
+        """Is a save under way?"""
+        return bool(lib.muster_manager_is_saving_in_progress(self._manager()))
+
+    def reached_preemption(self, step: int) -> bool:
+        """Is the job being terminated, and `step` the step that is saved for it, or behind it?"""
+        return bool(lib.muster_manager_reached_preemption(self._manager(), step))
+
+    def all_steps(self) -> list[CheckpointInfo]:
+        """All committed checkpoints that count, by step. Asks the broker."""
+        found = ffi.new("struct muster_checkpoint_info const **")
+        count = ffi.new("size_t *")
+        self._finish(
+            lib.muster_manager_all_steps(self._manager(), found, count, self._error), self._error
+        )
+        return [_info(found[0][at]) for at in range(count[0])]
+
+    def latest_step(self) -> int | None:
+        """The newest step, None = nothing is saved."""
+        step = ffi.new("int64_t *")
+        return self._step(lib.muster_manager_latest_step(self._manager(), step, self._error), step)
+
+    def best_step(self, metric: str, *, greatest: bool = False) -> int | None:
+        """The best step by a metric, the newer of equals; None = no checkpoint has it."""
+        step = ffi.new("int64_t *")
+        return self._step(
+            lib.muster_manager_best_step(
+                self._manager(), metric.encode(), greatest, step, self._error
+            ),
+            step,
+        )
+
+    def metadata(self, step: int) -> CheckpointInfo:
+        """All about one step, with its metadata."""
+        found = ffi.new("struct muster_checkpoint_info const **")
+        self._finish(
+            lib.muster_manager_metadata(self._manager(), step, found, self._error), self._error
+        )
+        return _info(found[0])
+
+    def pin(self, step: int, lease: float) -> None:
+        """Protects the checkpoint of this step for `lease` seconds, or until unpin or close."""
+        check(
+            lib.muster_manager_pin(
+                self._manager(), step, milliseconds("lease", lease), ffi.NULL, self._error
+            ),
+            self._error,
+        )
+
+    def unpin(self, step: int) -> None:
+        """Ends what pin began."""
+        check(lib.muster_manager_unpin(self._manager(), step, self._error), self._error)
+
+    def delete(self, step: int) -> None:
+        """Deletes one checkpoint, whatever the policies say; one rank's call is enough."""
+        check(lib.muster_manager_delete(self._manager(), step, self._error), self._error)
+
+    def _step(self, status: int, step: Any) -> int | None:
+        if status == lib.MUSTER_E_NOT_FOUND:
+            return None
+        self._finish(status, self._error)
+        return int(step[0])
+
+    def _manager(self) -> Any:
+        self._handle()
+        return self._box[0]
+
+    def _close_c(self, box: Any, code: int, error: Any) -> int:
+        return int(lib.muster_manager_close(box, code, error))
+
+
+__all__ = [
+    "CheckpointInfo",
+    "KeepBest",
+    "KeepEvery",
+    "KeepEverySteps",
+    "KeepLast",
+    "KeepLatest",
+    "KeepSteps",
+    "Manager",
+    "Restored",
+    "SaveEvery",
+    "SaveEverySteps",
+    "SaveFirst",
+    "SaveShare",
+    "SaveSteps",
+]

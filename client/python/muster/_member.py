@@ -1,0 +1,356 @@
+"""What Node and Manager share: options, callables, telling and leaving."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import functools
+import os
+import pathlib
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import _hooks
+from ._errors import Error, Preempted, check, error_of, milliseconds, new_error
+from ._hooks import Hooks
+from ._native import ffi, lib
+from ._state import TrainingState
+
+_LAYOUTS = {"replicated": lib.MUSTER_LAYOUT_REPLICATED, "sharded": lib.MUSTER_LAYOUT_SHARDED}
+_ROLES = {
+    "chief": lib.MUSTER_ROLE_CHIEF,
+    "worker": lib.MUSTER_ROLE_WORKER,
+    "ps": lib.MUSTER_ROLE_PS,
+    "evaluator": lib.MUSTER_ROLE_EVALUATOR,
+}
+_NOTICES = {
+    "preempt": lib.MUSTER_NOTICE_PREEMPT,
+    "terminate": lib.MUSTER_NOTICE_TERMINATE,
+    "stop": lib.MUSTER_NOTICE_STOP,
+    "reboot": lib.MUSTER_NOTICE_REBOOT,
+    "time_limit": lib.MUSTER_NOTICE_TIME_LIMIT,
+    "signal": lib.MUSTER_NOTICE_SIGNAL,
+    "user": lib.MUSTER_NOTICE_USER,
+}
+_SIGNALS_MAX = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveContext:
+    """What a save callable is told. directory: empty, this rank's own; write only inside it.
+
+    step: so many steps are done.
+    """
+
+    directory: pathlib.Path
+    step: int
+    generation: int
+    round: int
+    rank: int
+    world_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RestoreContext:
+    """What a restore callable is told. directory: the files that the save callable wrote."""
+
+    directory: pathlib.Path
+    step: int
+    rank: int
+    world_size: int
+
+
+def _path(text: Any) -> pathlib.Path:
+    return pathlib.Path(os.fsdecode(ffi.string(text)))
+
+
+def _save_context(context: Any) -> SaveContext:
+    return SaveContext(
+        _path(context.directory),
+        context.step,
+        context.generation,
+        context.round,
+        context.rank,
+        context.world_size,
+    )
+
+
+def _restore_context(context: Any) -> RestoreContext:
+    return RestoreContext(_path(context.directory), context.step, context.rank, context.world_size)
+
+
+def _choice(name: str, value: str | None, choices: dict[str, int]) -> int:
+    if value is None:
+        return 0
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
+    return choices[value]
+
+
+def _text(options: Any, name: str, value: str | os.PathLike[str] | None) -> Any:
+    memory = ffi.NULL if value is None else ffi.new("char[]", os.fsencode(value))
+    setattr(options, name, memory)
+    return memory  # C borrows it for open
+
+
+def _set_termination(
+    termination: Any,
+    signals: Sequence[int] | None,
+    grace: float | None,
+    restart_code: int | None,
+    save_on_notice: bool,
+) -> None:
+    termination.on_preempted = lib.MUSTER_PREEMPTED_RETURN
+    termination.grace_period_ms = milliseconds("grace", grace, -1)
+    termination.restart_code = restart_code or 0
+    termination.save_on_notice = save_on_notice
+    if signals is None:
+        return
+    if len(signals) > _SIGNALS_MAX:
+        raise ValueError(f"{len(signals)} signals are given; give at most {_SIGNALS_MAX}")
+    for at, number in enumerate(signals or (-1,)):
+        termination.signals[at] = number
+
+
+def node_options(
+    *,
+    state: TrainingState | None = None,
+    save: Callable[[SaveContext], object] | None = None,
+    restore: Callable[[RestoreContext], object] | None = None,
+    layout: str = "replicated",
+    job: str | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    broker: str | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    role: str | None = None,
+    signals: Sequence[int] | None = None,
+    sources: str | None = None,
+    grace: float | None = None,
+    save_every: int | None = None,
+    save_on_notice: bool = False,
+    save_behind: bool = False,
+    offline_ok: bool = False,
+    fallback: bool = False,
+    restore_later: bool = False,
+    restart_code: int | None = None,
+    connect_timeout: float | None = None,
+    open_timeout: float | None = None,
+    join_timeout: float | None = None,
+    abort_timeout: float | None = None,
+) -> tuple[Any, list[Any], Hooks]:
+    """A struct muster_node_options, the memory that it borrows for open, and its callables."""
+    if (save is None) != (restore is None):
+        raise ValueError("give save and restore together: one writes what the other reads")
+    options = ffi.new("struct muster_node_options *")
+    lib.muster_node_options_init(options, ffi.sizeof("struct muster_node_options"))
+    texts = [
+        _text(options, "job", job),
+        _text(options, "broker", broker),
+        _text(options, "checkpoint_dir", directory),
+        _text(options.termination, "sources", sources),
+    ]
+    options.rank = -1 if rank is None else rank
+    options.world_size = world_size or 0
+    options.role = _choice("role", role, _ROLES)
+    options.layout = _choice("layout", layout, _LAYOUTS)
+    options.state = state._box[0] if state is not None else ffi.NULL
+    options.connect_timeout_ms = milliseconds("connect_timeout", connect_timeout)
+    options.open_timeout_ms = milliseconds("open_timeout", open_timeout)
+    options.join_timeout_ms = milliseconds("join_timeout", join_timeout)
+    options.abort_timeout_ms = milliseconds("abort_timeout", abort_timeout)
+    options.save_every_steps = save_every or 0
+    options.offline_ok = offline_ok
+    options.restore_fallback = fallback
+    options.restore_later = restore_later
+    options.save_behind = save_behind
+    _set_termination(options.termination, signals, grace, restart_code, save_on_notice)
+    hooks = Hooks(
+        save and (lambda context: save(_save_context(context))),
+        restore and (lambda context: restore(_restore_context(context))),
+    )
+    if save is not None:
+        options.termination.save_fn = lib.muster_py_save
+        options.termination.restore_fn = lib.muster_py_restore
+    options.interrupted_fn = lib.muster_py_interrupted
+    options.arg = hooks.handle
+    return options, texts, hooks
+
+
+def _close_at_exit(reference: weakref.ref[Member]) -> None:
+    """Before the interpreter ends, and its threads with it: what is open is closed."""
+    node = reference()
+    if node is None or not node.is_open:
+        return
+    failure = getattr(sys, "last_value", None)
+    try:
+        node._leave(failure)
+    except (Error, Preempted):
+        pass  # the process ends as it was going to
+
+
+Self = TypeVar("Self", bound="Member")
+
+
+class Member:
+    """A rank of a job: who it is, what it tells, and how it leaves."""
+
+    _what = "Member"
+    _hooks: Hooks
+    _restart_code: int
+
+    def _begin(self, hooks: Hooks, state: TrainingState | None) -> None:
+        self._pid = os.getpid()
+        self._box: Any = None
+        self._c: Any = ffi.NULL  # the node
+        self._state = state  # its memory is borrowed until close
+        self._hooks = hooks
+        self._error = new_error()
+
+    def _opened(self, box: Any) -> None:
+        """From here on the interpreter closes it before its own end."""
+        self._box = box
+        self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
+        atexit.register(self._at_exit)
+
+    def _joined(self, node: Any) -> None:
+        self._c = self._hooks.node = node
+        self._restart_code = lib.muster_node_restart_code(node)
+
+    def _close_c(self, box: Any, code: int, error: Any) -> int:
+        raise NotImplementedError
+
+    # --- who --------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        return int(lib.muster_node_rank(self._handle()))
+
+    @property
+    def world_size(self) -> int:
+        return int(lib.muster_node_world_size(self._handle()))
+
+    @property
+    def generation(self) -> int:
+        """The number of this launch, 0 without a broker."""
+        return int(lib.muster_node_generation(self._handle()))
+
+    @property
+    def restart_code(self) -> int:
+        return int(self._restart_code)
+
+    # --- telling ----------------------------------------------------------------------------
+
+    def notify(
+        self, kind: str = "user", *, left: float | None = None, text: str | None = None
+    ) -> None:
+        """Tells that this process will be ended in `left` seconds (None = not known). Any thread;
+        does not wait.
+        """
+        status = lib.muster_node_notify(
+            self._handle(),
+            _choice("kind", kind, _NOTICES),
+            milliseconds("left", left, -1),
+            ffi.NULL if text is None else text.encode(),
+        )
+        check(status, new_error())
+
+    def fail(self, text: str, code: int = 1) -> None:
+        """This process failed: all ranks are told the text, and later steps raise StepError. Any
+        thread.
+        """
+        check(lib.muster_node_fail(self._handle(), code, text.encode()), new_error())
+
+    # --- leaving ----------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._box is not None and self._pid == os.getpid()
+
+    def close(self, code: int = 0) -> None:
+        """Leaves the job; blocks for what this rank still owes, such as an open save. May be called
+        again.
+
+        code: the process's exit code to be, 0 = finished. Raises Preempted when the job is being
+        terminated.
+        """
+        if self._box is None:
+            return
+        box, self._box = self._box, None
+        self._c = ffi.NULL
+        if self._pid == os.getpid():
+            atexit.unregister(self._at_exit)
+        error = new_error()
+        try:
+            self._finish(self._close_c(box, code, error), error)
+        finally:
+            self._hooks.node = ffi.NULL
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if value is None:
+            self.close()
+        elif self._box is not None and self._pid == os.getpid():
+            self._leave_with(value)
+
+    def __del__(self) -> None:
+        if getattr(self, "_box", None) is None or self._pid != os.getpid():
+            return
+        warnings.warn(
+            f"{self!r} was not closed; use it as a context manager", ResourceWarning, source=self
+        )
+        try:
+            self.close()
+        except (Error, Preempted):
+            pass
+
+    def __repr__(self) -> str:
+        if not self.is_open:
+            return f"<muster.{self._what} closed>"
+        return f"<muster.{self._what} rank {self.rank} of {self.world_size}>"
+
+    def _handle(self) -> Any:
+        if self._box is None:
+            raise ValueError(f"this muster.{self._what} is closed; open another")
+        return self._c
+
+    def _leave_with(self, value: BaseException) -> None:
+        """Leaves while an exception is on its way, which goes on in any case."""
+        try:
+            self._leave(value)
+        except Preempted:
+            pass
+        except Error as error:
+            if hasattr(value, "add_note"):
+                value.add_note(f"muster: while leaving the job: {error}")
+
+    def _leave(self, value: BaseException | None) -> None:
+        code = _hooks.exit_code_of(value)
+        if code != 0 and value is not None and self._c != ffi.NULL:
+            lib.muster_node_fail(self._c, code, _hooks.text_of(value).encode())
+        self.close(code)
+
+    def _finish(self, status: int, error: Any) -> None:
+        """Raises what a status means, or what a callback raised."""
+        if status == lib.MUSTER_OK:
+            return _hooks.raise_pending(self._hooks, None)
+        if status == lib.MUSTER_PREEMPTED:
+            raised: BaseException = Preempted(
+                self._restart_code or lib.muster_status_exit_code(status),
+                ffi.string(error.text).decode(),
+            )
+        else:
+            raised = error_of(status, error)
+        _hooks.raise_pending(self._hooks, raised)
+        raise raised

@@ -1,0 +1,211 @@
+"""Node: this process as one rank of a job."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from . import _hooks
+from ._errors import milliseconds
+from ._member import Member, RestoreContext, SaveContext, node_options
+from ._native import ffi, lib
+from ._state import TrainingState
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """Where training stands; None = not told."""
+
+    epoch: int | None = None
+    step_in_epoch: int | None = None
+    data_position: int | None = None
+
+
+class Node(Member):
+    """This process as one rank of a job: joins, restores, steps, saves with all ranks, leaves.
+
+    Opening blocks until the broker has let it in (connect_timeout, open_timeout), then for the
+    restore (join_timeout). Use it as a context manager: its end leaves the job, and an exception
+    is told to the other ranks. One thread at a time, the training thread, calls it. notify, fail
+    and the properties may be used by any.
+
+    What is saved is one of
+    - state: a TrainingState; muster writes and restores it;
+    - save, restore: callables that get a SaveContext or RestoreContext, on the training thread.
+      An exception of theirs is raised again by the call that saves or restores. One in `save` is
+      final: the other ranks and `muster why` are told its text.
+
+    layout: "replicated" (every rank has the whole state, and one rank's makes the checkpoint) or
+      "sharded" (each rank has its own part). A state that differs between ranks, such as a random
+      generator, needs "sharded".
+    job, rank, world_size, broker, directory: None = from the environment, muster-environment(7).
+    signals: numbers that are notices; None = SIGTERM, () = none.
+    sources: more sources of notices, as MUSTER_NOTICE_SOURCES.
+    grace: seconds from a notice to the end, if the notice does not tell an earlier one; None = as
+      it says.
+    save_every: all ranks save at each multiple of so many steps.
+    save_on_notice: also save at once when a notice leaves time to train on.
+    save_behind: with a state, training goes on while a copy of it is written.
+    offline_ok: alone (world size 1) when no broker answers.
+    fallback: all ranks take an older checkpoint if the newest is damaged.
+    restore_later: opening restores nothing; call restore() before the first step.
+    restart_code: of Preempted; None = MUSTER_RESTART_CODE, else 42.
+    Other times are seconds; None = the default.
+
+    Raises BrokerError, RestoreError, PeerError and other muster.Error with what to do; Preempted
+    when the job is being terminated already.
+    """
+
+    _what = "Node"
+
+    def __init__(
+        self,
+        *,
+        state: TrainingState | None = None,
+        save: Callable[[SaveContext], object] | None = None,
+        restore: Callable[[RestoreContext], object] | None = None,
+        layout: str = "replicated",
+        job: str | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        broker: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        role: str | None = None,
+        signals: Sequence[int] | None = None,
+        sources: str | None = None,
+        grace: float | None = None,
+        save_every: int | None = None,
+        save_on_notice: bool = False,
+        save_behind: bool = False,
+        offline_ok: bool = False,
+        fallback: bool = False,
+        restore_later: bool = False,
+        restart_code: int | None = None,
+        connect_timeout: float | None = None,
+        open_timeout: float | None = None,
+        join_timeout: float | None = None,
+        abort_timeout: float | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
+        options, texts, hooks = node_options(**given)
+        self._begin(hooks, state)
+        self._open(options, ffi.new("muster_node_t **"))
+        del texts
+
+    def _open(self, options: Any, box: Any) -> None:
+        self._restart_code = options.termination.restart_code or 0
+        status = lib.muster_node_open(options, box, self._error)
+        if status != lib.MUSTER_OK:
+            self._finish(status, self._error)
+        self._opened(box)
+        self._joined(box[0])
+        try:
+            _hooks.raise_pending(self._hooks, None)
+        except BaseException as raised:
+            self._leave(raised)
+            raise
+
+    def _close_c(self, box: Any, code: int, error: Any) -> int:
+        return int(lib.muster_node_close(box, code, error))
+
+    def restore(self) -> None:
+        """With restore_later: restores the checkpoint. Waits for the other ranks (join_timeout)."""
+        self._finish(lib.muster_node_restore(self._handle(), self._error), self._error)
+
+    # --- steps ------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Behind each step of training: counts it, and is the boundary before the next one.
+
+        Costs about a microsecond while nothing happens. Saves with all ranks where they agreed on
+        it. Raises Preempted once the job's termination is settled: leave the loop. Raises PeerError
+        when another rank failed, SaveError and others; an exception of `save` comes out of here.
+        """
+        status = lib.muster_node_save_if_preempted(self._handle(), ffi.NULL, self._error)
+        if status or self._hooks.raised is not None:
+            self._finish(status, self._error)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A block that counts as one step; instead of step(). An exception in it is told to the
+        other ranks.
+        """
+        self._finish(lib.muster_node_scope_enter(self._handle(), self._error), self._error)
+        try:
+            yield
+        except BaseException as raised:
+            self.fail(_hooks.text_of(raised))
+            lib.muster_node_scope_leave(self._handle(), 1, ffi.NULL)
+            raise
+        self._finish(lib.muster_node_scope_leave(self._handle(), 0, self._error), self._error)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """No save happens inside this block. It counts no step; the other ranks wait meanwhile."""
+        lib.muster_node_hold(self._handle())
+        try:
+            yield
+        finally:
+            lib.muster_node_release(self._handle())
+
+    @property
+    def steps_done(self) -> int:
+        """Steps done since the job's start, over all restarts."""
+        return int(lib.muster_node_total_run_calls(self._handle()))
+
+    @property
+    def resumed_step(self) -> int:
+        """The step that this process resumed at, 0 = from the start."""
+        return int(lib.muster_node_resumed_step(self._handle()))
+
+    def reached_preemption(self, step: int) -> bool:
+        """Would the job save at user step index `step`? A local read."""
+        return bool(lib.muster_node_reached_preemption(self._handle(), step))
+
+    # --- saves ------------------------------------------------------------------------------
+
+    @property
+    def is_saving(self) -> bool:
+        """Has this rank taken part in a save that is neither committed nor aborted yet?"""
+        return bool(lib.muster_node_is_saving_in_progress(self._handle()))
+
+    def wait_until_saved(self, timeout: float) -> None:
+        """Waits until no save is under way, at most `timeout` seconds; raises the oldest failure
+        not told yet.
+
+        Raises WaitTimeout when one is still under way.
+        """
+        self._finish(
+            lib.muster_node_wait_until_finished(
+                self._handle(), milliseconds("timeout", timeout), self._error
+            ),
+            self._error,
+        )
+
+    def save_progress(self, written_bytes: int) -> None:
+        """For a long `save`: so many bytes are written. A save that tells nothing is given up after
+        60 s or more.
+        """
+        lib.muster_node_save_progress(self._handle(), written_bytes)
+
+    def set_position(
+        self,
+        epoch: int | None = None,
+        step_in_epoch: int | None = None,
+        data_position: int | None = None,
+    ) -> None:
+        """Tells where training stands, for the next checkpoint's record."""
+        lib.muster_node_set_position(
+            self._handle(),
+            *(-1 if value is None else value for value in (epoch, step_in_epoch, data_position)),
+        )
+
+    @property
+    def position(self) -> Position:
+        """Where training stood in the restored checkpoint."""
+        values = [ffi.new("int64_t *") for _ in range(3)]
+        lib.muster_node_position(self._handle(), *values)
+        return Position(*(None if value[0] < 0 else value[0] for value in values))

@@ -1,0 +1,173 @@
+"""TrainingState: the arrays that a checkpoint holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ._errors import check, new_error
+from ._native import ffi, lib
+
+_DTYPES = {
+    "bool": lib.MUSTER_DTYPE_BOOL,
+    "int8": lib.MUSTER_DTYPE_I8,
+    "uint8": lib.MUSTER_DTYPE_U8,
+    "int16": lib.MUSTER_DTYPE_I16,
+    "uint16": lib.MUSTER_DTYPE_U16,
+    "float16": lib.MUSTER_DTYPE_F16,
+    "bfloat16": lib.MUSTER_DTYPE_BF16,
+    "int32": lib.MUSTER_DTYPE_I32,
+    "uint32": lib.MUSTER_DTYPE_U32,
+    "float32": lib.MUSTER_DTYPE_F32,
+    "int64": lib.MUSTER_DTYPE_I64,
+    "uint64": lib.MUSTER_DTYPE_U64,
+    "float64": lib.MUSTER_DTYPE_F64,
+    "complex64": lib.MUSTER_DTYPE_C64,
+}
+
+
+def _memory(name: str, array: Any) -> tuple[int, tuple[int, ...], Any]:
+    """dtype, shape and a pointer that keeps the array's memory; nothing is copied."""
+    dtype = str(getattr(array, "dtype", None)).removeprefix("torch.")
+    if getattr(getattr(array, "dtype", None), "byteorder", "=") == ">":
+        raise ValueError(f"state {name!r} is big-endian; give it in native byte order")
+    if dtype not in _DTYPES:
+        raise TypeError(
+            f"state {name!r} is a {type(array).__name__} with dtype {dtype}; give an array or CPU "
+            "tensor of " + ", ".join(_DTYPES)
+        )
+    if hasattr(array, "data_ptr"):
+        if array.device.type != "cpu" or not array.is_contiguous():
+            raise ValueError(
+                f"state {name!r} is on {array.device} or not contiguous; give a contiguous CPU "
+                "tensor"
+            )
+        return _DTYPES[dtype], tuple(array.shape), ffi.cast("void *", array.data_ptr())
+    try:
+        pointer = ffi.from_buffer(array, require_writable=True)
+    except (BufferError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"state {name!r} cannot be restored in place ({error}); give a C-contiguous, "
+            "writable array"
+        ) from None
+    return _DTYPES[dtype], tuple(array.shape), pointer
+
+
+class TrainingState(Mapping[str, Any]):
+    """Named arrays that muster saves as safetensors, and fills in place at a restore.
+
+    NumPy arrays and CPU tensors of PyTorch, by name; their memory is borrowed, never copied: change
+    them in place (`state["w"] -= 0.1 * gradient`, or `state["w"] = new`, which copies). A number is
+    an array of shape ().
+
+        state = TrainingState(w=numpy.zeros(10), step=numpy.zeros((), "int64"))
+    """
+
+    def __init__(self, arrays: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        self._arrays: dict[str, Any] = {}
+        self._pointers: dict[str, Any] = {}
+        error = new_error()
+        box = ffi.new("muster_state_t **")
+        check(lib.muster_state_create(box, error), error)
+        self._box = box
+        for name, array in {**(arrays or {}), **named}.items():
+            self.add(name, array)
+
+    def add(self, name: str, array: Any) -> None:
+        """Adds one array. Raises muster.Error for a name that is taken or longer than 255 bytes."""
+        dtype, shape, pointer = _memory(name, array)
+        error = new_error()
+        check(
+            lib.muster_state_add_tensor(
+                self._box[0], name.encode(), dtype, list(shape), len(shape), pointer, error
+            ),
+            error,
+        )
+        self._keep(name, array, pointer)
+
+    def add_split(
+        self, name: str, array: Any, whole_shape: tuple[int, ...], axis: int, begin: int
+    ) -> None:
+        """Adds this rank's part of an array (layout "sharded"): its slices from `begin` on along
+        `axis`.
+
+        Any number of ranks can restore such a checkpoint.
+        """
+        dtype, shape, pointer = _memory(name, array)
+        whole = tuple(whole_shape)
+        if len(shape) != len(whole) or not 0 <= axis < len(whole):
+            raise ValueError(
+                f"state {name!r} of shape {shape} is no part of {whole} along axis {axis}"
+            )
+        if shape[:axis] + shape[axis + 1 :] != whole[:axis] + whole[axis + 1 :]:
+            raise ValueError(
+                f"state {name!r} of shape {shape} differs from {whole} beside axis {axis}"
+            )
+        error = new_error()
+        check(
+            lib.muster_state_add_split(
+                self._box[0],
+                name.encode(),
+                dtype,
+                list(whole),
+                len(whole),
+                axis,
+                begin,
+                shape[axis],
+                pointer,
+                error,
+            ),
+            error,
+        )
+        self._keep(name, array, pointer)
+
+    def add_bytes(self, name: str, data: bytearray | memoryview) -> None:
+        """Adds opaque bytes of a fixed size, filled in place at a restore."""
+        pointer = ffi.from_buffer(data, require_writable=True)
+        error = new_error()
+        check(
+            lib.muster_state_add_blob(self._box[0], name.encode(), pointer, len(pointer), error),
+            error,
+        )
+        self._keep(name, data, pointer)
+
+    def remove(self, name: str) -> None:
+        """Takes one array out. Raises muster.Error when there is none of that name."""
+        error = new_error()
+        check(lib.muster_state_remove(self._box[0], name.encode(), error), error)
+        del self._arrays[name], self._pointers[name]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all arrays, which a checkpoint has plus its header."""
+        return int(lib.muster_state_size_bytes(self._box[0]))
+
+    def _keep(self, name: str, array: Any, pointer: Any) -> None:
+        self._arrays[name] = array
+        self._pointers[name] = pointer
+
+    def __getitem__(self, name: str) -> Any:
+        return self._arrays[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Copies value into the array of that name; add() is for a new one."""
+        array = self._arrays[name]
+        if value is not array:  # as `state["w"] -= 1` gives it back
+            array[...] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return int(lib.muster_state_count(self._box[0]))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_box"):
+            lib.muster_state_destroy(self._box)
+
+
+def split_range(length: int, rank: int, world_size: int) -> tuple[int, int]:
+    """(begin, count): the usual part of `length` slices for a rank."""
+    begin, count = ffi.new("int64_t *"), ffi.new("int64_t *")
+    lib.muster_split_range(length, rank, world_size, begin, count)
+    return begin[0], count[0]

@@ -1,0 +1,230 @@
+"""PyTorch: a Checkpointer of model, optimizer, data and random numbers. Tested with torch 2.15.
+
+import muster.torch as mt
+
+mt.init_process_group("gloo")
+model = DistributedDataParallel(Net())
+with mt.Checkpointer(model=model, optimizer=optimizer, data=data, save_every=500) as ck:
+    ck.restore()
+    for step in ck.steps(10_000):
+        ...                          # forward, backward, optimizer.step()
+        ck.step()                    # saves with all ranks; raises muster.Preempted
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.distributed
+
+from ._member import RestoreContext, SaveContext
+from ._node import Node
+
+_OLDEST = (2, 4)
+_FILE = "rank.pt"
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
+
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _OLDEST:
+    raise ImportError(
+        f"muster.torch does not know torch {torch.__version__}; it was tested with 2.15, and needs "
+        f"{'.'.join(map(str, _OLDEST))} or later"
+    )
+
+
+def local_rank() -> int:
+    """This process's number on its host, as `muster run` or torchrun tells it."""
+    return int(os.environ.get("LOCAL_RANK") or os.environ.get("MUSTER_LOCAL_RANK") or 0)
+
+
+def _meeting_file() -> pathlib.Path | None:
+    """A file that the ranks of this launch share, and no other launch: on one host alone."""
+    life = os.environ.get("MUSTER_LIFE_FILE")
+    if not life or os.environ.get("MUSTER_LOCAL_SIZE") != os.environ.get("MUSTER_WORLD_SIZE"):
+        return None
+    launch = f"{pathlib.Path(life).parent.name}-{os.environ.get('MUSTER_RESTART_COUNT', '0')}"
+    return pathlib.Path(tempfile.gettempdir(), f"{launch}.torch")
+
+
+def init_process_group(backend: str, **options: Any) -> None:
+    """torch.distributed.init_process_group for the ranks of `muster run` and of torchrun.
+
+    On one host nothing has to be set. On several, set MASTER_ADDR and MASTER_PORT for all ranks.
+    options: further ones of torch's own. Raises RuntimeError when there is no place to meet.
+    """
+    rank, world_size = os.environ.get("MUSTER_RANK"), os.environ.get("MUSTER_WORLD_SIZE")
+    if rank is None or world_size is None:
+        torch.distributed.init_process_group(backend, **options)
+        return
+    os.environ.setdefault("RANK", rank)
+    os.environ.setdefault("WORLD_SIZE", world_size)
+    os.environ.setdefault("LOCAL_RANK", str(local_rank()))
+    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+        torch.distributed.init_process_group(backend, **options)
+        return
+    meeting = _meeting_file()
+    if meeting is None:
+        raise RuntimeError(
+            "the ranks are on several hosts and know no place to meet; set MASTER_ADDR to rank 0's "
+            "host, and MASTER_PORT to a free port there, for all ranks"
+        )
+    torch.distributed.init_process_group(
+        backend,
+        init_method=f"file://{meeting}",
+        rank=int(rank),
+        world_size=int(world_size),
+        **options,
+    )
+
+
+def rng_state() -> dict[str, Any]:
+    """The state of this process's random numbers: Python's, PyTorch's, NumPy's if it is loaded."""
+    state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        state["cuda"] = torch.cuda.get_rng_state()
+    if "numpy" in sys.modules:
+        name, keys, *rest = sys.modules["numpy"].random.get_state()
+        state["numpy"] = [name, [int(key) for key in keys], *rest]
+    return state
+
+
+def set_rng_state(state: Mapping[str, Any]) -> None:
+    """Puts back what rng_state() gave. Of a library that is not loaded nothing is put back."""
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    torch.set_rng_state(state["torch"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+    if "numpy" in state:
+        import numpy
+
+        numpy.random.set_state(tuple(state["numpy"]))
+
+
+def _refuse_pickles(place: str, value: Any) -> None:
+    """What torch.load does not read without running a pickle would be lost at the restore."""
+    if isinstance(value, torch.Tensor) or type(value) in _PLAIN:
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_pickles(f"{place}[{key!r}]", item)
+    elif isinstance(value, (list, tuple, torch.Size)):
+        for at, item in enumerate(value):
+            _refuse_pickles(f"{place}[{at}]", item)
+    else:
+        raise TypeError(
+            f"{place} is a {type(value).__module__}.{type(value).__qualname__}, which only a "
+            "pickle can hold; make it tensors, numbers and texts, or give allow_pickle=True"
+        )
+
+
+class Checkpointer:
+    """Saves and restores what a training consists of, at the step that all ranks agreed on.
+
+    model, optimizer, scheduler, data: anything with state_dict() and load_state_dict(), or None.
+    data is the loader or sampler that goes on where it stopped, as torchdata's
+    StatefulDataLoader. others: more of that kind, by name.
+    Each rank saves its own, and gets its own back, with its own random numbers: so no rank ever
+    trains on another's data. The next launch has the same number of ranks.
+    allow_pickle: states may hold any Python object; a checkpoint is then as trusted as a program.
+    options: those of muster.Node, such as save_every, directory, sources, grace.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        data: Any = None,
+        others: Mapping[str, Any] | None = None,
+        allow_pickle: bool = False,
+        **options: Any,
+    ) -> None:
+        named = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "data": data}
+        self._parts = {name: part for name, part in named.items() if part is not None}
+        self._parts.update(others or {})
+        for name, part in self._parts.items():
+            if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
+                raise TypeError(
+                    f"{name} is a {type(part).__name__} without state_dict and load_state_dict; "
+                    "give what has both"
+                )
+        if "random" in self._parts:
+            raise ValueError("the name 'random' is muster's own; call it something else")
+        self._allow_pickle = allow_pickle
+        self._check(self._state())
+        self.node = Node(
+            save=self._save,
+            restore=self._restore,
+            restore_later=True,
+            **{"layout": "sharded", **options},
+        )
+
+    def restore(self) -> bool:
+        """Restores the job's newest checkpoint, the same on every rank; False = from the start.
+
+        Waits for the other ranks (join_timeout). Raises muster.RestoreError.
+        """
+        self.node.restore()
+        return self.node.resumed_step > 0
+
+    def steps(self, total: int) -> Iterator[int]:
+        """The steps that are still to do, of `total`: it goes on behind the checkpoint."""
+        while self.node.steps_done < total:
+            step = self.node.steps_done
+            yield step
+            if self.node.steps_done == step:
+                raise RuntimeError(f"step {step} ended without step(); call it at its end")
+
+    def step(self) -> None:
+        """Behind each step of training; see muster.Node.step."""
+        self.node.step()
+
+    def close(self, code: int = 0) -> None:
+        """Leaves the job; see muster.Node.close."""
+        self.node.close(code)
+
+    def __enter__(self) -> Checkpointer:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.node.__exit__(*raised)
+
+    def _state(self) -> dict[str, Any]:
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        state["random"] = rng_state()
+        return state
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        if not self._allow_pickle:
+            for name, part in state.items():
+                _refuse_pickles(name, part)
+
+    def _save(self, context: SaveContext) -> None:
+        state = self._state()
+        self._check(state)
+        torch.save(state, context.directory / _FILE)
+
+    def _restore(self, context: RestoreContext) -> None:
+        state = torch.load(
+            context.directory / _FILE, map_location="cpu", weights_only=not self._allow_pickle
+        )
+        missing = set(self._parts) ^ (set(state) - {"random"})
+        if missing:
+            raise KeyError(
+                f"the checkpoint in {context.directory} and this program differ in "
+                f"{', '.join(sorted(missing))}; give the same parts as when it was saved"
+            )
+        for name, part in self._parts.items():
+            part.load_state_dict(state[name])
+        set_rng_state(state["random"])
+
+
+__all__ = ["Checkpointer", "init_process_group", "local_rank", "rng_state", "set_rng_state"]

@@ -1,0 +1,176 @@
+"""A real broker, real `muster run`, real processes. What waits, waits for a condition with a
+deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import muster
+
+HERE = pathlib.Path(__file__).parent
+PROGRAMS = HERE / "programs"
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+PATIENCE = 60.0  # seconds for what should take less than one, on two loaded cores
+
+
+def await_that(what, condition, patience=PATIENCE):
+    """The first true value of condition(), asked every 10 ms."""
+    until = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > until:
+            pytest.fail(f"{what} did not come within {patience:.0f} s")
+        time.sleep(0.01)
+
+
+def digests(directory):
+    """What each rank wrote at its end."""
+    return {path.name: path.read_text() for path in sorted(directory.iterdir())}
+
+
+class Launch:
+    """`muster run -n RANKS` of a program of programs/, and what becomes of it."""
+
+    def __init__(self, world, ranks, program, arguments, options, env):
+        self.world = world
+        self.output = world.directory / f"output-{len(world.launches)}"
+        self.process = subprocess.Popen(
+            [
+                os.environ["MUSTER"],
+                "run",
+                "-n",
+                str(ranks),
+                "--job",
+                "job",
+                "--output",
+                str(self.output),
+                *options,
+                "--",
+                sys.executable,
+                str(PROGRAMS / program),
+                *map(str, arguments),
+            ],
+            env={**world.env, **env},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def log(self, rank=0):
+        path = self.output / f"{rank}.log"
+        return path.read_text() if path.exists() else ""
+
+    def logs(self):
+        return "\n".join(path.read_text() for path in sorted(self.output.glob("*.log")))
+
+    def end(self, patience=PATIENCE):
+        """Waits for its end; returns the exit code."""
+        try:
+            _, self.stderr = self.process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"muster run did not end within {patience:.0f} s:\n{self.logs()}")
+        return self.process.returncode
+
+    def finish(self, patience=PATIENCE):
+        """It ends with 0."""
+        code = self.end(patience)
+        assert code == 0, f"muster run ended with {code}:\n{self.stderr}\n{self.logs()}"
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()  # its ranks go with it
+            self.process.communicate()
+
+
+class World:
+    """A broker, a directory, and the launches of one job."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.launches = []
+        port_file = directory / "port"
+        self.broker = subprocess.Popen(
+            [
+                os.environ["MUSTERD"],
+                "--listen",
+                "tcp://127.0.0.1:*",
+                "--port-file",
+                str(port_file),
+                "--db",
+                str(directory / "muster.db"),
+            ],
+            stderr=(directory / "broker.log").open("w"),
+        )
+        await_that("the broker's port", port_file.exists)
+        self.address = await_that("the broker's address", port_file.read_text).splitlines()[0]
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("MUSTER")},
+            "MUSTER_BROKER": self.address,
+            "MUSTER_CHECKPOINT_DIR": str(directory / "checkpoints"),
+            "PYTHONPATH": f"{BUILD / 'client/python'}:{HERE}",
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.client = muster.Client(self.address)
+
+    def run(self, ranks, program, *arguments, options=(), env=None):
+        launch = Launch(self, ranks, program, arguments, options, env or {})
+        self.launches.append(launch)
+        return launch
+
+    def python(self, program, *arguments, env=None, **options):
+        """A program of programs/ as rank 0 of 1, without `muster run`."""
+        identity = {"MUSTER_JOB": "job", "MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "1"}
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAMS / program), *map(str, arguments)],
+            env={**self.env, **identity, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
+
+    def nodes(self):
+        return [row for row in self.client.nodes("job") if row.state in ("joined", "restored")]
+
+    def await_step(self, step, ranks=1):
+        """All ranks have done so many steps."""
+
+        def there():
+            nodes = self.nodes()
+            return nodes if len(nodes) == ranks and all(row.done >= step for row in nodes) else None
+
+        return await_that(f"step {step} of {ranks} ranks", there)
+
+    def muster(self, *arguments):
+        """The tool's output."""
+        return subprocess.run(
+            [os.environ["MUSTER"], *arguments],
+            env=self.env,
+            text=True,
+            check=True,
+            capture_output=True,
+        ).stdout
+
+    def end(self):
+        for launch in self.launches:
+            launch.kill()
+        self.client.close()
+        self.broker.send_signal(signal.SIGTERM)
+        self.broker.wait()
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.end()

@@ -1,0 +1,58 @@
+"""Each rank trains on its own data with its own random numbers, and writes what came of it.
+
+    train_numpy.py STEPS SECONDS_A_STEP OUTPUT [late-handler]
+
+Only the first launch takes its time, so that it is still there when it is preempted.
+"""
+
+import hashlib
+import pathlib
+import pickle
+import signal
+import sys
+import time
+
+import numpy
+
+import muster
+
+steps, seconds, output = int(sys.argv[1]), float(sys.argv[2]), pathlib.Path(sys.argv[3])
+mode = sys.argv[4] if len(sys.argv) > 4 else ""
+
+
+def train(node, state, random, step):
+    state["w"] -= 0.01 * (state["w"] - random.standard_normal(state["w"].shape))
+    state["moment"][...] = 0.9 * state["moment"] + state["w"].astype("float32") * (node.rank + 1)
+    time.sleep(seconds if node.generation == 1 else 0)
+
+
+state = muster.TrainingState(w=numpy.zeros((4, 8)), moment=numpy.zeros((4, 8), "float32"))
+random = numpy.random.Generator(numpy.random.PCG64(7))
+bits = bytearray(4096)  # the generator's own state
+state.add_bytes("random", bits)
+
+
+def pack():
+    data = pickle.dumps(random.bit_generator.state)
+    bits[: len(data)] = data
+
+
+pack()
+with muster.Node(state=state, layout="sharded") as node:
+    if node.resumed_step:
+        random.bit_generator.state = pickle.loads(bytes(bits))
+    else:
+        random = numpy.random.Generator(numpy.random.PCG64(node.rank))
+        pack()
+    print(f"rank {node.rank} begins at {node.resumed_step}")
+    if mode == "late-handler":
+        signal.signal(signal.SIGTERM, lambda *_: print("the late handler ran"))
+    for step in range(node.steps_done, steps):
+        train(node, state, random, step)
+        pack()
+        node.step()
+    digest = hashlib.sha256(
+        state["w"].tobytes() + state["moment"].tobytes() + bytes(bits)
+    ).hexdigest()
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{node.rank}").write_text(digest)

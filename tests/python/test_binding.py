@@ -1,0 +1,95 @@
+"""The binding: its declarations are the headers', each call is reachable, and no framework is
+imported.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy
+import pytest
+from conftest import BUILD, HERE, PROGRAMS
+
+import muster
+from muster._client import KINDS
+from muster._native import ffi, lib
+
+SOURCE = HERE.parent.parent
+INCLUDES = [str(SOURCE / "client/include"), str(BUILD / "include")]
+
+
+def test_the_declarations_are_those_of_the_headers():
+    sys.path.insert(0, str(SOURCE / "client/python"))
+    import build_native
+
+    built = (BUILD / "client/python/native.cdef").read_text()
+    assert build_native.declarations("cc", INCLUDES) == built
+    public = set()
+    for header in [
+        *pathlib.Path(INCLUDES[0], "muster").glob("*.h"),
+        pathlib.Path(INCLUDES[1], "muster/status.h"),
+    ]:
+        for declaration in re.findall(r"^MUSTER_API [^;]*;", header.read_text(), re.M):
+            public.add(re.search(r"(muster_\w+)\(", declaration).group(1))
+    assert len(public) >= 120
+    assert public <= set(dir(lib)), public - set(dir(lib))
+
+
+def test_each_kind_of_row_has_the_fields_of_its_structure():
+    structures = {name for name in ffi.list_types()[1] if re.fullmatch(r"muster_\w+_row", name)}
+    assert structures == {f"muster_{kind}_row" for kind in KINDS}
+    with pytest.raises(AttributeError):
+        KINDS["job"](**{field: None for field in KINDS["job"].__dataclass_fields__}).job = "frozen"
+
+
+def test_the_package_imports_no_framework():
+    text = "import muster, sys; print({'numpy', 'torch', 'jax'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", text], text=True) == "set()\n"
+
+
+def test_the_types_are_strict(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)],
+        cwd=SOURCE / "client/python",
+        check=True,
+    )
+
+
+def test_every_public_call_is_reached(world):
+    process = world.python("every_call.py")
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "missing: []" in text, text
+
+
+@pytest.mark.parametrize(
+    "array, says",
+    [
+        (numpy.zeros(4, "datetime64[s]"), "dtype datetime64"),
+        (numpy.zeros((4, 4)).T[:2], "contiguous"),
+        (numpy.zeros(4, ">f8"), "big-endian"),
+        ("text", "str with dtype None"),
+        (numpy.frombuffer(b"12345678"), "writable"),
+    ],
+)
+def test_an_array_that_cannot_be_restored_in_place_is_refused_by_name(array, says):
+    with pytest.raises((TypeError, ValueError), match="state 'weights'.*" + says):
+        muster.TrainingState(weights=array)
+
+
+def test_wrong_options_are_named():
+    state = muster.TrainingState()
+    for options, says in [
+        ({"layout": "scattered"}, "layout is 'scattered'"),
+        ({"save": print}, "together"),
+        ({"join_timeout": -1}, "join_timeout is -1"),
+        ({"signals": range(1, 10)}, "9 signals"),
+        ({"rank": 0}, "rank without world_size"),
+        ({"rank": 3, "world_size": 2, "job": "x", "directory": "/tmp"}, "rank 3"),
+    ]:
+        with pytest.raises((ValueError, muster.Error), match=says):
+            muster.Node(state=state, **options)
+    with pytest.raises(muster.Error) as caught:
+        state.add("x" * 300, numpy.zeros(1))
+    assert caught.value.name == "MUSTER_E_ARGUMENT" and caught.value.rank is None
+    assert PROGRAMS.is_dir()

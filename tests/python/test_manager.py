@@ -1,0 +1,78 @@
+"""A manager in Python: saves and keeps by policy, and resumes with the same bits."""
+
+import numpy
+import pytest
+
+import muster
+
+STEPS, SECONDS = 400, 0.01
+
+
+def test_a_managers_job_is_preempted_and_ends_with_the_bits_of_an_uninterrupted_run(
+    world, tmp_path
+):
+    world.run(2, "train_manager.py", STEPS, 0, tmp_path / "a", options=("--job", "other")).finish()
+    env = {"MUSTER_CHECKPOINT_DIR": str(tmp_path / "second")}
+    launch = world.run(2, "train_manager.py", STEPS, SECONDS, tmp_path / "b", env=env)
+    world.await_step(10, ranks=2)
+    world.muster("notify", "--job", "job", "1")
+    launch.finish()
+    assert (tmp_path / "a/False").read_text() == (tmp_path / "b/True").read_text()
+    assert "restored None" in launch.log(0) and "Restored(step=" in launch.log(0)
+    assert "kept [300, 350]" in launch.log(0)
+    names = [row.path.rpartition("/")[2] for row in world.client.checkpoints("job")]
+    assert "step_000350" in names
+
+
+@pytest.fixture
+def alone(world, monkeypatch):
+    for name, value in world.env.items():
+        if name.startswith("MUSTER"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MUSTER_JOB", "job")
+    monkeypatch.setenv("MUSTER_RANK", "0")
+    monkeypatch.setenv("MUSTER_WORLD_SIZE", "1")
+    return muster.TrainingState(w=numpy.zeros(4))
+
+
+def test_every_call_of_a_manager(alone):
+    state = alone
+    with muster.Manager(state=state, save=[muster.SaveSteps([1, 2])]) as manager:
+        assert manager.restore() is None and manager.latest_step() is None
+        assert not manager.save(0) and manager.should_save(1)
+        assert (
+            manager.save(1, metrics={"loss": 2.0})
+            and manager.save(2)
+            and manager.save(3, force=True)
+        )
+        assert not manager.reached_preemption(3) and not manager.is_saving
+        manager.check_for_errors()
+        manager.pin(1, lease=60)
+        with pytest.raises(muster.Error, match="pin"):
+            manager.delete(1)
+        manager.unpin(1)
+        manager.delete(1)
+        assert [info.step for info in manager.all_steps()] == [2, 3]
+        with pytest.raises(muster.Error) as caught:
+            manager.metadata(1)
+        assert caught.value.name == "MUSTER_E_NOT_FOUND"
+        with pytest.raises(muster.Error, match="left out"):
+            manager.save(7)
+        assert "rank 0 of 1" in repr(manager)
+    with pytest.raises(ValueError, match="this muster.Manager is closed"):
+        manager.save(4)
+    with muster.Manager(state=state) as manager:
+        found = manager.restore(2)
+        assert (found.step, found.epoch, found.fell_back) == (2, None, False)
+        manager.notify(left=0)
+        with pytest.raises(muster.Preempted) as preempted:
+            for step in range(3, 10**9):
+                manager.save(step)
+        assert preempted.value.code == 42
+        with pytest.raises(muster.Preempted):
+            manager.close()
+
+
+def test_a_policy_of_the_wrong_list_is_named():
+    with pytest.raises(TypeError, match="save has KeepLatest"):
+        muster.Manager(state=muster.TrainingState(), save=[muster.KeepLatest(1)])

@@ -1,0 +1,150 @@
+"""A node in Python: callables, exceptions, Ctrl-C, fork, and the ends of a process."""
+
+import os
+import random
+import signal
+import socket
+import time
+
+import pytest
+from conftest import await_that
+
+
+def line_with(process, text):
+    """The output up to the line with this text."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    pytest.fail(f"{text!r} never came:\n{''.join(lines)}")
+
+
+def test_callables_save_and_restore_and_finally_and_atexit_run(world):
+    launch = world.run(1, "train_callable.py", 600, 0.02)
+    world.await_step(10)
+    world.muster("notify", "--job", "job", "0")
+    launch.finish()
+    log = launch.log()
+    assert log.count("saved") == 1 and log.count("restored") == 1 and "finished 600" in log
+    assert log.count("finally ran") == log.count("atexit ran") == 2
+
+
+def test_an_exception_in_save_is_told_here_and_in_why(world):
+    launch = world.run(
+        1, "train_callable.py", 100000, 0.005, "save-raises", options=("--max-failures", "0")
+    )
+    world.await_step(5)
+    world.muster("notify", "--job", "job", "0")
+    assert launch.end() == 1
+    log = launch.log()
+    assert "RuntimeError: CUDA out of memory" in log and "muster: " in log and "finally ran" in log
+    assert "RuntimeError: CUDA out of memory" in world.muster("why", "--job", "job")
+
+
+def test_an_exception_in_restore_is_told(world):
+    launch = world.run(1, "train_callable.py", 100000, 0.005)
+    world.await_step(5)
+    os.kill(launch.process.pid, signal.SIGTERM)
+    assert launch.end() == 42
+    launch = world.run(
+        1, "train_callable.py", 100000, 0.005, "restore-raises", options=("--max-failures", "0")
+    )
+    assert launch.end() == 1
+    assert (
+        "KeyError: 'no such layer'" in launch.log() and "was not restored at rank 0" in launch.log()
+    )
+
+
+@pytest.mark.parametrize("what", ["open", "step", "client"])
+def test_ctrl_c_ends_a_blocking_call_within_a_second(world, what):
+    env = {"MUSTER_WORLD_SIZE": "2"}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        if what != "step":
+            env["MUSTER_BROKER"] = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        process = world.python("wait.py", what, env=env)
+        line_with(process, "blocks")
+        if what == "step":
+            await_that(
+                "the rank that waits",
+                lambda: [row for row in world.nodes() if row.state == "restored"],
+            )
+        time.sleep(0.3)  # into the call: from outside nobody sees it
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
+    assert time.monotonic() - began < 1.0, text
+    assert process.returncode == 130 and "KeyboardInterrupt after" in text and "muster: " in text, (
+        text
+    )
+
+
+def test_the_other_ranks_learn_who_was_interrupted(world):
+    launch = world.run(
+        2, "train_numpy.py", 100000, 0.005, world.directory / "x", options=("--max-failures", "0")
+    )
+    nodes = world.await_step(5, ranks=2)
+    os.kill(nodes[1].pid, signal.SIGINT)
+    launch.end()
+    assert "KeyboardInterrupt" in launch.log(1)
+    assert "rank 1" in launch.log(0) and "KeyboardInterrupt" in launch.log(0)
+
+
+def test_ctrl_c_in_a_save_callable_ends_it(world):
+    process = world.python("train_callable.py", 100000, 0.005, "save-waits")
+    line_with(process, "ready")
+    world.await_step(5)
+    world.client.notify("job", 0)
+    line_with(process, "the save waits")
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert time.monotonic() - began < 5 and "KeyboardInterrupt" in text and "finally ran" in text
+
+
+def test_a_forked_child_has_no_node(world):
+    process = world.python("forks.py")
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "the parent went on" in text, text
+
+
+CODES = {
+    "return": 0,
+    "exit": 3,
+    "raise": 1,
+    "interrupt": -signal.SIGINT,
+    "notify": 0,
+    "forget": 0,
+    "leak": 0,
+}
+
+
+def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
+    moments = random.Random(19)
+    kinds = [(list(CODES)[number % len(CODES)], moments.uniform(0, 0.2)) for number in range(50)]
+    for start in range(0, len(kinds), 5):
+        processes = [
+            (
+                kind,
+                seconds,
+                world.python(
+                    "exits.py",
+                    kind,
+                    seconds,
+                    env={
+                        "MUSTER_JOB": f"exit-{start + at}",
+                        "MUSTER_CHECKPOINT_DIR": f"{world.directory}/{start + at}",
+                    },
+                ),
+            )
+            for at, (kind, seconds) in enumerate(kinds[start : start + 5])
+        ]
+        for at, (kind, seconds, process) in enumerate(processes):
+            text, _ = process.communicate(timeout=60)
+            assert process.returncode == CODES[kind], (
+                f"{kind} after {seconds} s: {process.returncode}\n{text}"
+            )
+            assert "Fatal Python error" not in text and "Exception ignored" not in text, text
+            (row,) = world.client.nodes(f"exit-{start + at}")
+            assert row.state == "left", f"{kind}: {row}\n{text}"
+            assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"

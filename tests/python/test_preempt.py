@@ -1,0 +1,72 @@
+"""Preemption of Python programs: one agreed save, exit code 42, and the bits of an uninterrupted
+run.
+"""
+
+import os
+import signal
+
+import pytest
+from conftest import World, await_that, digests
+
+STEPS, SECONDS = 600, 0.02
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    world = World(tmp_path_factory.mktemp("uninterrupted"))
+    world.run(2, "train_numpy.py", STEPS, 0, world.directory / "digests").finish()
+    world.end()
+    return digests(world.directory / "digests")
+
+
+def resumed_once(world, launch, uninterrupted):
+    launch.finish()
+    assert digests(world.directory / "digests") == uninterrupted
+    generations = world.client.generations("job")
+    assert len(generations) == 2 and generations[1].resume_step > 0
+    return generations[1].resume_step
+
+
+def test_a_notice_ends_with_code_42_and_the_bits_of_an_uninterrupted_run(world, uninterrupted):
+    launch = world.run(2, "train_numpy.py", STEPS, SECONDS, world.directory / "digests")
+    world.await_step(20, ranks=2)
+    world.muster("notify", "--job", "job", "1", "--text", "the host goes away")
+    step = resumed_once(world, launch, uninterrupted)
+    assert f"rank 0 begins at {step}" in launch.log(0)
+    assert {row.exit_code for row in world.client.nodes("job", 1)} == {42}
+    assert "the host goes away" in world.muster("why", "--job", "job")
+    (checkpoint,) = [row for row in world.client.checkpoints("job") if row.step == step]
+    assert (
+        checkpoint.state == "committed" and checkpoint.save_s is not None and not checkpoint.extra
+    )
+
+
+def test_the_exit_code_of_a_preempted_process_is_42(world):
+    process = world.python("train_numpy.py", 100000, SECONDS, world.directory / "digests")
+    world.await_step(20)
+    world.client.notify("job", 0, text="away")
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 42, text
+
+
+def test_SIGTERM_to_one_rank_saves_all(world, uninterrupted):
+    launch = world.run(2, "train_numpy.py", STEPS, SECONDS, world.directory / "digests")
+    nodes = world.await_step(20, ranks=2)
+    os.kill(nodes[1].pid, signal.SIGTERM)
+    resumed_once(world, launch, uninterrupted)
+
+
+def test_SIGTERM_is_heard_under_a_handler_that_the_program_set_later(world, uninterrupted):
+    launch = world.run(
+        2, "train_numpy.py", STEPS, SECONDS, world.directory / "digests", "late-handler"
+    )
+    nodes = world.await_step(1, ranks=2)
+    await_that(
+        "muster's handler over the program's",
+        lambda: any(
+            "muster put its own back" in row.sources for row in world.nodes() if row.rank == 1
+        ),
+    )
+    os.kill(nodes[1].pid, signal.SIGTERM)
+    resumed_once(world, launch, uninterrupted)
+    assert launch.log(1).count("the late handler ran") == 1

@@ -1,0 +1,32 @@
+"""The wheel: one for every Python from 3.10 on, and it serves an environment that has nothing else."""
+# needs: scikit_build_core
+
+import subprocess
+import sys
+import venv
+import zipfile
+
+from conftest import HERE
+
+SOURCE = HERE.parent.parent
+
+
+def test_the_wheel_is_abi3_holds_the_package_alone_and_installs(tmp_path):
+    options = ["--no-deps", "--no-build-isolation", "-q"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options, "-w", tmp_path, SOURCE / "client/python"],
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith("libmuster-") and "-cp310-abi3-linux_" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"muster", "libmuster"}
+    assert wheel.stat().st_size < 4_000_000
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", wheel, "numpy"], check=True)
+    program = "import muster; print(muster.__file__, muster.__version__, muster.Node)"
+    text = subprocess.run(
+        [python, "-c", program], check=True, capture_output=True, text=True, cwd=tmp_path, env={}
+    ).stdout
+    assert str(tmp_path / "fresh") in text
