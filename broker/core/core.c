@@ -164,6 +164,11 @@ bool peer_is_live(const struct peer *peer)
     return peer->state == NODE_JOINED || peer->state == NODE_RESTORED;
 }
 
+struct peer *peer_of_rank(const struct job *job, int64_t rank)
+{
+    return rank >= 0 && (uint64_t)rank < job->gen.world_size ? job->trainers[rank] : NULL;
+}
+
 bool peer_has_finished(const struct peer *peer)
 {
     return peer->state == NODE_LEFT && peer->leave_why == LEAVE_FINISHED;

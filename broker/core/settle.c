@@ -14,7 +14,7 @@ static void settle_error(struct core *core, struct job *job)
     if ((gen->state != GENERATION_RUNNING && gen->state != GENERATION_JOINING) ||
         gen->error_rank < 0 || job->want.cause != CAUSE_NONE || round_awaited(job) != NULL)
         return;
-    const struct peer *peer = job->trainers[gen->error_rank];
+    const struct peer *peer = peer_of_rank(job, gen->error_rank);
     snprintf(text, sizeof text, "rank %lld failed its step", (long long)gen->error_rank);
     generation_ending(core, job, MUSTER_E_PEER,
                       peer != NULL && peer->failed ? text : gen->error_text);

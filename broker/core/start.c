@@ -111,9 +111,9 @@ void start_job(struct core *core, struct job *job)
         job->peers[i]->advanced_boot_ms = core->now;
     }
     /* whoever failed first is known by the error's row: it takes part in no round */
-    if (job->gen.error_rank >= 0 && (uint64_t)job->gen.error_rank < job->gen.world_size &&
-        job->trainers[job->gen.error_rank] != NULL)
-        job->trainers[job->gen.error_rank]->failed = true;
+    struct peer *first = peer_of_rank(job, job->gen.error_rank);
+    if (first != NULL)
+        first->failed = true;
     generation_await_unknown(core, job);
     notices_let_pass(core, job);
     want_as_before(job);

@@ -446,7 +446,7 @@ void notices_settle(struct core *core, struct job *job)
         const struct peer *peer = peer_find(core, notice->incarnation);
         bool finished = peer != NULL
                             ? role_is_trainer(peer->role) && peer_has_finished(peer)
-                            : notice->incarnation == 0 && job->trainers[notice->rank] == NULL &&
+                            : notice->incarnation == 0 && peer_of_rank(job, notice->rank) == NULL &&
                                   generation_rank_finished(job, (uint64_t)notice->rank);
         if (finished && notice->state == RECORD_NOTICE_ACTIVE)
             withdraw(core, job, notice, notice->incarnation);

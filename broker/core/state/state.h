@@ -410,8 +410,9 @@ struct peer *peer_find(const struct core *core, uint64_t incarnation);
 struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnation);
 void peers_forget(struct core *core, struct job *job); /* but those that are kept */
 bool peer_is_live(const struct peer *peer);            /* joined and neither left nor lost */
-bool peer_has_finished(const struct peer *peer);       /* it left, with nothing left to do */
-bool step_ok(int64_t step); /* a count of steps that may come from outside */
+struct peer *peer_of_rank(const struct job *job, int64_t rank); /* who holds it now, or NULL */
+bool peer_has_finished(const struct peer *peer); /* it left, with nothing left to do */
+bool step_ok(int64_t step);                      /* a count of steps that may come from outside */
 void job_timer(struct job *job, int64_t at_boot_ms);
 int64_t core_clock_ms(const struct core *core, int64_t boot_ms);        /* on the loop's clock */
 int64_t core_passed_ms(const struct core *core, int64_t since_boot_ms); /* to the last tick */
