@@ -78,6 +78,11 @@ def _interrupted(arg: Any) -> bool:
     return False
 
 
+def add_note(raised: BaseException, note: str) -> None:
+    """As BaseException.add_note; tracebacks show notes from Python 3.11 on."""
+    setattr(raised, "__notes__", [*getattr(raised, "__notes__", ()), note])
+
+
 def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None:
     """Raises what a callback raised, with muster's own text as a note."""
     raised, hooks.raised = hooks.raised, None
@@ -88,8 +93,7 @@ def raise_pending(hooks: Hooks, error: Exception | BaseException | None) -> None
         if error is not None
         else ("muster: no checkpoint was made of this save; earlier ones are untouched")
     )
-    if hasattr(raised, "add_note"):
-        raised.add_note(note)
+    add_note(raised, note)
     try:
         raise raised
     finally:

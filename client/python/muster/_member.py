@@ -332,8 +332,7 @@ class Member:
         except Preempted:
             pass
         except Error as error:
-            if hasattr(value, "add_note"):
-                value.add_note(f"muster: while leaving the job: {error}")
+            _hooks.add_note(value, f"muster: while leaving the job: {error}")
 
     def _leave(self, value: BaseException | None) -> None:
         code = _hooks.exit_code_of(value)
