@@ -105,7 +105,7 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
     struct save_policies save;
     struct muster_error err;
 
-    if (!role_is_trainer(peer->role) || peer->rank != 0)
+    if (peer->rank != 0)
         return (struct answer){MUSTER_E_ARGUMENT, "the chief tells the job's policies, nobody else",
                                0};
     if (keep_policies_parse(m->keep, &keep, &err) != MUSTER_OK ||
@@ -294,8 +294,6 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
 {
     struct job *job = peer->job;
 
-    if (!role_is_trainer(peer->role))
-        return (struct answer){MUSTER_E_ARGUMENT, "only ranks may say that saving is over", 0};
     if (m->final && !job->keep.final)
         try_again(core, job);
     if (m->final) {

@@ -1,6 +1,7 @@
 /* state - what the broker's core remembers, and who of its files does what.
  *
- *   core.c      create, dispatch, timers              journal.c   events and rows as actions
+ *   core.c      create, timers, the clock             journal.c   events and rows as actions
+ *   dispatch.c  the table: message, who may say it, what takes it
  *   settle.c    what follows from the facts, whoever changed them
  *   load.c      from the rows of the database         save.c      from the decision to the commit
  *   hello.c     who comes: HELLO, WELCOME, snapshots  generation.c  opening, starting, ending
