@@ -51,8 +51,8 @@ DISPATCH_TAKES(past, save_past(core, s->peer, &s->m->u.past))
 DISPATCH_TAKES(save_at, policy_save_at(core, s->peer, s->m->u.save_at.step))
 DISPATCH_TAKES(save_wish, save_policy_wish(core, s->peer, s->m->u.save_wish.step))
 DISPATCH_TAKES(save_now, round_save_now(core, s->job, s->m->u.save_now.id))
-DISPATCH_TAKES(restored, registry_restored(core, s->peer, &s->m->u.restored))
-DISPATCH_TAKES(restore_failed, registry_restore_failed(core, s->peer, &s->m->u.restore_failed))
+DISPATCH_TAKES(restored, restore_take_done(core, s->peer, &s->m->u.restored))
+DISPATCH_TAKES(restore_failed, restore_take_failed(core, s->peer, &s->m->u.restore_failed))
 DISPATCH_TAKES(manifest_done, registry_manifest_done(core, s->peer, &s->m->u.manifest_done))
 DISPATCH_TAKES(policies, keep_policies_take(core, s->peer, &s->m->u.policies))
 DISPATCH_TAKES(sweep, keep_sweep(core, s->peer, &s->m->u.sweep))
@@ -64,10 +64,21 @@ DISPATCH_TAKES(gone, gone_take(core, s->job, &s->m->u.gone))
 DISPATCH_TAKES(forget, asleep_take(core, s->job))
 DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
-DISPATCH_TAKES(notice, s->peer != NULL
-                           ? notice_take(core, s->job, &s->m->u.notice, (int64_t)s->peer->rank,
-                                         s->peer->incarnation)
-                           : notice_take(core, s->job, &s->m->u.notice, s->m->u.notice.rank, 0))
+
+/* The answer names the round that is opened for it. */
+static struct answer take_notice(struct core *core, const struct said *s)
+{
+    const struct wire_notice *m = &s->m->u.notice;
+    int64_t rank = s->peer != NULL ? (int64_t)s->peer->rank : m->rank;
+    struct answer answer =
+        notice_take(core, s->job, m, rank, s->peer != NULL ? s->peer->incarnation : 0);
+
+    if (answer.code != MUSTER_OK)
+        return answer;
+    job_settle(core, s->job);
+    answer.value = notice_round(s->job, m->id);
+    return answer;
+}
 
 static struct answer take_heartbeat(struct core *core, const struct said *s)
 {

@@ -1,7 +1,7 @@
 /* Must-fail controls: a broker that lets processes in again that it has given up, or says that it took their requests;
  * that takes a request again which it took; whose answers to heartbeats do not tell of events. The mutated files stand in
  * for those of the archive. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 static bool lets_in, takes, takes_again, is_silent;
 

@@ -11,6 +11,7 @@
  * M = (time that all launches ran + a day) / (interruptions + 1): a job of which nothing is known is taken
  * to be interrupted once a day, and what it lives through weighs that out. */
 #include "broker/core/checkpoints/keep.h"
+#include "broker/core/rounds/rounds.h"
 
 #include "schema/rules/daly.h"
 
