@@ -1,6 +1,6 @@
 /* load - the core's state from the rows of the database, before INPUT_START.
  * Trusts nothing that could crash it: a row whose owner is unknown is left out. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* start - what a start of the broker makes of the rows that it read. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 /* Members' times count from the opening. After a reboot that moment is put where the last thing
  * that is known of the round happened just now, so that no time of it becomes negative. */

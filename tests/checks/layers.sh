@@ -3,6 +3,9 @@
 #
 #   schema <- broker        schema <- node <- client <- tools, tests        nothing but tests includes broker
 #
+# Inside broker/core: core.h (the contract) <- state <- checkpoints, tasks <- rounds <- members <- what is in broker/core
+# itself; of tasks, members knows queues.h.
+#
 # and on a library's header outside the one place it belongs to. <muster/status.h> and <muster/status.def> are
 # schema's; every other <muster/...> is client's. Each finding is one line: FILE:LINE: what is wrong.
 set -eu
@@ -23,6 +26,8 @@ function folder_of(path) { return substr(path, 1, index(path, "/") - 1) }
 
 # The layer of a file: its folder, or the two pure cores and what only users\047 headers may serve: examples and Python.
 function layer_of(path) {
+    if (path == "broker/core/core.h") return "broker/core.h"
+    if (match(path, /^broker\/core\/[a-z]+\//)) return substr(path, 1, RLENGTH - 1)
     if (path ~ /^(broker|node)\/core\//) return folder_of(path) "/core"
     if (path ~ /^client\/(examples|python)\//) return "examples"
     if (path ~ /^client\/include\//) return "client/include"
@@ -58,7 +63,7 @@ function check_system(name) {
     if (name ~ /^muster\//) { check_ours("client/include/" name); return }
     if (public_header && name !~ standard)
         wrong("a public header includes <muster/...> and standard headers only, not <" name ">")
-    if ((from == "schema" || from ~ /\/core$/) && name ~ impure)
+    if ((from == "schema" || from ~ /\/core/) && name ~ impure)
         wrong(from " is pure: no socket, file, clock, thread, so no <" name ">")
     if (file ~ /^tests\//) return
     if (name ~ /^sqlite3/ && file !~ /^(broker\/store\/|client\/query\/dbread)/)
@@ -73,15 +78,21 @@ function check_system(name) {
 
 BEGIN {
     allowed["schema"] = " schema "
-    allowed["broker/core"] = " schema broker/core "
-    allowed["broker"] = " schema broker/core broker "
+    allowed["broker/core.h"] = " schema "
+    allowed["broker/core/state"] = allowed["broker/core.h"] " broker/core.h broker/core/state "
+    allowed["broker/core/checkpoints"] = allowed["broker/core/state"] " broker/core/checkpoints "
+    allowed["broker/core/tasks"] = allowed["broker/core/state"] " broker/core/tasks "
+    allowed["broker/core/rounds"] = allowed["broker/core/checkpoints"] " broker/core/rounds "
+    allowed["broker/core/members"] = allowed["broker/core/rounds"] " broker/core/members broker/core/tasks "
+    allowed["broker/core"] = allowed["broker/core/members"] " broker/core "
+    allowed["broker"] = " schema broker/core.h broker "
     allowed["node/core"] = " schema node/core "
     allowed["node"] = " schema node/core node "
     allowed["client/include"] = " client/include "
     allowed["client"] = " schema node/core node client client/include "
     allowed["examples"] = " client/include examples "
     allowed["tools"] = " schema node/core node client client/include tools "
-    allowed["tests"] = " schema broker/core broker node/core node client client/include examples tools tests "
+    allowed["tests"] = allowed["broker/core"] " schema broker node/core node client client/include examples tools tests "
     standard = "^(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|time|wchar|wctype)\\.h$"
     impure = "^(z?c?zmq|sqlite3|poll|pthread|signal|fcntl|unistd|time|dirent|threads|dlfcn|netdb|sys/|net/|netinet/|arpa/)"
     while ((getline path < list) > 0) { known[path] = 1; order[++files] = path }

@@ -13,8 +13,9 @@ plant() { # FILE LINE
 
 clean_tree() {
     rm -rf "$tree"
-    for file in schema/wire/wire.h schema/status.h broker/bus.h broker/core/round.h node/gate.h node/core/member.h \
-                client/manager.h client/include/muster/node.h tools/render.h; do
+    for file in schema/wire/wire.h schema/status.h broker/bus.h broker/core/core.h broker/core/dispatch.h \
+                broker/core/state/state.h broker/core/rounds/round.h broker/core/members/member.h node/gate.h \
+                node/core/member.h client/manager.h client/include/muster/node.h tools/render.h; do
         plant "$file" '#include <stdint.h>'
     done
     plant broker/store/store.c '#include <sqlite3.h>'
@@ -24,7 +25,7 @@ clean_tree() {
     plant client/node/node.c '#include "node/gate.h"'
     plant client/examples/train.c '#include <muster/node.h>'
     plant node/agent/agent.c '#include <muster/status.h>'
-    plant tests/unit/test_x.c '#include "broker/core/round.h"'
+    plant tests/unit/test_x.c '#include "broker/core/rounds/round.h"'
 }
 
 refuses() { # FILE LINE WHAT_THE_FINDING_SAYS
@@ -47,6 +48,11 @@ refuses broker/a.c '#include "node/gate.h"' 'broker must not include node'
 refuses broker/core/a.c '#include "broker/bus.h"' 'broker/core must not include broker'
 refuses broker/core/a.c '#include "../bus.h"' 'broker/core must not include broker'
 refuses broker/core/a.c '#include <time.h>' 'broker/core is pure'
+refuses broker/core/state/a.c '#include <time.h>' 'broker/core/state is pure'
+refuses broker/core/state/a.c '#include "broker/core/rounds/round.h"' 'state must not include broker/core/rounds'
+refuses broker/core/tasks/a.c '#include "broker/core/members/member.h"' 'tasks must not include broker/core/members'
+refuses broker/core/rounds/a.c '#include "broker/core/dispatch.h"' 'rounds must not include broker/core'
+refuses broker/loop.c '#include "broker/core/state/state.h"' 'broker must not include broker/core/state'
 refuses broker/loop.c '#include <sqlite3.h>' 'belongs to broker/store'
 refuses broker/loop.c '#include <zmq.h>' 'belongs to broker/bus'
 refuses node/a.c '#include "broker/bus.h"' 'node must not include broker'

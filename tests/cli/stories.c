@@ -662,6 +662,8 @@ const struct cli_story cli_stories[] = {
     {"joined_before", make_joined_before},
     {"nobody_left", make_nobody_left},
     {"step_failed", make_step_failed},
+    {"collective_broke", make_collective_broke},
+    {"killed_behind", make_killed_behind},
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},

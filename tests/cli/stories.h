@@ -24,6 +24,8 @@ void make_saved_behind(struct db_fixture *db);
 void make_pinned(struct db_fixture *db);
 void make_four_notices(struct db_fixture *db);
 void make_finished_without(struct db_fixture *db);
+void make_collective_broke(struct db_fixture *db);
+void make_killed_behind(struct db_fixture *db);
 
 /* stories_stuck.c */
 void make_stuck_all(struct db_fixture *db);

@@ -63,3 +63,27 @@ void make_finished_without(struct db_fixture *db)
     db_sql(db, "UPDATE generation SET state = 'ended'");
     db_sql(db, "UPDATE job SET state = 'ended'");
 }
+
+/* Rank 0's step broke because rank 2 had been killed: that was known later. */
+void make_collective_broke(struct db_fixture *db)
+{
+    make_periodic(db);
+    db_event(db, 11,
+             "kind = 'peer error', rank = 0, step = 44, unix_ms = %lld, text ="
+             " 'Connection reset by peer'",
+             DB_T0 + 4000);
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 0, error_code = 1,"
+           " end_text = 'rank 0 failed its step', error_text = 'Connection reset by peer'",
+           MUSTER_E_PEER);
+    db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 9000);
+    db_progress(db, 1, 2, "applied_seq = 10, heard_unix_ms = %lld", DB_T0 + 3700);
+    db_sql(db, "UPDATE node SET state = 'lost', ended_unix_ms = %lld WHERE rank = 2", DB_T0 + 9000);
+}
+
+/* Rank 2 heard of that failure and was killed then: it is not the cause. */
+void make_killed_behind(struct db_fixture *db)
+{
+    make_collective_broke(db);
+    db_progress(db, 1, 2, "applied_seq = 11, heard_unix_ms = %lld", DB_T0 + 4100);
+}

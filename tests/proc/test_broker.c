@@ -413,8 +413,7 @@ static void come_and_go_all(struct fixture *f, uint64_t count, enum wire_role ro
         come_and_go(f->dealer, number, role);
         while (zmq_recv(f->dealer, frame, sizeof frame, ZMQ_DONTWAIT) >= 0) {
         }
-        if (number % 100 ==
-            99) /* all their answers fit into the queue to one socket: see COMMAND_HWM */
+        if (number % 100 == 99) /* their answers fit into the queue to one socket: COMMAND_HWM */
             ask(f, "jobs");
     }
     ask(f, "jobs"); /* its answer is behind theirs */

@@ -1,6 +1,6 @@
 /* Must-fail controls of what rows, events and verdicts say of themselves (sim_check_claims.c): each mutant of a core lets
  * worlds end well that were told something untrue. The mutated files stand in for those of the archive. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 #include "node/core/member_state.h"
 #include "tests/sim/sim.h"
 
@@ -125,8 +125,16 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
         generation_rank_failed(core, job, kind, rank, text);
 }
 
+static bool committed_or_next(const struct job *job, int64_t step)
+{
+    const struct checkpoint *newest = newest_or_next(job);
+
+    return round_is_committed(job, step) ||
+           (newest != NULL && newest != registry_newest(job) && newest->row.step == step);
+}
+
 /* NOLINTBEGIN(bugprone-suspicious-include,bugprone-macro-parentheses) */
-#define registry_newest newest_or_next
+#define round_is_committed committed_or_next
 #define round_abort(core, job, round, rank, code, text, retry) \
     round_abort(core, job, round, blames_anyone ? 0 : (rank), code, text, retry)
 #define round_move decide_for_the_last
@@ -134,7 +142,7 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 #include "broker/core/rounds/round_decide.c"
 #undef round_unchanged
 #undef round_move
-#undef registry_newest
+#undef round_is_committed
 #undef round_abort
 
 #undef ROUND_ATTEMPTS_MAX
@@ -154,9 +162,10 @@ static void fail_or_not(struct core *core, struct job *job, enum wire_event_kind
 static void set_first_error_truly(struct core *core, struct job *job, int64_t rank, int64_t code,
                                   const char *text);
 #define generation_set_first_error set_first_error_truly
+#include "broker/core/state/ending.c"
+#undef generation_set_first_error
 #define NODE_RESTORED NODE_RESTORED || starts_early
 #include "broker/core/members/generation.c"
-#undef generation_set_first_error
 #undef NODE_RESTORED
 
 void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
@@ -219,7 +228,7 @@ static void open_or_wait(struct core *core, struct job *job)
 
 #define save_settle end_or_overlook
 #define round_try_open open_or_wait
-#include "broker/core/settle.c"
+#include "broker/core/members/settle.c"
 #undef round_try_open
 #undef save_settle
 

@@ -1,6 +1,6 @@
 /* sim_grace - worlds of one job whose times the test sets and one notice that tells the time left; what
  * came of it is written down. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 #include "tests/sim/sim_world.h"
 
 #define POLICY_SAVES 4 /* before the notice */

@@ -2,7 +2,7 @@
  * comes back with it. What nodes say is heard at once, or not at all while the broker is dead. */
 #include "tests/sim/sim_tasks_private.h"
 
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 #define ROUTE 1000000 /* nobody's who hears answers */
 #define HELLO_EVERY_MS 500

@@ -2,7 +2,7 @@
  * another process. While one is missing the coordinator's calls name it, and at no other time. */
 #include "tests/sim/sim_tasks_private.h"
 
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * A question changes nothing, and is answered whatever else fails, unless the broker dies first. */
 #include "tests/sim/sim_world.h"
 
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 #include "schema/sql/queries.h"
 
 #include <stdlib.h>

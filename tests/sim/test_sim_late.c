@@ -1,13 +1,13 @@
 /* Ranks that start late, while the others of their launch are told to end. The must-fail control: a
  * broker that knows no late rank lets it open a generation, for peers that have left. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 static bool mutated;
 
 bool unmutated_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
                             uint64_t age_ms);
 #define generation_rank_is_late unmutated_rank_is_late
-#include "broker/core/members/generation.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/state/facts.c" /* NOLINT(bugprone-suspicious-include) */
 #undef generation_rank_is_late
 
 bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,

@@ -3,7 +3,7 @@
  * unit.member_again: since a node that has told all leaves a silent broker after 5 s, no world is known that breaks
  * without it. Nor is one known since a node reaches a broker within 250 ms that breaks if the broker believes events of a
  * lost history: unit.core_copy holds that. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 bool found_on_disk(const struct job *job);
 

@@ -1,7 +1,7 @@
 /* Must-fail controls: a broker that lets processes in again that it has given up, or says that it took their requests;
  * that takes a request again which it took; whose answers to heartbeats do not tell of events. The mutated files stand in
  * for those of the archive. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 static bool lets_in, takes, takes_again, is_silent;
 
@@ -12,18 +12,20 @@ static bool lets_in, takes, takes_again, is_silent;
 #undef NODE_FENCED
 
 /* Deduplication removed: what a repeated request asks for is done once more. */
-static struct answer take_request(struct core *core, struct peer *peer, const struct wire_msg *m);
+struct said;
+static struct answer dispatch_take(struct core *core, const struct said *s, enum wire_role role);
 
-static enum wire_type taken_anew(struct core *core, struct peer *peer, const struct wire_msg *m)
+static enum wire_type taken_anew(struct core *core, struct peer *peer, const struct said *s,
+                                 const struct wire_msg *m)
 {
     if (takes_again && m->up.request > 0 && m->up.request <= peer->last_request)
-        take_request(core, peer, m);
+        dispatch_take(core, s, peer->role);
     return m->type;
 }
 
-#define wire_is_request(type) wire_is_request(taken_anew(core, peer, m))
+#define wire_is_request(type) wire_is_request(taken_anew(core, peer, &said, m))
 #define MUSTER_E_STALE (takes ? MUSTER_OK : MUSTER_E_STALE)
-#include "broker/core/core.c" /* NOLINT(bugprone-suspicious-include) */
+#include "broker/core/dispatch.c" /* NOLINT(bugprone-suspicious-include) */
 #undef MUSTER_E_STALE
 #undef wire_is_request
 

@@ -10,7 +10,7 @@
 #ifndef TESTS_SUPPORT_CORE_FIXTURE_H
 #define TESTS_SUPPORT_CORE_FIXTURE_H
 
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 
 #define CORE_NODES 8
 #define CORE_START_MS 1000000 /* boot time of the fixture's first input */

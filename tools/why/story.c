@@ -347,6 +347,7 @@ static void tell_incidents(struct story *story, int64_t from_unix_ms, int64_t un
         if (story_came_out(story, &event[i]))
             story_say(story, "It has come out of that since.");
         story_fell_back(story, &event[i]);
+        story_blame(story, &event[i]);
     }
 }
 
@@ -450,8 +451,15 @@ static void tell_failure_headline(struct story *story, int64_t generation)
 {
     const struct muster_event_row *event = first_failure(story);
 
+    int64_t lost = event != NULL ? story_lost_before(story, event) : -1;
+
     if (event == NULL)
         story_say(story, "Job %s, generation %" PRId64 ": ended.", story->job, generation);
+    else if (lost >= 0)
+        story_say(story,
+                  "Job %s, generation %" PRId64 ": rank %" PRId64 " was lost, and a step failed, "
+                  "rank %" PRId64 ".",
+                  story->job, generation, lost, event->rank);
     else if (event->rank >= 0)
         story_say(story, "Job %s, generation %" PRId64 ": %s, rank %" PRId64 ".", story->job,
                   generation, shown_kind(event), event->rank);

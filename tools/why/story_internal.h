@@ -39,6 +39,10 @@ bool story_is_over(
 bool story_is_stuck(const struct story *story); /* somebody is */
 void story_stuck(struct story *story);          /* names whoever is */
 bool story_came_out(const struct story *story, const struct muster_event_row *stuck);
+/* The rank that was lost before this failure was told, so that it is likely to be its cause; -1: none. */
+int64_t story_lost_before(const struct story *story, const struct muster_event_row *failure);
+/* Says so, behind the failure. */
+void story_blame(struct story *story, const struct muster_event_row *failure);
 struct who story_trains_on(const struct story *story);
 
 /* What happened in round number index of the story. */

@@ -64,6 +64,48 @@ bool story_came_out(const struct story *story, const struct muster_event_row *st
     return false;
 }
 
+/* A rank that was lost, and from which no word came since a moment before this failure was told. NULL: none. */
+static const struct muster_node_row *silent_before(const struct story *story,
+                                                   const struct muster_event_row *failure)
+{
+    const struct muster_node_row *node = muster_rows_nodes(story->nodes), *found = NULL;
+
+    for (size_t i = 0; i < muster_rows_count(story->nodes); i++) {
+        if (!is_trainer(&node[i]) || node[i].rank == failure->rank ||
+            strcmp(node[i].state, "lost") != 0 || node[i].applied_seq >= failure->seq ||
+            node[i].heard_unix_ms > failure->unix_ms ||
+            story_broker_was_away(story, failure->unix_ms, node[i].ended_unix_ms))
+            continue;
+        if (found == NULL || node[i].heard_unix_ms < found->heard_unix_ms)
+            found = &node[i];
+    }
+    return found;
+}
+
+/* A step that fails because a peer is gone is told before the peer's silence is. */
+int64_t story_lost_before(const struct story *story, const struct muster_event_row *failure)
+{
+    const struct muster_node_row *node =
+        strcmp(failure->kind, "peer error") == 0 ? silent_before(story, failure) : NULL;
+
+    return node != NULL ? node->rank : -1;
+}
+
+void story_blame(struct story *story, const struct muster_event_row *failure)
+{
+    const struct muster_node_row *node =
+        strcmp(failure->kind, "peer error") == 0 ? silent_before(story, failure) : NULL;
+
+    if (node == NULL)
+        return;
+    story_say(story,
+              "Rank %" PRId64 " (host %s, pid %" PRId64 ") was lost: it was last heard at %s, "
+              "before that failure was told. So it most likely died first, and the step of rank "
+              "%" PRId64 " failed because of it.",
+              node->rank, node->host, node->pid, story_at(story, node->heard_unix_ms).text,
+              failure->rank);
+}
+
 bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cancelled)
 {
     const struct muster_node_row *node = muster_rows_nodes(nodes);

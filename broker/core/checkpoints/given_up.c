@@ -21,13 +21,6 @@ void given_up_forget(struct job *job, uint64_t round)
             drop(job, i);
 }
 
-void given_up_free(struct job *job)
-{
-    while (job->keep.given_up_count > 0)
-        drop(job, job->keep.given_up_count - 1);
-    free(job->keep.given_up);
-}
-
 void given_up_add(struct job *job, const struct record_checkpoint *row)
 {
     struct keep_state *keep = &job->keep;

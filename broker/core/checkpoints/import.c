@@ -8,7 +8,7 @@
  * A checkpoint may have 131,072 files, and other jobs are not to wait for them: what is read is read part by part, and
  * beyond IMPORT_SLICE files they become rows pass by pass. Until the last of them is written the checkpoint is a
  * failed one that nobody resumes from, and its round says so; who asks is answered after that. */
-#include "broker/core/state/state.h"
+#include "broker/core/checkpoints/checkpoints.h"
 
 #include "schema/manifest/manifest_read.h"
 #include "schema/manifest/metrics.h"

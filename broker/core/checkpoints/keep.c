@@ -18,18 +18,6 @@ const struct job_policies *keep_policies_of(const struct job *job)
     return policies != NULL && policies->generation == job->gen.generation ? policies : NULL;
 }
 
-static void policies_free(struct job *job)
-{
-    struct job_policies *policies = job->keep.policies;
-
-    if (policies == NULL)
-        return;
-    free(policies->keep_text);
-    free(policies->save_text);
-    free(policies);
-    job->keep.policies = NULL;
-}
-
 static void deletion_drop(struct job *job, size_t index)
 {
     struct keep_state *keep = &job->keep;
@@ -40,17 +28,6 @@ static void deletion_drop(struct job *job, size_t index)
     memmove(&keep->deletions[index], &keep->deletions[index + 1],
             (keep->deletions_count - index - 1) * sizeof keep->deletions[0]);
     keep->deletions_count--;
-}
-
-void keep_free(struct job *job)
-{
-    policies_free(job);
-    while (job->keep.deletions_count > 0)
-        deletion_drop(job, job->keep.deletions_count - 1);
-    free(job->keep.deletions);
-    given_up_free(job);
-    free(job->keep.pins);
-    memset(&job->keep, 0, sizeof job->keep);
 }
 
 /* --- policies --------------------------------------------------------------------------------- */
@@ -105,7 +82,7 @@ struct answer keep_policies_take(struct core *core, struct peer *peer,
     struct save_policies save;
     struct muster_error err;
 
-    if (!role_is_trainer(peer->role) || peer->rank != 0)
+    if (peer->rank != 0)
         return (struct answer){MUSTER_E_ARGUMENT, "the chief tells the job's policies, nobody else",
                                0};
     if (keep_policies_parse(m->keep, &keep, &err) != MUSTER_OK ||
@@ -294,8 +271,6 @@ struct answer keep_sweep(struct core *core, struct peer *peer, const struct wire
 {
     struct job *job = peer->job;
 
-    if (!role_is_trainer(peer->role))
-        return (struct answer){MUSTER_E_ARGUMENT, "only ranks may say that saving is over", 0};
     if (m->final && !job->keep.final)
         try_again(core, job);
     if (m->final) {

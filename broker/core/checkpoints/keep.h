@@ -1,27 +1,23 @@
-/* keep - what a job's policies mean in the broker's core: what goes, who holds on to it, when a save is due.
+/* keep - what a job's policies mean in the broker's core: what goes, and who holds on to it.
  *
  *   keep.c         from the policies' wish to the deletion, which the chief carries out
  *   given_up.c     what a launch left behind that went back
  *   pins.c         leases on checkpoints
- *   save_policy.c  rounds that the broker opens by time, cost and history
  *
  * A deletion: decided (row: deleting) -> DELETE to the lowest live rank, repeated -> DELETED (row: deleted). Its
  * decision is never taken back, so either side may be restarted in between. */
 #ifndef BROKER_CORE_KEEP_H
 #define BROKER_CORE_KEEP_H
 
-#include "broker/core/state/state.h"
+#include "broker/core/checkpoints/checkpoints.h"
 
 /* Decides that it is deleted; *row may be the registry's own, which forgets it. */
 void keep_delete(struct core *core, struct job *job, const struct record_checkpoint *row);
 bool keep_is_being_restored(const struct job *job, uint64_t checkpoint);
 /* Those whose time has come are deleted. closing: all ranks are done. */
 void given_up_consider(struct core *core, struct job *job, bool closing);
-void given_up_free(struct job *job);
 /* The policies of this launch; NULL: it has told none. */
 const struct job_policies *keep_policies_of(const struct job *job);
-/* How often this job is interrupted. */
-int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms);
 bool pins_hold(const struct job *job, uint64_t checkpoint);
 /* Who holds on to it, in words; one that does for good before a lease. NULL: nobody. */
 const char *pins_told(struct core *core, const struct job *job, uint64_t checkpoint);

@@ -1,24 +1,11 @@
 /* registry - committed checkpoints, and which one a generation resumes from.
  * Holds the newest CORE_CHECKPOINTS_MAX committed ones that are not superseded; the database has all. */
-#include "broker/core/state/state.h"
+#include "broker/core/checkpoints/checkpoints.h"
 
 #include "schema/error.h"
 #include "schema/room.h"
 
 #include <stdio.h>
-
-const struct checkpoint *registry_newest(const struct job *job)
-{
-    return job->checkpoints_count ? &job->checkpoints[job->checkpoints_count - 1] : NULL;
-}
-
-const struct checkpoint *registry_newest_whole(const struct job *job)
-{
-    for (size_t i = job->checkpoints_count; i-- > 0;)
-        if (job->checkpoints[i].path[0] != '\0')
-            return &job->checkpoints[i];
-    return NULL;
-}
 
 static void drop(struct job *job, size_t index)
 {
@@ -72,15 +59,6 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
     point_to_own(job, checkpoint);
 }
 
-void registry_free(struct job *job)
-{
-    while (job->checkpoints_count > 0)
-        drop(job, job->checkpoints_count - 1);
-    free(job->checkpoints);
-    job->checkpoints = NULL;
-    job->checkpoints_capacity = 0;
-}
-
 void registry_drop(struct job *job, uint64_t round)
 {
     for (size_t i = 0; i < job->checkpoints_count; i++) {
@@ -89,30 +67,6 @@ void registry_drop(struct job *job, uint64_t round)
         drop(job, i);
         return;
     }
-}
-
-struct checkpoint *registry_find(struct job *job, uint64_t round)
-{
-    for (size_t i = 0; i < job->checkpoints_count; i++)
-        if (job->checkpoints[i].row.round == round)
-            return &job->checkpoints[i];
-    return NULL;
-}
-
-bool registry_has(const struct job *job, uint64_t round)
-{
-    for (size_t i = 0; i < job->checkpoints_count; i++)
-        if (job->checkpoints[i].row.round == round)
-            return true;
-    return false;
-}
-
-bool registry_has_step(const struct job *job, int64_t step)
-{
-    for (size_t i = job->checkpoints_count; i-- > 0 && job->checkpoints[i].row.step >= step;)
-        if (job->checkpoints[i].row.step == step)
-            return true;
-    return false;
 }
 
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
@@ -151,69 +105,6 @@ void registry_announce_resume(struct core *core, struct job *job)
     event_emit(core, job, event, 0);
 }
 
-static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_t checkpoint,
-                                   int64_t step)
-{
-    struct job *job = peer->job;
-    struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
-    const char *text = out_printf(
-        core, "rank %llu restored checkpoint %llu at step %lld, the job's is %llu at step %lld",
-        (unsigned long long)peer->rank, (unsigned long long)checkpoint, (long long)step,
-        (unsigned long long)job->gen.resume_checkpoint, (long long)job->gen.resume_step);
-
-    event.rank = (int64_t)peer->rank;
-    event.checkpoint = checkpoint;
-    event.code = MUSTER_E_RESTORE;
-    event.text = text;
-    event_emit(core, job, event, 0);
-    generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, text);
-    generation_ending(core, job, MUSTER_E_RESTORE, text);
-    return (struct answer){MUSTER_E_RESTORE, text, 0};
-}
-
-static bool is_at_step(struct job *job, uint64_t checkpoint, int64_t step)
-{
-    const struct checkpoint *found = registry_find(job, checkpoint);
-
-    return found != NULL && found->row.step == step;
-}
-
-struct answer registry_restored(struct core *core, struct peer *peer, const struct wire_restored *m)
-{
-    static const struct answer ok = {MUSTER_OK, "", 0};
-    struct job *job = peer->job;
-
-    if (peer->state == NODE_RESTORED)
-        return ok;
-    if (generation_is_over(job))
-        return (struct answer){MUSTER_E_ENDING, "the generation is ending", 0};
-    if (m->checkpoint != job->gen.resume_checkpoint && job->gen.fallback)
-        return ok; /* an older one was announced meanwhile: it will restore that */
-    bool wrong = m->checkpoint != job->gen.resume_checkpoint || m->step != job->gen.resume_step;
-    if (m->checkpoint == 0 && m->step == 0 && registry_lets_begin(job, peer))
-        wrong = false;
-    if (!role_is_trainer(peer->role) && m->checkpoint > 0 && m->checkpoint == peer->told_resume)
-        wrong = false; /* the launch's choice was deleted meanwhile: it was told another */
-    if (peer->reads_any && is_at_step(job, m->checkpoint, m->step))
-        wrong = false; /* by the broker's start before this one */
-    if (wrong && !role_is_trainer(peer->role))
-        return bystander_restore_failed(core, peer, m->step,
-                                        "it restored another checkpoint than the job's");
-    if (wrong)
-        return wrong_restore(core, peer, m->checkpoint, m->step);
-    peer_move(peer, NODE_RESTORED);
-    peer->begun = peer->done = m->step;
-    persist_peer(core, peer);
-    return ok;
-}
-
-bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint)
-{
-    return job->gen.fallback && checkpoint != NULL &&
-           checkpoint->row.generation < job->gen.generation &&
-           checkpoint->row.step > job->gen.resume_step;
-}
-
 void registry_give_up_beyond(struct core *core, struct job *job, int64_t step)
 {
     size_t before = job->checkpoints_count;
@@ -237,71 +128,6 @@ void registry_supersede_given_up(struct core *core, struct job *job)
 {
     if (registry_is_given_up(job, registry_newest(job)))
         registry_give_up_beyond(core, job, job->gen.resume_step);
-}
-
-/* The whole generation goes back to the next older one. What is newer counts until all have restored: the older ones
- * may be worse, and the next launch may find the newest mended. */
-static bool fall_back(struct core *core, struct job *job, uint64_t from)
-{
-    const struct checkpoint *failed = registry_find(job, from);
-    const struct checkpoint *older = NULL;
-    int64_t step = failed ? failed->row.step : job->gen.resume_step;
-
-    for (size_t i = 0; i < job->checkpoints_count; i++)
-        if (job->checkpoints[i].row.step < step)
-            older = &job->checkpoints[i];
-    if (older == NULL)
-        return false;
-    job->gen.resume_checkpoint = older->row.round;
-    job->gen.resume_step = older->row.step;
-    job->gen.resume_ready = false;
-    persist_generation(core, job); /* also when it is announced only after its repair */
-    for (size_t i = 0; i < job->peers_count; i++) {
-        if (job->peers[i]->state != NODE_RESTORED)
-            continue;
-        peer_move(job->peers[i], NODE_JOINED);
-        persist_peer(core, job->peers[i]);
-    }
-    return true;
-}
-
-struct answer registry_restore_failed(struct core *core, struct peer *peer,
-                                      const struct wire_restore_failed *m)
-{
-    static const struct answer ok = {MUSTER_OK, "", 0};
-    struct job *job = peer->job;
-    struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
-
-    bool joining = job->gen.state == GENERATION_JOINING;
-    bool given_up = joining && job->gen.fallback && m->checkpoint != job->gen.resume_checkpoint;
-    if (!role_is_trainer(peer->role) &&
-        !given_up) /* what it was told may be another one than theirs */
-        return bystander_restore_failed(core, peer, m->step, m->text);
-    if (job->gen.state != GENERATION_JOINING || m->checkpoint != job->gen.resume_checkpoint)
-        return ok; /* of a choice that was given up already */
-    event.rank = (int64_t)peer->rank;
-    event.checkpoint = m->checkpoint;
-    event.step = m->step;
-    event.code = MUSTER_E_RESTORE;
-    bool may = job->gen.fallback && !m->final;
-    bool again = may && fall_back(core, job, m->checkpoint);
-    event.text =
-        may && !again ? out_printf(core, "%.3900s; " ERROR_SAYS_NONE_OLDER, m->text) : m->text;
-    event.flags = again ? EVENT_FLAG_RETRY : 0;
-    event_emit(core, job, event, 0);
-    if (!again) {
-        generation_set_first_error(core, job, (int64_t)peer->rank, MUSTER_E_RESTORE, event.text);
-        generation_ending(core, job, MUSTER_E_RESTORE,
-                          out_printf(core, "rank %llu could not restore: %s",
-                                     (unsigned long long)peer->rank, event.text));
-        return ok;
-    }
-    const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
-    if (chosen->path[0] != '\0')
-        registry_announce_resume(core, job);
-    else if (job->trainers[0] != NULL && job->trainers[0]->mapped)
-        hello_snapshot(core, job->trainers[0]); /* it is asked to repair; else when it is back */
-    return ok;
 }
 
 struct answer registry_manifest_done(struct core *core, struct peer *peer,

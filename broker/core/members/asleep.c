@@ -1,97 +1,15 @@
-/* asleep - jobs that have ended and left memory, and those whose rows go for good.
- * Owns: the list of the sleeping: their names and what decides who is forgotten first.
+/* asleep - jobs that have ended leave memory, and the rows of some go for good.
+ * Owns: who goes to sleep, and who is forgotten first. The list of those who sleep is state/sleepers.c.
  * What always holds: a job is in memory or asleep, never both. It goes to sleep at a tick, when all
  * its rows are in the batch that is written next. It wakes by its rows, which the driver hands
  * (core_lacks). */
-#include "broker/core/state/state.h"
+#include "broker/core/members/members.h"
+#include "broker/core/state/sleepers.h"
 
 #include <stdio.h>
 
-#define SLOTS 4096
 #define FORGET_TICK_MAX 256 /* jobs that one tick forgets */
 #define DAY_MS (24LL * 3600 * 1000)
-
-struct asleep_job {
-    char name[JOB_NAME_MAX + 1];
-    int64_t since_unix_ms; /* its end */
-    bool saved;            /* it has checkpoints: it may come back for them */
-    bool pinned;           /* an operator holds one: it is not forgotten */
-    struct asleep_job *next;
-};
-
-struct asleep {
-    struct asleep_job *jobs[SLOTS]; /* by name */
-    size_t count;
-    int64_t look_boot_ms; /* for those that are too old */
-};
-
-static struct asleep_job **slot(struct asleep *asleep, const char *name)
-{
-    uint32_t hash = 2166136261U;
-
-    for (const char *at = name; *at != '\0'; at++)
-        hash = (hash ^ (uint8_t)*at) * 16777619U;
-    return &asleep->jobs[hash % SLOTS];
-}
-
-static struct asleep_job **asleep_find(const struct core *core, const char *name)
-{
-    struct asleep_job **at;
-
-    if (core->asleep == NULL)
-        return NULL;
-    for (at = slot(core->asleep, name); *at != NULL; at = &(*at)->next)
-        if (strcmp((*at)->name, name) == 0)
-            return at;
-    return NULL;
-}
-
-bool asleep_holds(const struct core *core, const char *name)
-{
-    return asleep_find(core, name) != NULL;
-}
-
-void asleep_add(struct core *core, const struct record_job_asleep *row)
-{
-    struct asleep_job **at, *job = calloc(1, sizeof *job);
-
-    if (core->asleep == NULL)
-        core->asleep = calloc(1, sizeof *core->asleep);
-    MUST(core->asleep != NULL && job != NULL);
-    snprintf(job->name, sizeof job->name, "%s", row->job);
-    job->since_unix_ms = row->since_unix_ms;
-    job->saved = row->saved;
-    job->pinned = row->pinned;
-    at = slot(core->asleep, job->name);
-    job->next = *at;
-    *at = job;
-    core->asleep->count++;
-}
-
-void asleep_remove(struct core *core, const char *name)
-{
-    struct asleep_job **at = asleep_find(core, name);
-    struct asleep_job *job;
-
-    if (at == NULL)
-        return;
-    job = *at;
-    *at = job->next;
-    free(job);
-    core->asleep->count--;
-}
-
-void asleep_free(struct core *core)
-{
-    for (size_t i = 0; core->asleep != NULL && i < SLOTS; i++)
-        while (core->asleep->jobs[i] != NULL) {
-            struct asleep_job *next = core->asleep->jobs[i]->next;
-            free(core->asleep->jobs[i]);
-            core->asleep->jobs[i] = next;
-        }
-    free(core->asleep);
-    core->asleep = NULL;
-}
 
 /* --- going to sleep ------------------------------------------------------------------------------- */
 
@@ -135,11 +53,6 @@ static bool is_pinned(const struct job *job)
         if (job->keep.pins[i].until_unix_ms == 0)
             return true;
     return false;
-}
-
-bool job_has_row(const struct job *job)
-{
-    return job->gen.generation > 0 || job->seq > 0 || job->round > 0;
 }
 
 static void sleep_now(struct core *core, struct job *job)
@@ -228,7 +141,7 @@ static void forget_some(struct core *core, size_t too_many_by)
     size_t count = 0, forgotten = 0;
 
     MUST(all != NULL);
-    for (size_t i = 0; i < SLOTS; i++)
+    for (size_t i = 0; i < SLEEPERS_SLOTS; i++)
         for (struct asleep_job *job = core->asleep->jobs[i]; job != NULL; job = job->next)
             if (!job->pinned)
                 all[count++] = job;

@@ -1,6 +1,6 @@
 /* generation - one launch of the job: its opening with the one resume choice, its start once all have
  * restored, its end. */
-#include "broker/core/state/state.h"
+#include "broker/core/members/members.h"
 
 #include <stdio.h>
 
@@ -107,11 +107,6 @@ static void take_newest(struct job *job)
     job->gen.resume_ready = newest == NULL || newest->path[0] != '\0';
 }
 
-bool generation_is_found(const struct job *job)
-{
-    return job->gen.state == GENERATION_ENDED && strcmp(job->gen.end_text, FOUND_ON_DISK) == 0;
-}
-
 /* Nodes of a generation that the database does not know (it was restored from a copy), or knows by an import alone: they are
  * running, so they are believed. */
 void generation_adopt(struct core *core, struct job *job, uint64_t generation,
@@ -135,27 +130,13 @@ static void await_ranks(struct core *core, struct job *job)
     job_timer(job, job->gen.back_until_boot_ms);
 }
 
-/* Who was lost while it runs is the generation's error; else it was lost while this database took the ranks for
- * joining. */
-static bool rank_has_row(const struct job *job, uint64_t rank)
-{
-    for (size_t i = 0; i < job->peers_count; i++) {
-        const struct peer *peer = job->peers[i];
-
-        if (role_is_trainer(peer->role) && peer->rank == rank &&
-            (peer->state != NODE_LOST || job->gen.error_rank >= 0))
-            return true;
-    }
-    return false;
-}
-
 /* At a start: it runs, and nobody has ever heard of one of its ranks, or since it was lost. So the database was put
  * back before an earlier start, which did not live to miss that rank. */
 void generation_await_unknown(struct core *core, struct job *job)
 {
     for (uint64_t rank = 0; job->gen.state == GENERATION_RUNNING && rank < job->gen.world_size;
          rank++)
-        if (!rank_has_row(job, rank))
+        if (!generation_has_row(job, rank))
             await_ranks(core, job);
 }
 
@@ -175,11 +156,6 @@ void generation_stands_at(struct core *core, struct job *job, int64_t done)
         take_newest(job);
 }
 
-bool generation_began_is_known(const struct job *job)
-{
-    return job->gen.opened_unix_ms > 0;
-}
-
 /* Steps are taken in a generation that this database does not know to have started. Ranks that do not
  * come back are missed after START_GRACE_MS. */
 void generation_goes_on(struct core *core, struct job *job)
@@ -190,103 +166,6 @@ void generation_goes_on(struct core *core, struct job *job)
     await_ranks(core, job);
     persist_generation(core, job);
     event_emit(core, job, event_make(job, EVENT_STARTED), 0);
-}
-
-void generation_set_first_error(struct core *core, struct job *job, int64_t rank, int64_t code,
-                                const char *text)
-{
-    if (job->gen.error_rank >= 0)
-        return;
-    job->gen.error_rank = rank;
-    job->gen.error_code = code;
-    free(job->gen.error_text);
-    job->gen.error_text = strdup(text);
-    MUST(job->gen.error_text != NULL);
-    persist_generation(core, job);
-}
-
-bool generation_is_over(const struct job *job)
-{
-    return job->gen.state == GENERATION_ENDING || job->gen.state == GENERATION_ENDED;
-}
-
-/* As much as there is room for, to the end of a word; it is whole in the event that led to the end. */
-static void set_end_text(struct job *job, const char *text)
-{
-    static const char rest[] = " ... (`muster events` has it whole)";
-    size_t room = sizeof job->gen.end_text - sizeof rest, length = strlen(text), word;
-
-    if (length < sizeof job->gen.end_text) {
-        memcpy(job->gen.end_text, text, length + 1);
-        return;
-    }
-    for (word = room; word > 0 && text[word] != ' '; word--)
-        ;
-    while (word == 0 && ((unsigned char)text[room] & 0xc0) == 0x80) /* inside a character */
-        room--;
-    snprintf(job->gen.end_text, sizeof job->gen.end_text, "%.*s%s", (int)(word > 0 ? word : room),
-             text, rest);
-}
-
-void generation_ending(struct core *core, struct job *job, unsigned status, const char *text)
-{
-    if (generation_is_over(job))
-        return;
-    generation_move(&job->gen, GENERATION_ENDING);
-    job->gen.ending_boot_ms = core->now;
-    job->gen.ending_unix_ms = core->now_unix;
-    job->gen.end_status = status;
-    set_end_text(job, text);
-    job->state_unix_ms = core->now_unix;
-    round_want_nothing(job);
-    grace_forget(job);
-    persist_generation(core, job);
-    persist_job(core, job);
-    job_timer(job, core->now);
-}
-
-static bool rank_joined(const struct job *job, uint64_t rank)
-{
-    for (size_t i = 0; i < job->peers_count; i++)
-        if (role_is_trainer(job->peers[i]->role) && job->peers[i]->rank == rank)
-            return true;
-    return false;
-}
-
-/* The launch ended as terminated before this rank came, and its process is older than that end. A
- * rank that had joined is never late: its process was restarted. So one rank at least can open the
- * next generation, whatever the clocks say. */
-bool generation_rank_is_late(const struct core *core, const struct job *job, uint64_t rank,
-                             uint64_t age_ms)
-{
-    const struct generation *gen = &job->gen;
-    bool terminated = gen->end_status == MUSTER_PREEMPTED || gen->end_status == MUSTER_E_NOT_SAVED;
-
-    return generation_is_over(job) && terminated && gen->started_unix_ms == 0 &&
-           gen->error_rank < 0 && rank < gen->world_size && !rank_joined(job, rank) && age_ms > 0 &&
-           age_ms <= (uint64_t)core->now_unix &&
-           core->now_unix - (int64_t)age_ms < gen->ending_unix_ms;
-}
-
-/* Its ranks: whoever else lives is waited for by nobody. */
-size_t generation_live_count(const struct job *job)
-{
-    size_t live = 0;
-
-    for (size_t i = 0; i < job->peers_count; i++)
-        live += role_is_trainer(job->peers[i]->role) && peer_is_live(job->peers[i]);
-    return live;
-}
-
-/* Nobody waits for a rank that restored and had nothing left to do: it joined, and is done. */
-bool generation_rank_finished(const struct job *job, uint64_t rank)
-{
-    for (size_t i = 0; i < job->peers_count; i++) {
-        const struct peer *peer = job->peers[i];
-        if (role_is_trainer(peer->role) && peer->rank == rank && peer_has_finished(peer))
-            return true;
-    }
-    return false;
 }
 
 /* A rank that had nothing left to do came and went before the others: they are still to come, and it is
@@ -300,22 +179,6 @@ static bool others_are_to_come(const struct job *job)
     for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
         finished += generation_rank_finished(job, rank);
     return finished > 0 && finished < job->gen.world_size;
-}
-
-/* A rank that no row knows, of a launch that was found running, has START_GRACE_MS to come back: also to one that ends
- * meanwhile, so that it hears how. */
-bool generation_awaits_rank(const struct job *job, uint64_t rank)
-{
-    return job->gen.back_until_boot_ms > 0 && rank < job->gen.world_size &&
-           !rank_has_row(job, rank);
-}
-
-bool generation_awaits_ranks(const struct job *job)
-{
-    for (uint64_t rank = 0; rank < job->gen.world_size; rank++)
-        if (generation_awaits_rank(job, rank))
-            return true;
-    return false;
 }
 
 /* No round is open: it needs somebody who lives, or it were over, and who leaves or is lost ends each that needs it.

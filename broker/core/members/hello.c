@@ -1,6 +1,6 @@
 /* hello - who comes: HELLO, its refusals, WELCOME and the snapshot that stands for the journal.
  * A rank has one live holder. */
-#include "broker/core/state/state.h"
+#include "broker/core/members/members.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* roster - who is there: heartbeats, LEAVE, errors, loss.
  * Silence is judged only here, in a tick, after the messages of the same pass were taken. */
-#include "broker/core/state/state.h"
+#include "broker/core/members/members.h"
+#include "broker/core/tasks/queues.h"
 
 #include <stdio.h>
 

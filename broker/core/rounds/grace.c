@@ -1,7 +1,7 @@
 /* grace - what the job's notices ask for, now or later: the plan (plan.h) with this job's own numbers.
  * Nothing of it is needed after a crash but notices and times, which are rows; so a plan is made anew at
  * each tick, and a start of the broker goes on with it. The earliest freeze of all active notices counts. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
 
@@ -89,11 +89,6 @@ void grace_save_measured(struct job *job, const struct round *round)
             slowest = round->parts[i].save_ms;
     if (slowest >= 0)
         plan_saves_add(&job->saves, slowest);
-}
-
-void grace_forget(struct job *job)
-{
-    memset(&job->plan, 0, sizeof job->plan);
 }
 
 /* --- what people read ------------------------------------------------------------------------------ */

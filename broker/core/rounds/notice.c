@@ -1,18 +1,8 @@
 /* notice - who will be terminated, and until when. Facts of one generation; the earliest deadline of
  * the active ones is the plan's. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
-
-void notices_free(struct job *job)
-{
-    while (job->notices != NULL) {
-        struct notice *next = job->notices->next;
-        free(job->notices->text);
-        free(job->notices);
-        job->notices = next;
-    }
-}
 
 static struct notice *find(const struct job *job, const char *id)
 {
@@ -343,8 +333,14 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
-    job_settle(core, job); /* the answer names the round that is opened for it */
     return (struct answer){MUSTER_OK, "", notice->round};
+}
+
+uint64_t notice_round(const struct job *job, const char *id)
+{
+    const struct notice *notice = find(job, id);
+
+    return notice != NULL ? notice->round : 0;
 }
 
 /* Frozen for, or the job ends anyway. (Between two attempts of a round a notice may still be withdrawn.) */

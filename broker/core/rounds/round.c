@@ -1,126 +1,9 @@
 /* round - one agreement on one save step, from its cause to the decision.
  * Owns: which save is wanted, the freeze, the reports, S. What follows the decision is save.c.
  * Its states are in moves.c; a policy save enters at DECIDED. One round is open (FREEZING, DECIDED) at a time. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
-
-struct round *round_open_one(struct job *job)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used &&
-            (job->rounds[i].state == ROUND_FREEZING || job->rounds[i].state == ROUND_DECIDED))
-            return &job->rounds[i];
-    return NULL;
-}
-
-struct round *round_awaited(struct job *job)
-{
-    struct round *round = round_open_one(job);
-
-    for (size_t i = 0; round == NULL && i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].cause == CAUSE_TERMINATION)
-            round = &job->rounds[i];
-    return round;
-}
-
-struct round *round_find(struct job *job, uint64_t number)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].round == number)
-            return &job->rounds[i];
-    return NULL;
-}
-
-struct participant *round_part(struct round *round, const struct peer *peer)
-{
-    for (size_t i = 0; i < round->count; i++)
-        if (round->parts[i].incarnation == peer->incarnation)
-            return &round->parts[i];
-    return NULL;
-}
-
-void round_free(struct round *round)
-{
-    free(round->parts);
-    free(round->metrics);
-    memset(round, 0, sizeof *round);
-}
-
-/* --- outcomes ----------------------------------------------------------------------------------- */
-
-static void remember(struct job *job, const struct outcome *outcome)
-{
-    struct outcome *place = &job->outcomes[job->outcomes_next++ % OUTCOMES_MAX];
-
-    if (place->round > job->outcomes_from)
-        job->outcomes_from = place->round;
-    *place = *outcome;
-}
-
-static struct outcome outcome_of(const struct round *round)
-{
-    return (struct outcome){.round = round->round,
-                            .state = round->state,
-                            .cause = round->cause,
-                            .step = round->step,
-                            .generation = round->generation,
-                            .attempt = round->attempt,
-                            .final = round->final};
-}
-
-void round_remember(struct job *job, const struct round *round)
-{
-    const struct outcome outcome = outcome_of(round);
-
-    remember(job, &outcome);
-}
-
-void round_imported(struct job *job, const struct outcome *outcome)
-{
-    for (size_t i = 0; i < OUTCOMES_MAX; i++)
-        if (job->outcomes[i].round == outcome->round) {
-            job->outcomes[i] = *outcome;
-            return;
-        }
-    remember(job, outcome);
-}
-
-/* A start reads as many as there is room for: with a full ring, nothing is known of what is below all in it. */
-uint64_t round_known_above(const struct job *job)
-{
-    uint64_t least = UINT64_MAX;
-
-    if (job->outcomes_next < OUTCOMES_MAX)
-        return 0;
-    for (size_t i = 0; i < OUTCOMES_MAX; i++)
-        if (job->outcomes[i].round < least)
-            least = job->outcomes[i].round;
-    return least > job->outcomes_from ? least : job->outcomes_from;
-}
-
-bool round_was_committed(const struct job *job, int64_t step)
-{
-    for (size_t i = 0; i < OUTCOMES_MAX; i++)
-        if (job->outcomes[i].state == ROUND_COMMITTED && job->outcomes[i].step == step &&
-            job->outcomes[i].generation == job->gen.generation)
-            return true;
-    return false;
-}
-
-/* A round that nobody knows any more is aborted: what it wrote was never committed. */
-struct outcome round_outcome(struct job *job, uint64_t number)
-{
-    const struct round *round = round_find(job, number);
-
-    if (round != NULL)
-        return outcome_of(round);
-    for (size_t i = 0; i < OUTCOMES_MAX; i++)
-        if (number > 0 && job->outcomes[i].round == number)
-            return job->outcomes[i];
-    return (struct outcome){
-        .round = number, .state = number > 0 ? ROUND_ABORTED : ROUND_NONE, .step = -1};
-}
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
@@ -395,11 +278,6 @@ void round_try_open(struct core *core, struct job *job)
         return;
     }
     freeze(core, job, round);
-}
-
-void round_want_nothing(struct job *job)
-{
-    job->want = (struct want){CAUSE_NONE, 0, false};
 }
 
 void round_want(struct job *job, enum wire_cause cause)

@@ -1,5 +1,5 @@
 /* round_decide - from the reports of a freeze to the save step, or to who did not answer. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 
 #include "schema/error.h"
 
@@ -11,19 +11,6 @@ static bool all_reported(const struct round *round)
         if (round->parts[i].reported_ms < 0)
             return false;
     return true;
-}
-
-bool round_is_committed(const struct job *job, int64_t step)
-{
-    const struct checkpoint *newest = registry_newest(job);
-    uint64_t resume = job->gen.resume_checkpoint;
-    bool known =
-        generation_began_is_known(job); /* else what others saved may be of a branch that it left */
-
-    if (step == job->gen.resume_step && (resume == 0 || (known && registry_has(job, resume))))
-        return true; /* it may have been deleted meanwhile */
-    return newest != NULL && newest->row.step == step &&
-           (known || newest->row.generation == job->gen.generation);
 }
 
 static void set_writers(const struct job *job, struct round *round)
@@ -100,15 +87,6 @@ void round_decide(struct core *core, struct job *job, struct round *round, int64
         persist_participant(core, job, round, &round->parts[i]);
     round_emit(core, job, round, EVENT_DECISION);
     job_timer(job, round->way_until_boot_ms);
-}
-
-bool round_is_being_written(const struct job *job, int64_t step)
-{
-    for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++)
-        if (job->rounds[i].used && job->rounds[i].state == ROUND_WRITING &&
-            job->rounds[i].step == step)
-            return true;
-    return false;
 }
 
 static void decide_from_reports(struct core *core, struct job *job, struct round *round)

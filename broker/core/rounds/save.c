@@ -3,7 +3,7 @@
  * The commit rule: a checkpoint is committed if and only if every required shard came from the
  * decided incarnations of this round at this S. Both halves are tested here and nowhere else: round,
  * step and incarnation of each SAVED in accept(), the count of shards in try_commit(). */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 #include "schema/manifest/metrics.h"
 
 #include <stdio.h>

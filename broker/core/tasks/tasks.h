@@ -20,7 +20,7 @@
 #ifndef BROKER_CORE_TASKS_H
 #define BROKER_CORE_TASKS_H
 
-#include "broker/core/state/state.h"
+#include "broker/core/tasks/queues.h"
 
 #define TASK_HASH 65536
 #define TASK_GONE_MAX 64

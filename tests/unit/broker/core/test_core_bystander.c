@@ -225,7 +225,7 @@ static void an_evaluator_asks_for_no_policy_save(void **state)
 
     join_evaluator(f);
     core_save_at(f, EVALUATOR, 50);
-    assert_answers(f, "5:ack #2 MUSTER_E_ABORTED");
+    assert_answers(f, "5:ack #2 MUSTER_E_PROTOCOL");
     assert_events(f, "");
     core_save_at(f, 0, 20); /* it has not passed it */
     assert_events(f, "decision r1 policy S20 m0w,1");

@@ -1,5 +1,5 @@
 /* schema/PROTOCOL.md shows the tables of moves as they are. */
-#include "broker/core/state/state.h"
+#include "broker/core/dispatch.h"
 #include "node/core/member_state.h"
 #include "schema/moves.h"
 

@@ -11,6 +11,7 @@
  * M = (time that all launches ran + a day) / (interruptions + 1): a job of which nothing is known is taken
  * to be interrupted once a day, and what it lives through weighs that out. */
 #include "broker/core/checkpoints/keep.h"
+#include "broker/core/rounds/rounds.h"
 
 #include "schema/rules/daly.h"
 
@@ -183,9 +184,8 @@ struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t ste
     struct job *job = peer->job;
     struct round *open = round_awaited(job);
 
-    if (!role_is_trainer(peer->role) || !step_ok(step))
-        return (struct answer){MUSTER_E_ARGUMENT, "only a rank may wish for a save, at its step",
-                               0};
+    if (!step_ok(step))
+        return (struct answer){MUSTER_E_ARGUMENT, "there is no such step", 0};
     if (open != NULL) /* its outcome is the answer */
         return (struct answer){MUSTER_OK, "", open->round};
     if (!may_save(job) || (core->now < job->keep.retry_boot_ms && last_came_to_nothing(job)))

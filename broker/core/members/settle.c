@@ -1,7 +1,7 @@
 /* settle - what follows from a job's facts, whoever changed them.
  * Owns: the order of the consequences of an input. Handlers change facts of their own and call no other machine.
  * Always: settling again at the same moment does nothing, which the simulator checks after each input. */
-#include "broker/core/state/state.h"
+#include "broker/core/members/members.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* policy - saves at a step that all ranks compute alike: they need no freeze. The first SAVE_AT creates the
  * round already decided; one that cannot be made is skipped, and said so. */
-#include "broker/core/state/state.h"
+#include "broker/core/rounds/rounds.h"
 
 #include <stdio.h>
 
@@ -101,8 +101,6 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
 
     if (!step_ok(step))
         return (struct answer){MUSTER_E_ARGUMENT, "there is no such step", 0};
-    if (!role_is_trainer(peer->role))
-        return (struct answer){MUSTER_E_ABORTED, "the steps of the ranks say when to save", 0};
     if (job->gen.state != GENERATION_RUNNING || peer->state != NODE_RESTORED)
         return (struct answer){MUSTER_E_ABORTED, "the job is not taking steps", 0};
     if (step <= job->policy_step) {

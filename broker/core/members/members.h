@@ -1,0 +1,65 @@
+/* members - who comes, restores, trains and goes; a launch from its opening to its end; what follows from it all. */
+#ifndef BROKER_CORE_MEMBERS_H
+#define BROKER_CORE_MEMBERS_H
+
+#include "broker/core/rounds/rounds.h"
+
+/* hello.c */
+void hello_take(struct core *core, const struct input *in);
+void hello_snapshot(struct core *core, struct peer *peer);
+
+/* roster.c */
+unsigned roster_phase_known(uint64_t phase);
+struct answer roster_leave(struct core *core, struct peer *peer, const struct wire_leave *leave);
+struct answer roster_error(struct core *core, struct peer *peer, const struct wire_error *error);
+void roster_lost(struct core *core, struct peer *peer, const char *why);
+void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_heartbeat *beat);
+void roster_tick(struct core *core, struct job *job);
+
+/* gone.c: value 1, the death is being looked into; 0, nobody such lives. */
+struct answer gone_take(struct core *core, struct job *job, const struct wire_gone *told);
+void gone_heard(struct peer *peer); /* any message of it */
+void gone_tick(struct core *core, struct peer *peer);
+
+/* generation.c */
+void generation_open(struct core *core, struct job *job, const struct wire_hello *hello);
+void generation_adopt(struct core *core, struct job *job, uint64_t generation,
+                      const struct wire_hello *hello);
+/* A rank of it has done `done`, and this database did not know that it had restored. */
+void generation_stands_at(struct core *core, struct job *job, int64_t done);
+void generation_goes_on(struct core *core, struct job *job);
+void generation_await_unknown(struct core *core, struct job *job); /* at a start */
+/* An error of a peer that nobody is left to tell of: the event, the first error, and the end. */
+void generation_rank_failed(struct core *core, struct job *job, enum wire_event_kind kind,
+                            uint64_t rank, const char *text);
+void generation_end(struct core *core, struct job *job);         /* nobody is left */
+void generation_check_ended(struct core *core, struct job *job); /* all gone? */
+void generation_check_started(struct core *core, struct job *job);
+void generation_tick(struct core *core, struct job *job);
+
+/* restore.c */
+struct answer restore_take_done(struct core *core, struct peer *peer,
+                                const struct wire_restored *m);
+struct answer restore_take_failed(struct core *core, struct peer *peer,
+                                  const struct wire_restore_failed *m);
+
+/* servers.c */
+/* Before the peers of a launch are forgotten: for one that begins, or that is found to run already. */
+void servers_keep(struct core *core, struct job *job, bool launch);
+void servers_kept(struct core *core, struct job *job); /* in the launch that follows */
+
+/* bystander.c */
+void bystander_lost(struct core *core, struct peer *peer, const char *why);
+void bystander_failed(struct core *core, struct peer *peer, int64_t step, const char *why);
+struct answer bystander_restore_failed(struct core *core, struct peer *peer, int64_t step,
+                                       const char *why);
+
+/* asleep.c */
+void asleep_tick(struct core *core);
+void asleep_forget(struct core *core, const char *name);       /* its rows go */
+struct answer asleep_take(struct core *core, struct job *job); /* FORGET */
+
+/* settle.c: derives what follows from the job's facts. */
+void job_settle(struct core *core, struct job *job);
+
+#endif

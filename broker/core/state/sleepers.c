@@ -1,0 +1,77 @@
+/* sleepers - see sleepers.h. A job is in memory or here, never both. */
+#include "broker/core/state/sleepers.h"
+
+#include <stdio.h>
+
+static struct asleep_job **slot(struct asleep *asleep, const char *name)
+{
+    uint32_t hash = 2166136261U;
+
+    for (const char *at = name; *at != '\0'; at++)
+        hash = (hash ^ (uint8_t)*at) * 16777619U;
+    return &asleep->jobs[hash % SLEEPERS_SLOTS];
+}
+
+static struct asleep_job **asleep_find(const struct core *core, const char *name)
+{
+    struct asleep_job **at;
+
+    if (core->asleep == NULL)
+        return NULL;
+    for (at = slot(core->asleep, name); *at != NULL; at = &(*at)->next)
+        if (strcmp((*at)->name, name) == 0)
+            return at;
+    return NULL;
+}
+
+bool asleep_holds(const struct core *core, const char *name)
+{
+    return asleep_find(core, name) != NULL;
+}
+
+void asleep_add(struct core *core, const struct record_job_asleep *row)
+{
+    struct asleep_job **at, *job = calloc(1, sizeof *job);
+
+    if (core->asleep == NULL)
+        core->asleep = calloc(1, sizeof *core->asleep);
+    MUST(core->asleep != NULL && job != NULL);
+    snprintf(job->name, sizeof job->name, "%s", row->job);
+    job->since_unix_ms = row->since_unix_ms;
+    job->saved = row->saved;
+    job->pinned = row->pinned;
+    at = slot(core->asleep, job->name);
+    job->next = *at;
+    *at = job;
+    core->asleep->count++;
+}
+
+void asleep_remove(struct core *core, const char *name)
+{
+    struct asleep_job **at = asleep_find(core, name);
+    struct asleep_job *job;
+
+    if (at == NULL)
+        return;
+    job = *at;
+    *at = job->next;
+    free(job);
+    core->asleep->count--;
+}
+
+void asleep_free(struct core *core)
+{
+    for (size_t i = 0; core->asleep != NULL && i < SLEEPERS_SLOTS; i++)
+        while (core->asleep->jobs[i] != NULL) {
+            struct asleep_job *next = core->asleep->jobs[i]->next;
+            free(core->asleep->jobs[i]);
+            core->asleep->jobs[i] = next;
+        }
+    free(core->asleep);
+    core->asleep = NULL;
+}
+
+bool job_has_row(const struct job *job)
+{
+    return job->gen.generation > 0 || job->seq > 0 || job->round > 0;
+}
