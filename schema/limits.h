@@ -53,7 +53,8 @@
 #define ROUNDS_ACTIVE_MAX 4  /* one open, three writing behind */
 #define ROUND_ATTEMPTS_MAX 3 /* rounds a cause gets */
 #define JOURNAL_EVENTS_MAX 100000
-#define JOURNAL_AGE_MS (30LL * 24 * 3600 * 1000) /* 30 days of the wall clock */
+#define DAY_MS (24LL * 3600 * 1000)
+#define JOURNAL_AGE_MS (30 * DAY_MS) /* of the wall clock */
 
 /* --- tasks --- */
 #define TASK_QUEUE_ID_MAX ((UINT64_C(1) << 22) - 1) /* a row's key is queue * 2^40 + number ... */
@@ -76,41 +77,36 @@
 #define TASK_QUEUES_MAX 256    /* over all jobs */
 #define TASK_WORKERS_MAX 4096  /* over all jobs */
 #define TASK_RECENT 8192       /* ends that a repeated WORK_DONE is known by, of one queue */
-#define TASK_BEAT_MS 1000
-#define TASK_BROKER_TIMEOUT_MS 60000 /* a coordinator that hears no broker for so long says so */
 #define TASK_BACK_MS 10000 /* after a broker start: for workers to come back with what they hold */
-#define TASK_TAKEOVER_MS 2000 /* silence of a worker whose index a new process asks for */
-#define TASK_STUCK_MS 60000   /* without a word of an attempt: it is named */
-#define TASK_BACKOFF_MS 500   /* from the second loss on, doubling */
 
 #define EXIT_CODE_NO_RESTART 93 /* of a process: `muster run` does not start it again */
 
 /* --- times, see Bounds in PROTOCOL.md ------------------------------------------------------- */
+/* The pace: heartbeats, progress rows, what is repeated until it is answered (its doubling ends here), and how long a
+ * process that leaves waits for the broker's word. */
 #define HEARTBEAT_MS 1000
-#define LOST_MS 5000          /* silence after which a node is lost */
-#define TAKEOVER_PING_MS 2000 /* silence after a ping that frees a held rank */
-#define GONE_FLIGHT_MS 20     /* what a dead process said last is let in before it is judged */
-#define GONE_PING_MS 100      /* after that: an answer proves that it lives */
-#define START_GRACE_MS 30000  /* after a broker start nobody is declared lost by silence alone */
-#define START_FREEZE_MS 6000  /* after a broker start: how long to wait for the generation */
-#define BROKER_BACK_MS 30000  /* a manager's close, with a save that no broker has heard of yet */
+/* Nothing moves: a step, a save, a task that shows no progress for so long is named, or given up; and what failed again
+ * and again is tried once in this time. At the least: where steps or saves take long, three or ten times that. */
+#define STUCK_MS 60000
+/* The broker is back, or it was: for so long nobody is lost by silence alone, and a close waits for it. */
+#define START_GRACE_MS 30000
+#define FREEZE_MS 2000          /* broker: for all reports; node: for what follows an aborted one */
+#define THAW_MS (2 * FREEZE_MS) /* node: closing without a decision */
+#define ENDING_MS 10000  /* an ending launch waits for its nodes, a LEAVE for a disk that is full */
+#define TAKEOVER_MS 2000 /* silence that frees a held rank, or a worker's index */
+#define LOST_MS 5000     /* silence after which a node is lost */
+#define GONE_FLIGHT_MS 20    /* what a dead process said last is let in before it is judged */
+#define GONE_PING_MS 100     /* after that: an answer proves that it lives */
+#define START_FREEZE_MS 6000 /* after a broker start: how long to wait for the generation */
 #define LOOP_GAP_MS 1000 /* the broker's clock stands still in a longer gap between two passes */
-/* ... so often, until there was no gap for GAP_STEADY_MS. Of each further gap LOOP_GAP_MS counts: where every
+/* ... so often, until there was no gap for as many times LOOP_GAP_MS. Of each further gap LOOP_GAP_MS counts: where every
  * pass is slow, a bound ends within GAPS_FORGIVEN + bound / LOOP_GAP_MS passes. */
 #define GAPS_FORGIVEN 10
-#define GAP_STEADY_MS 10000
-#define FREEZE_MS 2000            /* broker: for all reports */
-#define THAW_MS 4000              /* node: closing without a decision */
-#define THAW_ABORTED_MS 2000      /* node: after an aborted report */
-#define WAY_MIN_MS 60000          /* way to S: max(this, (S - done + 1) x 3 x step p95) */
 #define WAY_UNMEASURED_MS 1800000 /* no step was measured yet and no deadline is known */
-#define SAVE_MIN_MS 60000         /* save: max(this, 3 x save p95) */
-#define SAVE_LONGEST_MS \
-    86400000 /* ... anew from each progress that its rank tells; and this whatever it tells */
-#define MARGIN_MS 1000      /* before the deadline */
-#define PLAN_SAVES_MAX 32   /* a freeze is planned with the p95 of so many newest saves ... */
-#define PLAN_SPARE_MS 500   /* ... and this to spare */
-#define PLAN_FREEZE_MS 1000 /* a freeze of nodes that are there, at the very latest */
+#define MARGIN_MS 1000            /* before the deadline */
+#define PLAN_SAVES_MAX 32         /* a freeze is planned with the p95 of so many newest saves ... */
+#define PLAN_SPARE_MS 500         /* ... and this to spare */
+#define PLAN_FREEZE_MS 1000       /* a freeze of nodes that are there, at the very latest */
 #define PLAN_RESTART_MS \
     4500 /* the broker starts again (1500), all reconnect, and say a heartbeat */
 #define PLAN_RESTART_SHARE 8 /* ... if that is not more than 1 / this of what could be trained */
@@ -119,28 +115,12 @@
     (FREEZE_MS +      \
      MARGIN_MS) /* a freeze and the margin fill it: a shorter time left is taken for unknown */
 #define GRACE_DEFAULT_MS 30000   /* a notice that does not say, on an unknown platform */
-#define ENDING_MS 10000          /* an ending generation waits for its nodes */
 #define MANIFEST_WAIT_MS 2000    /* how long the others wait for the manifest before leaving */
 #define JOIN_TIMEOUT_MS 600000   /* from the first WELCOME until all have restored */
-#define ABORT_TIMEOUT_MS 60000   /* a step that does not return after on_error */
-#define LEAVE_MS 1000            /* how long LEAVE waits for its answer */
-#define LEAVE_LAST_MS 250        /* ... of a process that is to be gone a margin later */
-#define LEAVE_STORED_MS 10000    /* ... while the broker says that its disk takes nothing */
 #define LEAVES_TAKEN_BACK_MAX 3  /* that wait anew, each for a broker that is heard again */
 #define CONNECT_TIMEOUT_MS 10000 /* open: no broker answered */
 #define RESEND_MIN_MS 200        /* requests: doubling ... */
-#define RESEND_MAX_MS 1000       /* ... to this */
 #define REPEAT_MIN_MS 50         /* unicast repeat: max(this, 3 x fan-out), doubling ... */
-#define REPEAT_MAX_MS 1000       /* ... to this */
-#define PROBE_MS 1000            /* wait for the topic's echo */
 #define RECONNECT_MS 250 /* up to a fifth less: a broker that is back is reached within 0.5 s */
-#define PROGRESS_MS 1000 /* progress rows at most this often */
-#define STUCK_MIN_MS 60000
-#define DELETE_REPEAT_MS 2000     /* DELETE until DELETED; who still removes it hears it in vain */
-#define DELETE_AGAIN_MS 30000     /* one that failed */
-#define SAVE_POLICY_RETRY_MS 1000 /* after a round of a save policy that saved nothing */
-#define SAVE_POLICY_RETRY_MAX_MS 60000 /* doubling to this while they fail */
-#define INTERRUPTION_PRIOR_MS \
-    (24LL * 3600 * 1000) /* as if a job had run a day up to an interruption */
 
 #endif

@@ -69,7 +69,7 @@ void job_tick(struct core *core, struct job *job)
     job_settle(core, job);
     save_policy_tick(core, job);
     grace_step_p95(job);
-    if (core->now - job->progress_boot_ms >= PROGRESS_MS) {
+    if (core->now - job->progress_boot_ms >= HEARTBEAT_MS) {
         job->progress_boot_ms = core->now;
         for (size_t i = 0; i < job->peers_count; i++)
             if (job->peers[i]->progress_dirty)
@@ -82,7 +82,7 @@ void job_tick(struct core *core, struct job *job)
 static int64_t time_away(struct core *core, int64_t gap_ms)
 {
     if (gap_ms <= LOOP_GAP_MS) {
-        if (core->now_boot - core->gap_boot_ms >= GAP_STEADY_MS)
+        if (core->now_boot - core->gap_boot_ms >= (GAPS_FORGIVEN * LOOP_GAP_MS))
             core->gaps = 0;
         return 0;
     }

@@ -130,7 +130,7 @@ static enum muster_status write_all(struct store *store, const struct actions *a
         status = MUSTER_E_IO; /* it is committed, and must not be told */
     store->held_count = 0;
     arena_reset(&store->held_arena);
-    store->held_due_boot_ms = now_boot_ms + PROGRESS_MS;
+    store->held_due_boot_ms = now_boot_ms + HEARTBEAT_MS;
     return status;
 }
 

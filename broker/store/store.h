@@ -62,7 +62,7 @@ enum muster_status store_load_job(struct store *store, const char *job, store_ro
 
 /* Writes the ACTION_PERSIST rows of a batch in one transaction, in order, synced before it returns.
  * Progress rows marked lazy are held if the batch has nothing else: they are written at most once a
- * PROGRESS_MS without a sync, or with the next batch that has more; they are dropped when there is
+ * HEARTBEAT_MS without a sync, or with the next batch that has more; they are dropped when there is
  * no room, since every node repeats its progress each second.
  * MUSTER_OK, or see above; on MUSTER_E_STORAGE nothing of the batch is in the database. */
 enum muster_status store_apply(struct store *store, const struct actions *actions,

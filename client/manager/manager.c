@@ -227,7 +227,7 @@ static enum muster_status take_options(struct muster_manager *manager,
     manager->fallback = options->fallback;
     manager->save_timeout_ms =
         options->save_timeout_ms > 0 ? options->save_timeout_ms : MANAGER_SAVE_TIMEOUT_MS;
-    manager->silence_ms = BROKER_BACK_MS;
+    manager->silence_ms = START_GRACE_MS;
     manager->names = (struct dir_names){.padding = options->name_digits, .offset = -1};
     if (options->name_prefix != NULL)
         memcpy(manager->names.prefix, options->name_prefix, strlen(options->name_prefix) + 1);

@@ -29,8 +29,7 @@ static bool rule_is_due(const struct alone_pace *pace, const struct save_rule *r
                since_ms >= cost_ms * 1000000 / rule->number;
     case SAVE_RULE_YOUNG_DALY:
         return cost_ms < 0 ||
-               since_ms >= cost_ms + daly_interval_ms(cost_ms, now_ms - pace->run_ms +
-                                                                   INTERRUPTION_PRIOR_MS);
+               since_ms >= cost_ms + daly_interval_ms(cost_ms, now_ms - pace->run_ms + DAY_MS);
     default:
         return false;
     }

@@ -244,7 +244,7 @@ static enum muster_status take_timeouts(struct muster_node *node, struct muster_
         {"connect_timeout_ms", &o->connect_timeout_ms, CONNECT_TIMEOUT_MS},
         {"open_timeout_ms", &o->open_timeout_ms, OPEN_TIMEOUT_MS},
         {"join_timeout_ms", &o->join_timeout_ms, JOIN_TIMEOUT_MS},
-        {"abort_timeout_ms", &o->abort_timeout_ms, ABORT_TIMEOUT_MS},
+        {"abort_timeout_ms", &o->abort_timeout_ms, STUCK_MS},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

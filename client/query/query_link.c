@@ -225,7 +225,7 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
         if (!looked && put_off[0] == '\0' && query_address_trouble(link->address, trouble))
             return nobody_there(link, trouble, err);
         looked = true;
-        wait_ms = wait_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : wait_ms * 2;
+        wait_ms = wait_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : wait_ms * 2;
     }
     return no_answer(link, put_off, err);
 }

@@ -194,7 +194,7 @@ static void ask_early(struct muster_coordinator *c, int64_t until_ms, int64_t no
     int64_t at_ms = until_ms - FRESH_MS;
 
     if (until_ms == 0 || until_ms == c->early_until_ms || c->beat_ms <= at_ms ||
-        at_ms - now_ms > TASK_BEAT_MS || at_ms - c->alive_ms < FRESH_MS)
+        at_ms - now_ms > HEARTBEAT_MS || at_ms - c->alive_ms < FRESH_MS)
         return;
     c->early_until_ms = until_ms;
     c->beat_ms = at_ms;
@@ -580,8 +580,8 @@ static enum muster_status configure(struct muster_coordinator *c,
     c->max_attempts = (uint64_t)options->max_attempts;
     c->connect_timeout_ms =
         options->connect_timeout_ms > 0 ? at_most(options->connect_timeout_ms) : CONNECT_TIMEOUT_MS;
-    c->broker_timeout_ms = options->broker_timeout_ms > 0 ? at_most(options->broker_timeout_ms)
-                                                          : TASK_BROKER_TIMEOUT_MS;
+    c->broker_timeout_ms =
+        options->broker_timeout_ms > 0 ? at_most(options->broker_timeout_ms) : STUCK_MS;
     c->done_wait_ms = DONE_WAIT_MS;
     c->incarnation = task_incarnation();
     c->pid = getpid();

@@ -467,7 +467,7 @@ static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_
     if (now_ms >= c->beat_ms) {
         c->released = values_released(c);
         say_numbered(c, WIRE_QUEUE_BEAT, c->released);
-        c->beat_ms = now_ms + TASK_BEAT_MS;
+        c->beat_ms = now_ms + HEARTBEAT_MS;
     }
     if (c->beat_ms - now_ms < *wait_ms)
         *wait_ms = c->beat_ms - now_ms;
@@ -476,7 +476,7 @@ static void say_all(struct muster_coordinator *c, int64_t now_ms, int64_t *wait_
 int64_t coordinator_turn(void *arg, int64_t now_ms)
 {
     struct muster_coordinator *c = arg;
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
 
     pthread_mutex_lock(&c->mutex);
     coordinator_look(c, now_ms);

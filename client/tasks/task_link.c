@@ -115,9 +115,9 @@ bool task_again_due(struct task_again *again, int64_t now_ms, int64_t *wait_ms)
     bool due = now_ms >= again->at_ms;
 
     if (due) {
-        again->every_ms = again->every_ms == 0                  ? RESEND_MIN_MS
-                          : again->every_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS
-                                                                : again->every_ms * 2;
+        again->every_ms = again->every_ms == 0                 ? RESEND_MIN_MS
+                          : again->every_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS
+                                                               : again->every_ms * 2;
         again->at_ms = now_ms + again->every_ms;
     }
     if (again->at_ms - now_ms < *wait_ms)

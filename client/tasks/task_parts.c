@@ -27,7 +27,7 @@ static int64_t at_most(int64_t ms, int64_t most_ms)
 /* Its place is for others meanwhile: one that is never answered well would hold it for ever. */
 void task_parts_failed(struct task_parts *parts, int64_t now_ms)
 {
-    int64_t ms = parts->pause_ms > 0 ? at_most(parts->pause_ms * 2, RESEND_MAX_MS) : RESEND_MIN_MS;
+    int64_t ms = parts->pause_ms > 0 ? at_most(parts->pause_ms * 2, HEARTBEAT_MS) : RESEND_MIN_MS;
 
     task_parts_again(parts);
     parts->pause_ms = ms;
@@ -54,7 +54,7 @@ static int64_t longest_ms(const struct task_window *window)
 
     if (window->took_ms == 0)
         return TASK_PARTS_AGAIN_MAX_MS;
-    return ms < RESEND_MAX_MS ? RESEND_MAX_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
+    return ms < HEARTBEAT_MS ? HEARTBEAT_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
 }
 
 /* They hold the place one after another, and after the last of them it is the others' for as long. */

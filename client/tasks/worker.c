@@ -280,7 +280,7 @@ static enum muster_status end(struct muster_worker *worker, struct muster_error 
     task_link_wake(worker->link);
     pthread_mutex_lock(&worker->mutex);
     status = tell_ends(worker, err);
-    until = thread_time_after(LEAVE_MS);
+    until = thread_time_after(HEARTBEAT_MS);
     task_link_wake(worker->link);
     while (status == MUSTER_OK && worker->ever_welcomed && !worker->left && code == 0)
         code = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);

@@ -162,7 +162,7 @@ static void wait_for_work(struct muster_worker *worker)
     }
     worker->leading = true;
     pthread_mutex_unlock(&worker->mutex);
-    task_link_lead(worker->link, seen, TASK_BEAT_MS);
+    task_link_lead(worker->link, seen, HEARTBEAT_MS);
     pthread_mutex_lock(&worker->mutex);
     worker->leading = false;
 }

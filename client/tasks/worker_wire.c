@@ -504,7 +504,7 @@ static void say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wai
 
     if (now_ms >= worker->beat_ms || waits_for_word(worker) ||
         (renewed && now_ms >= worker->renew_ms)) {
-        worker->beat_ms = now_ms + TASK_BEAT_MS;
+        worker->beat_ms = now_ms + HEARTBEAT_MS;
         worker->renew_ms = now_ms + RENEW_EVERY_MS;
         say_beat(worker, true);
     } else if (renewed && worker->renew_ms - now_ms < *wait_ms) {
@@ -515,7 +515,7 @@ static void say_beats(struct muster_worker *worker, int64_t now_ms, int64_t *wai
 int64_t worker_turn(void *arg, int64_t now_ms)
 {
     struct muster_worker *worker = arg;
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
 
     pthread_mutex_lock(&worker->mutex);
     heed_stop(worker);

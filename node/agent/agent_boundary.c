@@ -230,7 +230,7 @@ static bool serve_leaving(struct agent *agent, struct visit *visit)
         return put_simple(agent, MEMBER_ARRIVED, NULL) == MUSTER_OK;
     if (view->mode == VIEW_CAPTURE && agent->captured_round != view->round)
         return agent_capture(agent, visit, NULL) == MUSTER_OK;
-    return agent_wait(agent, &visit->patience, LEAVE_MS, NULL) == MUSTER_OK;
+    return agent_wait(agent, &visit->patience, HEARTBEAT_MS, NULL) == MUSTER_OK;
 }
 
 void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
@@ -269,7 +269,7 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
         if (round_is_open(&agent->view) || agent->view.kept || writer_is_busy(agent->writer) ||
             (agent->behind != NULL && behind_is_busy(agent->behind)))
             quiet_since_ms = now_ms; /* the core bounds a round and LEAVE, the disk a manifest */
-        if (now_ms - quiet_since_ms > LEAVE_MS + 500)
+        if (now_ms - quiet_since_ms > HEARTBEAT_MS + 500)
             break;
         go_on = serve_leaving(agent, &visit);
     }

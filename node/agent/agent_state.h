@@ -15,7 +15,7 @@
 #define AGENT_ROUNDS_MAX 16  /* rounds whose directory this node opened: the last ones */
 #define AGENT_STUCK_MS 60000 /* the agent thread did not come round for so long: a FAULT */
 #define AGENT_POLL_MS 1000   /* the longest sleep of the agent thread */
-#define AGENT_CLOSE_MS (LEAVE_MS + 500) /* closing waits so long for each of its threads */
+#define AGENT_CLOSE_MS (HEARTBEAT_MS + 500) /* closing waits so long for each of its threads */
 #define AGENT_MARGIN_MS 250  /* ... and for all so long once the own deadline's margin is reached */
 #define AGENT_LEAST_MS 50    /* ... but so long for each: one that has nothing to do ends in it */
 #define AGENT_SETTLE_MS 1000 /* and so long until a metadata service was told to go ahead */

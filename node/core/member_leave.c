@@ -99,10 +99,10 @@ static bool something_keeps_it(const struct member *m)
 static int64_t leave_wait_ms(const struct member *m)
 {
     int64_t end = member_give_up_boot_ms(m);
-    int64_t last = m->now - m->heard_at < LOST_MS ? LEAVE_LAST_MS : 0;
+    int64_t last = m->now - m->heard_at < LOST_MS ? (MARGIN_MS / 4) : 0;
 
-    if (end == NEVER || m->now + LEAVE_MS < end)
-        return LEAVE_MS;
+    if (end == NEVER || m->now + HEARTBEAT_MS < end)
+        return HEARTBEAT_MS;
     return m->now < end ? end - m->now + last : last;
 }
 
@@ -121,12 +121,12 @@ void leave_take_back(struct member *m)
 /* The broker lives, and keeps nothing: it would take who leaves unheard for lost, and its job for failed. */
 void leave_is_not_stored(struct member *m)
 {
-    int64_t until = m->leave_from + LEAVE_STORED_MS, end = member_give_up_boot_ms(m);
+    int64_t until = m->leave_from + ENDING_MS, end = member_give_up_boot_ms(m);
 
     if (m->leave_request == 0)
         return;
-    if (m->now + RESEND_MAX_MS + LEAVE_MS < until)
-        until = m->now + RESEND_MAX_MS + LEAVE_MS;
+    if (m->now + HEARTBEAT_MS + HEARTBEAT_MS < until)
+        until = m->now + HEARTBEAT_MS + HEARTBEAT_MS;
     if (until > end)
         until = end;
     if (until > m->left_until)
@@ -140,7 +140,7 @@ static void leave_in_time(struct member *m)
 
     if (m->leave_request == 0 || m->left_until == NEVER || last == NEVER)
         return;
-    last = (last > m->leave_from ? last : m->leave_from) + LEAVE_LAST_MS;
+    last = (last > m->leave_from ? last : m->leave_from) + (MARGIN_MS / 4);
     if (last < m->left_until)
         m->left_until = last;
 }

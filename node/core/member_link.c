@@ -155,7 +155,7 @@ static void send_hello(struct member *m)
     message_send(m, &message, 0);
     m->hello_open = true;
     m->hello_at = m->now + m->hello_every;
-    m->hello_every = m->hello_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->hello_every * 2;
+    m->hello_every = m->hello_every * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : m->hello_every * 2;
 }
 
 void link_rehello(struct member *m)
@@ -182,7 +182,7 @@ static void subscribe(struct member *m, const char *endpoint)
         member_add(m, MEMBER_SUBSCRIBE)->text = member_text(m, endpoint);
     }
     m->probe_nonce = ++m->nonce;
-    m->probe_until = m->now + PROBE_MS;
+    m->probe_until = m->now + HEARTBEAT_MS;
     struct wire_msg message = message_make(WIRE_PROBE_GET);
     message.u.probe_get.nonce = m->probe_nonce;
     message_send(m, &message, 0);
@@ -244,7 +244,7 @@ static void on_welcome(struct member *m, const struct wire_msg *message)
     subscribe(m, welcome->events_endpoint);
     if (welcome->snapshot_follows) {
         link_move(m, LINK_SNAPSHOT);
-        m->snapshot_until = m->now + RESEND_MAX_MS;
+        m->snapshot_until = m->now + HEARTBEAT_MS;
     } else {
         joined(m);
     }
@@ -470,7 +470,7 @@ void link_tick(struct member *m)
         heartbeat(m);
     if (m->pending_count > 0 && m->now >= m->resend_at) {
         requests_send(m);
-        m->resend_every = m->resend_every * 2 > RESEND_MAX_MS ? RESEND_MAX_MS : m->resend_every * 2;
+        m->resend_every = m->resend_every * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : m->resend_every * 2;
         m->resend_at = m->now + m->resend_every;
     }
     if (m->gap_since != NEVER && m->now - m->gap_since >= GAP_PATIENCE_MS &&

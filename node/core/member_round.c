@@ -34,7 +34,7 @@ static void report(struct member *m, int64_t begun, int64_t done)
         .round = m->round, .begun = begun, .done = done, .aborted = m->abort_mode};
     m->report_request = request_put(m, &message);
     if (m->abort_mode)
-        m->thaw_at = m->now + THAW_ABORTED_MS;
+        m->thaw_at = m->now + FREEZE_MS;
 }
 
 void round_freeze(struct member *m, uint64_t round, enum wire_cause cause, bool abort_mode)
@@ -68,7 +68,7 @@ static int64_t way_ms(const struct member *m)
     int64_t steps = m->step - m->done < STEPS_AHEAD_MAX ? m->step - m->done + 1 : STEPS_AHEAD_MAX;
     int64_t way = p95 > 0 ? steps * 3 * p95 : WAY_UNMEASURED_MS;
 
-    return GIVE_UP_MS + (way > WAY_MIN_MS ? way - WAY_MIN_MS : 0);
+    return GIVE_UP_MS + (way > STUCK_MS ? way - STUCK_MS : 0);
 }
 
 static void say_past(struct member *m)

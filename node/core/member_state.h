@@ -35,8 +35,8 @@ _Static_assert(PENDING_MAX >=
 #define MANIFEST_ASKS_MAX (ENDING_MS / RESEND_MIN_MS)
 #define DELETES_MAX 16           /* at once; the broker repeats the others */
 #define MANIFESTS_WAITING_MAX 64 /* saves of a policy may come faster than a disk takes manifests */
-#define GIVE_UP_MS (WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
-uint64_t link_step_p95(const struct member *m);           /* 0 = none measured */
+#define GIVE_UP_MS (STUCK_MS + STUCK_MS + FREEZE_MS) /* verdict: way to S + save + an answer */
+uint64_t link_step_p95(const struct member *m);      /* 0 = none measured */
 
 enum link_state { LINK_HELLO, LINK_SNAPSHOT, LINK_JOINED, LINK_OVER };
 

@@ -231,8 +231,8 @@ void local_destroy(struct local **local)
         wake(l);
         pthread_join(l->thread, NULL);
     }
-    watch_close(&l->watch, LEAVE_MS + 500); /* a callback that does not return is left behind */
-    tell_stop(&l->tell, LEAVE_MS + 500);
+    watch_close(&l->watch, HEARTBEAT_MS + 500); /* a callback that does not return is left behind */
+    tell_stop(&l->tell, HEARTBEAT_MS + 500);
     gate_destroy(&l->gate);
     local_left_close(l);
     if (l->wake_fd >= 0)

@@ -117,7 +117,7 @@ static void beat(struct core_fixture *f, int node)
     struct input tick = {.kind = INPUT_TICK};
 
     core_heartbeat(f, node);
-    f->now += 2 * PROGRESS_MS;
+    f->now += 2 * HEARTBEAT_MS;
     tick.now_boot_ms = f->now;
     tick.now_unix_ms = 1700000000000 + f->now;
     core_step(f->core, &tick, &f->out);

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define AGENT_BOUND_MS (LEAVE_MS + 500) /* what closing takes where nothing is waited for */
+#define AGENT_BOUND_MS (HEARTBEAT_MS + 500) /* what closing takes where nothing is waited for */
 #define BEYOND_MS (2 * AGENT_BOUND_MS)
 
 static int64_t closing_since_ms;
@@ -61,7 +61,7 @@ static void a_broker_that_is_heard_again_is_told_anew(void **state)
     lone.not_stored = MUSTER_E_STORAGE;
     close_it();
     for (int i = 1; i <= LEAVES_TAKEN_BACK_MAX; i++) {
-        while (closing_ms() < i * LEAVE_MS)
+        while (closing_ms() < i * HEARTBEAT_MS)
             lone_await(WIRE_LEAVE);
         lone.epoch++;
         lone_transmit(&unknown, false);
@@ -125,7 +125,7 @@ static void a_full_broker_that_dies_is_waited_for_no_longer(void **state)
     close_it();
     lone_await(WIRE_LEAVE);
     lone_end();
-    assert_true(closing_ms() < RESEND_MAX_MS + LEAVE_MS + BEYOND_MS - AGENT_BOUND_MS);
+    assert_true(closing_ms() < HEARTBEAT_MS + HEARTBEAT_MS + BEYOND_MS - AGENT_BOUND_MS);
 }
 
 /* A notice says that this process is killed soon: it is gone before. */
@@ -139,7 +139,7 @@ static void a_deadline_ends_the_wait_for_a_full_disk(void **state)
     lone_await(WIRE_NOTICE);
     lone.not_stored = MUSTER_E_STORAGE;
     close_it();
-    while (closing_ms() < left_ms - MARGIN_MS - RESEND_MAX_MS)
+    while (closing_ms() < left_ms - MARGIN_MS - HEARTBEAT_MS)
         lone_await(WIRE_LEAVE);
     lone_end();
     assert_true(closing_ms() < left_ms);

@@ -14,17 +14,17 @@ static bool freezes_long, waits_long, saves_long, thaws_late;
 #undef FREEZE_MS
 #define FREEZE_MS 2000
 
-#undef WAY_MIN_MS
-#define WAY_MIN_MS (waits_long ? 600000 : 60000)
+#undef STUCK_MS
+#define STUCK_MS (waits_long ? 600000 : 60000)
 #include "broker/core/rounds/round_decide.c"
-#undef WAY_MIN_MS
-#define WAY_MIN_MS 60000
+#undef STUCK_MS
+#define STUCK_MS 60000
 
-#undef SAVE_MIN_MS
-#define SAVE_MIN_MS (saves_long ? 600000 : 60000)
+#undef STUCK_MS
+#define STUCK_MS (saves_long ? 600000 : 60000)
 #include "broker/core/rounds/save.c"
-#undef SAVE_MIN_MS
-#define SAVE_MIN_MS 60000
+#undef STUCK_MS
+#define STUCK_MS 60000
 
 #undef THAW_MS
 #define THAW_MS (thaws_late ? 40000 : 4000)

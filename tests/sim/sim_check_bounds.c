@@ -55,7 +55,7 @@ void bounds_beat(struct sim *sim, struct sim_proc *proc, const struct wire_heart
 static void check_freezing(struct sim *sim, const struct sim_job *job,
                            const struct record_round *round)
 {
-    int64_t bound = round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS;
+    int64_t bound = round->aborted_steps ? STUCK_MS : FREEZE_MS;
 
     int64_t since = latest(job->freezing_us, sim->broker.steady_us);
     if (sim->now_us - since > bound * 1000 + SLACK_US)
@@ -84,7 +84,7 @@ static int64_t save_bound_ms(const struct sim *sim, const struct sim_job *job)
     for (size_t i = 0; i < parts->count; i++)
         if (same(parts->rows[i].record.u.participant.job, job->name))
             longest = latest(longest, parts->rows[i].record.u.participant.save_ms);
-    return latest(SAVE_MIN_MS, 3 * longest);
+    return latest(STUCK_MS, 3 * longest);
 }
 
 /* Of a round that was opened before the broker's machine booted it is not known: as if it were now. */
@@ -105,7 +105,7 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
     const struct sim_proc *proc = proc_of(job, part);
     int64_t took_us = sim->now_us - latest(at_step_us(sim, row, part), sim->broker.steady_us);
 
-    if (proc == NULL || proc->saves_long || took_us <= SAVE_MIN_MS * 1000LL + SLACK_US ||
+    if (proc == NULL || proc->saves_long || took_us <= STUCK_MS * 1000LL + SLACK_US ||
         took_us <= save_bound_ms(sim, job) * 1000 + SLACK_US)
         return;
     sim_broken(sim, "I5", "round %llu of %s waits for %lld s for the save of rank %llu",
@@ -148,7 +148,7 @@ static void check_decided(struct sim *sim, const struct sim_job *job, const stru
             continue;
         }
         int64_t steps = round->step - (part->done < 0 ? 0 : part->done) + 1;
-        way_ms = latest(way_ms, latest(WAY_MIN_MS, 3 * proc->p95_told_ms * steps));
+        way_ms = latest(way_ms, latest(STUCK_MS, 3 * proc->p95_told_ms * steps));
         measured &= proc->measured_us > sim->broker.started_us;
     }
     if (round->state == ROUND_DECIDED && way_ms > 0 && measured &&

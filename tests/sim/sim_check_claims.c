@@ -539,7 +539,7 @@ void claims_ends(struct sim *sim, const struct sim_proc *proc)
         part == NULL || part->reported_ms >= 0 || round->state != ROUND_FREEZING || !first ||
         proc->heard_contiguous + 1 < job->follows_seq)
         return;
-    if (sim->now_us - job->announced_us < (THAW_ABORTED_MS - 100) * 1000LL)
+    if (sim->now_us - job->announced_us < (FREEZE_MS - 100) * 1000LL)
         sim_broken(sim, "I10", "rank %u ends for an error, and not for the round %llu that follows",
                    proc->rank, U(round->round));
 }

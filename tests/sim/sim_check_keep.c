@@ -7,7 +7,7 @@
 
 #define U(x) ((unsigned long long)(x))
 #define ITEMS_MAX 8192
-#define LATE_US ((DELETE_AGAIN_MS + 30000) * 1000LL)
+#define LATE_US ((START_GRACE_MS + 30000) * 1000LL)
 
 /* --- what the policies want ------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 
 #define U(x) ((unsigned long long)(x))
 #define THAW_US (THAW_MS * 1000LL)
-#define THAW_ABORTED_US (THAW_ABORTED_MS * 1000LL)
+#define THAW_ABORTED_US (FREEZE_MS * 1000LL)
 #define SECOND_US 1000000LL
 #define WAIT_LIMIT_US (30 * SECOND_US)
 #define LONGEST_STEP 8 /* a slow one in a hold, in step_us */
@@ -121,7 +121,7 @@ void check_held(struct sim *sim, struct sim_proc *proc, const struct member_view
     if (former->mode == VIEW_WAIT && former->termination && former->round == proc->awaited_round &&
         round != NULL && round->state == ROUND_DECIDED && former->step == round->step &&
         proc->done == round->step && has_captured(sim, proc, round) && !proc->lost_history &&
-        silent < WAY_MIN_MS * 2000LL)
+        silent < STUCK_MS * 2000LL)
         sim_broken(sim, "I5",
                    "rank %u trains on %lld ms after the broker said that round %llu is awaited",
                    proc->rank, (long long)(silent / 1000), U(round->round));
@@ -212,7 +212,7 @@ static int64_t round_limit_us(const struct sim *sim, const struct sim_job *of)
 {
     const struct record_job *row = disk_job(sim, of->name);
     bool lost = row != NULL && is_of_lost_history(of, row->generation);
-    int64_t limit = SAVE_MIN_MS * 1000LL;
+    int64_t limit = STUCK_MS * 1000LL;
 
     for (size_t i = 0; i < sim->jobs_count; i++)
         if (LONGEST_STEP * 3 * sim->jobs[i].step_us > limit)

@@ -167,7 +167,7 @@ static void note_leave(const struct sim *sim, struct sim_proc *proc)
     bool others_wait = round != NULL && round->step > proc->done;
     int64_t waited_ms = sim->now_us / 1000 - proc->saved_us / 1000;
     bool silent = sim->now_us / 1000 - proc->heard_us / 1000 >= LOST_MS;
-    bool out_of_time = waited_ms >= WAY_MIN_MS + SAVE_MIN_MS + FREEZE_MS;
+    bool out_of_time = waited_ms >= STUCK_MS + STUCK_MS + FREEZE_MS;
 
     if (row != NULL && ((others_wait && waited_ms >= MANIFEST_WAIT_MS) || silent || out_of_time))
         proc->left_seq = row->seq;

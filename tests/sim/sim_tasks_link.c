@@ -95,8 +95,8 @@ bool task_again_due(struct task_again *again, int64_t now_ms, int64_t *wait_ms)
 
     if (due) {
         again->every_ms = again->every_ms == 0 ? RESEND_MIN_MS : again->every_ms * 2;
-        if (again->every_ms > RESEND_MAX_MS)
-            again->every_ms = RESEND_MAX_MS;
+        if (again->every_ms > HEARTBEAT_MS)
+            again->every_ms = HEARTBEAT_MS;
         again->at_ms = now_ms + again->every_ms;
     }
     if (again->at_ms - now_ms < *wait_ms)

@@ -8,7 +8,7 @@
 
 #define CONNECT_US 10000000
 #define OPEN_US 60000000
-#define QUIET_US 1500000 /* LEAVE_MS + 500 */
+#define QUIET_US 1500000 /* HEARTBEAT_MS + 500 */
 #define FILES 200
 
 static void boundary(struct sim *sim, struct sim_proc *proc);

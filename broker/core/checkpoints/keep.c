@@ -333,7 +333,7 @@ static void send_delete(struct core *core, struct job *job, const struct peer *h
                                              .step = deletion->step,
                                              .path = out_text(core, deletion->path),
                                              .trash = out_text(core, deletion->trash)};
-    deletion->send_boot_ms = core->now + DELETE_REPEAT_MS;
+    deletion->send_boot_ms = core->now + (2 * HEARTBEAT_MS);
 }
 
 /* Nothing whole would be left that is as new: the newest has no manifest yet. */
@@ -372,7 +372,7 @@ struct answer keep_deleted(struct core *core, struct peer *peer, const struct wi
         if (m->code != MUSTER_OK) { /* the others are not to wait behind it */
             struct deletion last = *deletion;
             memmove(deletion, deletion + 1, (job->keep.deletions_count - i - 1) * sizeof *deletion);
-            last.send_boot_ms = core->now + DELETE_AGAIN_MS;
+            last.send_boot_ms = core->now + START_GRACE_MS;
             last.failed = true;
             snprintf(job->keep.failure, sizeof job->keep.failure, "%s", m->text);
             job->keep.deletions[job->keep.deletions_count - 1] = last;

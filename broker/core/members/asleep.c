@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #define FORGET_TICK_MAX 256 /* jobs that one tick forgets */
-#define DAY_MS (24LL * 3600 * 1000)
 
 /* --- going to sleep ------------------------------------------------------------------------------- */
 

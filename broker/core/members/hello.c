@@ -161,7 +161,7 @@ static void take_facts(struct core *core, const struct input *in, struct peer *p
     peer->named_round = hello->round;
     peer->applied_seq = in->message->up.applied_seq;
     peer->repeat_every_ms = REPEAT_MIN_MS;
-    peer->repeat_boot_ms = core->now + REPEAT_MAX_MS; /* it repairs by itself first */
+    peer->repeat_boot_ms = core->now + HEARTBEAT_MS; /* it repairs by itself first */
     peer->progress_dirty = true;
     job_timer(peer->job, core->now + REPEAT_MIN_MS);
 }
@@ -230,8 +230,7 @@ static void rank_restarted(struct core *core, struct job *job, uint64_t rank)
 /* True when the holder is gone and the rank is free. */
 static bool takeover(struct core *core, const struct input *in, struct peer *holder)
 {
-    if (holder->pinged_boot_ms > 0 &&
-        core_passed_ms(core, holder->pinged_boot_ms) >= TAKEOVER_PING_MS) {
+    if (holder->pinged_boot_ms > 0 && core_passed_ms(core, holder->pinged_boot_ms) >= TAKEOVER_MS) {
         roster_lost(core, holder,
                     "another process came for its rank and it did not answer for 2 s");
         job_settle(core, holder->job);

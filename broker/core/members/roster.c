@@ -68,8 +68,8 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     peer->progress_dirty = true;
     if (advanced && notice_any_active(peer->job)) /* a plan may wait for it */
         job_timer(peer->job, core->now);
-    if (peer->job->timer_boot_ms > core->now + PROGRESS_MS)
-        job_timer(peer->job, core->now + PROGRESS_MS);
+    if (peer->job->timer_boot_ms > core->now + HEARTBEAT_MS)
+        job_timer(peer->job, core->now + HEARTBEAT_MS);
 }
 
 static void gone(struct core *core, struct peer *peer, enum wire_node_state state)
@@ -270,7 +270,7 @@ static void repeat_events(struct core *core, struct peer *peer)
     action->count = EVENTS_PAGE_MAX;
     peer->repeated = true;
     peer->repeat_every_ms =
-        peer->repeat_every_ms * 2 > REPEAT_MAX_MS ? REPEAT_MAX_MS : peer->repeat_every_ms * 2;
+        peer->repeat_every_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS : peer->repeat_every_ms * 2;
     peer->repeat_boot_ms = core->now + peer->repeat_every_ms;
 }
 
@@ -296,8 +296,8 @@ static void judge_stuck(struct core *core, struct peer *peer)
     const char *where = stands_in(peer);
     char text[256];
 
-    if (limit < STUCK_MIN_MS)
-        limit = STUCK_MIN_MS;
+    if (limit < STUCK_MS)
+        limit = STUCK_MS;
     if (peer->stuck_said || where == NULL || still < limit ||
         peer->job->gen.state != GENERATION_RUNNING)
         return;

@@ -173,7 +173,7 @@ void round_emit(struct core *core, struct job *job, struct round *round, enum wi
 /* Of a freeze that is told now. */
 static int64_t freeze_until(const struct core *core, const struct round *round)
 {
-    int64_t until = core->now + (round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS);
+    int64_t until = core->now + (round->aborted_steps ? STUCK_MS : FREEZE_MS);
 
     int64_t last = core_clock_ms(core, round->deadline_boot_ms - MARGIN_MS);
 

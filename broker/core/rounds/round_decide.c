@@ -27,7 +27,7 @@ static void set_writers(const struct job *job, struct round *round)
 /* How long the slowest member may take to S from where it stands; again and again while it advances. */
 int64_t round_way_ms(const struct round *round)
 {
-    int64_t way = WAY_MIN_MS;
+    int64_t way = STUCK_MS;
 
     for (size_t i = 0; i < round->count; i++) {
         const struct peer *peer = round->parts[i].peer;
@@ -153,8 +153,7 @@ struct answer round_report(struct core *core, struct peer *peer, const struct wi
 /* A deadline that leaves less than a freeze is nobody's fault: the rank is named, not blamed. */
 static bool is_cut_short(const struct round *round, int64_t took_ms)
 {
-    return round->deadline_boot_ms > 0 &&
-           took_ms < (round->aborted_steps ? ABORT_TIMEOUT_MS : FREEZE_MS);
+    return round->deadline_boot_ms > 0 && took_ms < (round->aborted_steps ? STUCK_MS : FREEZE_MS);
 }
 
 static void freeze_text(const struct core *core, const struct round *round, uint64_t rank,

@@ -304,7 +304,7 @@ struct answer save_at_step(struct core *core, struct peer *peer, const struct wi
     round_way_left(core, round);
     persist_participant(core, peer->job, round, part);
     try_commit(core, peer->job, round);
-    job_timer(peer->job, core->now + SAVE_MIN_MS);
+    job_timer(peer->job, core->now + STUCK_MS);
     return taken;
 }
 
@@ -527,7 +527,7 @@ void save_goes_on(struct core *core, struct peer *peer, uint64_t number, uint64_
 /* A large shard on a slow disk takes what it takes; one that stands still is given up. */
 static int64_t save_until(const struct participant *part, int64_t bound)
 {
-    int64_t longest = part->at_step_boot_ms + (bound > SAVE_LONGEST_MS ? bound : SAVE_LONGEST_MS);
+    int64_t longest = part->at_step_boot_ms + (bound > DAY_MS ? bound : DAY_MS);
     int64_t from =
         part->saving_boot_ms > part->at_step_boot_ms ? part->saving_boot_ms : part->at_step_boot_ms;
 
@@ -556,7 +556,7 @@ static void save_over(struct core *core, struct job *job, struct round *round,
 void save_tick(struct core *core, struct job *job, struct round *round)
 {
     int64_t bound =
-        SAVE_MIN_MS > 3 * (int64_t)job->save_p95_ms ? SAVE_MIN_MS : 3 * (int64_t)job->save_p95_ms;
+        STUCK_MS > 3 * (int64_t)job->save_p95_ms ? STUCK_MS : 3 * (int64_t)job->save_p95_ms;
 
     for (size_t i = 0; i < round->count; i++) {
         const struct participant *part = &round->parts[i];

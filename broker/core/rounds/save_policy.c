@@ -52,7 +52,7 @@ int64_t save_policy_between_ms(const struct job *job, int64_t now_unix_ms)
     if (job->gen.state == GENERATION_RUNNING && job->gen.started_unix_ms > 0 &&
         now_unix_ms > job->gen.started_unix_ms)
         run += now_unix_ms - job->gen.started_unix_ms;
-    return (run + INTERRUPTION_PRIOR_MS) / ((int64_t)job->keep.interruptions + 1);
+    return (run + DAY_MS) / ((int64_t)job->keep.interruptions + 1);
 }
 
 static bool is_writing(const struct job *job)
@@ -133,9 +133,9 @@ static struct answer open_one(struct core *core, struct job *job)
 
     job->keep.retry_every_ms = last_came_to_nothing(job)
                                    ? 2 * job->keep.retry_every_ms
-                                   : SAVE_POLICY_RETRY_MS; /* a full disk stays full */
-    if (job->keep.retry_every_ms > SAVE_POLICY_RETRY_MAX_MS)
-        job->keep.retry_every_ms = SAVE_POLICY_RETRY_MAX_MS;
+                                   : HEARTBEAT_MS; /* a full disk stays full */
+    if (job->keep.retry_every_ms > STUCK_MS)
+        job->keep.retry_every_ms = STUCK_MS;
     job->keep.retry_boot_ms = core->now + job->keep.retry_every_ms;
     round_want(job, CAUSE_PERIOD);
     round_try_open(core, job);
@@ -176,7 +176,7 @@ void save_policy_tick(struct core *core, struct job *job)
     }
     if (may_save(job) && core->now >= job->keep.retry_boot_ms && has_advanced(job))
         open_one(core, job);
-    job_timer(job, core->now + SAVE_POLICY_RETRY_MS);
+    job_timer(job, core->now + HEARTBEAT_MS);
 }
 
 struct answer save_policy_wish(struct core *core, struct peer *peer, int64_t step)

@@ -311,8 +311,8 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
         if (peer->applied_seq + 1 < event.seq)
             continue; /* behind already: a burst of events must not put its repeat off */
         peer->repeat_every_ms = first > REPEAT_MIN_MS ? first : REPEAT_MIN_MS;
-        if (peer->repeat_every_ms > REPEAT_MAX_MS)
-            peer->repeat_every_ms = REPEAT_MAX_MS;
+        if (peer->repeat_every_ms > HEARTBEAT_MS)
+            peer->repeat_every_ms = HEARTBEAT_MS;
         peer->repeated = false;
         peer->repeat_boot_ms = core->now + peer->repeat_every_ms;
     }

@@ -18,7 +18,7 @@ static int64_t pause_ms(const struct task *task)
 
     if (task->losses < 2)
         return 0;
-    return (int64_t)TASK_BACKOFF_MS << (doublings < 6 ? doublings : 6);
+    return (int64_t)(HEARTBEAT_MS / 2) << (doublings < 6 ? doublings : 6);
 }
 
 static void queue_again(struct core *core, struct task *task)
@@ -205,9 +205,9 @@ static struct task_lease *send_frame(struct core *core, struct task_worker *work
             continue;
         if (count > 0 && bytes + size > TASK_FRAME_BYTES)
             break;
-        lease->every_ms = lease->sent_boot_ms == 0              ? RESEND_MIN_MS
-                          : lease->every_ms * 2 > RESEND_MAX_MS ? RESEND_MAX_MS
-                                                                : lease->every_ms * 2;
+        lease->every_ms = lease->sent_boot_ms == 0             ? RESEND_MIN_MS
+                          : lease->every_ms * 2 > HEARTBEAT_MS ? HEARTBEAT_MS
+                                                               : lease->every_ms * 2;
         lease->sent_boot_ms = core->now;
         tasks_timer(core, core->now + lease->every_ms);
         fill(core, &items[count++], lease);

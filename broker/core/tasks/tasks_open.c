@@ -65,7 +65,7 @@ static uint64_t new_id(struct core *core)
 static bool is_over(const struct core *core, const struct task_queue *queue)
 {
     return queue->live == 0 && queue->leases == 0 &&
-           core_passed_ms(core, queue->heard_boot_ms) >= TASK_BROKER_TIMEOUT_MS;
+           core_passed_ms(core, queue->heard_boot_ms) >= STUCK_MS;
 }
 
 /* Of two that are over: the one whose results nobody wants any more, else the one that was left longer ago. */

@@ -24,7 +24,7 @@ void tasks_took(struct core *core, const struct task_lease *lease)
 
 static int64_t limit_ms(const struct task_lease *lease)
 {
-    int64_t limit = TASK_STUCK_MS;
+    int64_t limit = STUCK_MS;
 
     if (lease->queue != NULL && TYPICAL * lease->queue->typical_ms > limit)
         limit = TYPICAL * lease->queue->typical_ms;

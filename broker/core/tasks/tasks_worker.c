@@ -251,7 +251,7 @@ static struct task_worker *worker_of_hello(struct core *core, const struct input
                 false);
         return NULL;
     }
-    if (holder != NULL && core_passed_ms(core, holder->heard_boot_ms) < TASK_TAKEOVER_MS) {
+    if (holder != NULL && core_passed_ms(core, holder->heard_boot_ms) < TAKEOVER_MS) {
         welcome(core, in, MUSTER_E_RANK_TAKEN,
                 out_printf(core,
                            "worker %" PRIu64 " of job %s is process %" PRIu64

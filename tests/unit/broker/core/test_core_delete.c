@@ -31,7 +31,7 @@ static void a_deletion_is_on_record_before_it_is_told(void **state)
     assert_string_equal(told->path, "/ckpt/1");
     assert_int_equal(told->step, 1);
     assert_int_equal(told->round_generation, 1);
-    core_pass(f, DELETE_REPEAT_MS - 1);
+    core_pass(f, (2 * HEARTBEAT_MS) - 1);
     assert_deletes(f, "");
     core_pass(f, 1);
     assert_deletes(f, "0:1"); /* until it is done */
@@ -61,7 +61,7 @@ static void one_that_fails_waits_and_the_others_go_on(void **state)
     core_deleted(f, 0, second, MUSTER_OK);
     core_tick(f);
     assert_deletes(f, "");
-    core_pass(f, DELETE_AGAIN_MS);
+    core_pass(f, START_GRACE_MS);
     assert_deletes(f, "0:1");
 }
 
@@ -120,7 +120,7 @@ static void the_next_rank_deletes_when_the_chief_is_gone(void **state)
     core_saved_whole(f, 1);
     core_saved_whole(f, 2);
     core_leave(f, 0, LEAVE_FINISHED, 0);
-    core_pass(f, DELETE_REPEAT_MS);
+    core_pass(f, (2 * HEARTBEAT_MS));
     assert_deletes(f, "1:1");
 }
 
@@ -213,7 +213,7 @@ static void a_deletion_is_not_told_while_nothing_as_new_is_whole(void **state)
     assert_int_equal(core_ack_code(f, 0), MUSTER_OK);
     core_commit_at(f, 3);
     uint64_t third = core_job(f)->round;
-    core_pass(f, 2 * DELETE_REPEAT_MS);
+    core_pass(f, 2 * (2 * HEARTBEAT_MS));
     assert_deletes(f, "");
     core_manifest_done(f, third, 3);
     core_tick(f);
@@ -269,12 +269,12 @@ static void a_deletion_goes_where_the_launch_that_decided_it_said(void **state)
     assert_deletes(f, "0:1");
     assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
     core_launch_again(f, "");
-    core_pass(f, DELETE_REPEAT_MS);
+    core_pass(f, (2 * HEARTBEAT_MS));
     assert_deletes(f, "0:1");
     assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
     core_start_again(f);
     core_policies_trash(f, "latest 1", "elsewhere");
-    core_pass(f, DELETE_REPEAT_MS);
+    core_pass(f, (2 * HEARTBEAT_MS));
     assert_deletes(f, "0:1");
     assert_string_equal(core_sent(f, 100, WIRE_DELETE)->u.delete.trash, "old");
 }

@@ -721,7 +721,7 @@ static void a_write_behind_ends_aborted_with_its_generation_and_promises_nothing
     new_lives(f);
     core_hello(f, 0); /* the write behind is given its bound */
     assert_answers(f, "0:refused MUSTER_E_ENDING retry");
-    core_pass(f, SAVE_MIN_MS);
+    core_pass(f, STUCK_MS);
     core_hello(f, 0);
     assert_events(f, "generation opened S0; resume S0");
     assert_int_equal(round_outcome(core_job(f), 1).state, ROUND_ABORTED);

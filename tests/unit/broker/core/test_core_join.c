@@ -229,11 +229,11 @@ static void another_directory_of_the_next_launch_is_not_compared_with_the_dead_o
                                          .directory = 18};
     core_hello(f, 0);
     assert_answers(f, "0:PING; @200:refused MUSTER_E_RANK_TAKEN retry");
-    core_pass(f, TAKEOVER_PING_MS);
+    core_pass(f, TAKEOVER_MS);
     core_hello(f, 0);
     assert_answers(f, "@200:refused MUSTER_E_LAYOUT retry"); /* the other one may live */
     core_hello(f, 1);
-    core_pass(f, TAKEOVER_PING_MS);
+    core_pass(f, TAKEOVER_MS);
     core_hello(f, 1);
     assert_int_equal(core_job(f)->gen.directory, 18);
     core_hello(f, 0);
@@ -370,12 +370,12 @@ static void a_held_rank_is_free_after_two_seconds_of_silence_to_a_ping(void **st
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
     assert_non_null(
         strstr(core_sent(f, 102, WIRE_REFUSED)->u.refused.text, "process 4000 on host"));
-    core_pass(f, TAKEOVER_PING_MS - 1);
+    core_pass(f, TAKEOVER_MS - 1);
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
     core_heartbeat(f, 0); /* it lives: the count begins anew */
     core_hello(f, 2);
-    core_pass(f, TAKEOVER_PING_MS - 1);
+    core_pass(f, TAKEOVER_MS - 1);
     core_hello(f, 2);
     assert_answers(f, "0:PING; 2:refused MUSTER_E_RANK_TAKEN retry");
     core_pass(f, 1);
@@ -399,7 +399,7 @@ static void a_held_rank_is_free_after_two_seconds_also_just_after_a_broker_start
     f->nodes[2].generation = 0;
     core_hello(f, 2);
     assert_answers(f, "2:refused MUSTER_E_RANK_TAKEN retry"); /* no route to ping it yet */
-    core_pass(f, TAKEOVER_PING_MS);
+    core_pass(f, TAKEOVER_MS);
     core_hello(f, 2); /* steps were begun: this launch is over */
     assert_events(f, "node lost S0 rank 0 MUSTER_E_PEER");
     assert_answers(f, "2:refused MUSTER_E_ENDING retry");
@@ -419,7 +419,7 @@ static void a_rank_that_is_taken_over_while_joining_restores_like_the_others(voi
     f->nodes[2].generation = 0;
     f->nodes[0].silent = true;
     core_hello(f, 2);
-    core_pass(f, TAKEOVER_PING_MS);
+    core_pass(f, TAKEOVER_MS);
     core_hello(f, 2);
     assert_core(f, "+node 0 lost #0; +node 0 joined #0; 2:welcome g1; 2:SNAPSHOT");
     core_heartbeat(f, 0);
@@ -455,7 +455,7 @@ static void the_brokers_own_absence_frees_no_held_rank(void **state)
     assert_int_equal(core_job(f)->gen.state, GENERATION_RUNNING);
     f->nodes[1].silent = true;
     core_hello(f, 2);
-    core_pass(f, TAKEOVER_PING_MS - 1);
+    core_pass(f, TAKEOVER_MS - 1);
     core_hello(f, 2);
     assert_events(f, "");
     core_pass(f, 1);
@@ -477,7 +477,7 @@ static void a_loop_whose_every_pass_is_slow_frees_a_held_rank(void **state)
         core_hello(f, 2); /* judged by what was known at the tick before */
     }
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
-    assert_int_equal(passes, GAPS_FORGIVEN + TAKEOVER_PING_MS / LOOP_GAP_MS + 1);
+    assert_int_equal(passes, GAPS_FORGIVEN + TAKEOVER_MS / LOOP_GAP_MS + 1);
 }
 
 static void only_trainers_hold_the_generation_to_its_ranks(void **state)

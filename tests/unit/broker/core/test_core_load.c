@@ -75,7 +75,7 @@ static void a_node_that_comes_back_misses_nothing(void **state)
     assert_false(core_sent(f, 101, WIRE_WELCOME)->u.welcome.snapshot_follows);
     core_tick(f);
     assert_answers(f, "");
-    f->now += REPEAT_MAX_MS; /* and if not, it is repeated */
+    f->now += HEARTBEAT_MS; /* and if not, it is repeated */
     core_tick(f);
     assert_answers(f, "1:events 3");
 }
@@ -213,7 +213,7 @@ static void bounds_begin_anew_with_the_broker(void **state)
     core_pass(f, 50000);
     core_restart(f, false);
     all_back(f);
-    core_pass(f, SAVE_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     core_pass(f, 1);
     assert_non_null(strstr(core_events(f), "MUSTER_E_TIMEOUT retry; freeze r2 operator m0,1,2"));

@@ -67,7 +67,7 @@ static void one_that_stands_still_is_given_up(void **state)
     goes_on(f, 1, 1000);
     goes_on(f, 1, 2000);
     assert_null(aborted(f));
-    core_pass(f, SAVE_MIN_MS - LOOK_MS - 1); /* its bytes are told all the while: the same */
+    core_pass(f, STUCK_MS - LOOK_MS - 1); /* its bytes are told all the while: the same */
     assert_null(aborted(f));
     core_pass(f, 1);
     assert_non_null(aborted(f));
@@ -93,7 +93,7 @@ static void nothing_keeps_a_round_for_longer_than_a_day(void **state)
     struct participant *part = &core_job(f)->rounds[0].parts[1];
 
     assert_int_equal(part->rank, 1);
-    part->at_step_boot_ms -= SAVE_LONGEST_MS - 3 * LOOK_MS; /* as if so much had passed */
+    part->at_step_boot_ms -= DAY_MS - 3 * LOOK_MS; /* as if so much had passed */
     goes_on(f, 1, 1);
     goes_on(f, 1, 2);
     assert_null(aborted(f));

@@ -185,15 +185,15 @@ static void a_node_that_steps_for_a_minute_without_a_step_is_told_of_once(void *
     f->nodes[1].begun = 8;
     f->nodes[1].done = 7;
     core_pass(f, 500);
-    core_pass(f, STUCK_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     core_pass(f, 1);
     assert_events(f, "stuck S8 rank 1");
-    core_pass(f, STUCK_MIN_MS);
+    core_pass(f, STUCK_MS);
     assert_events(f, "");
     f->nodes[1].done = 8; /* it came back, and waits at a boundary */
     f->nodes[1].phase = PHASE_FROZEN;
-    core_pass(f, 2 * STUCK_MIN_MS);
+    core_pass(f, 2 * STUCK_MS);
     assert_events(f, "");
 }
 
@@ -207,13 +207,13 @@ static void ranks_that_do_no_step_for_a_minute_are_told_of_once(void **state)
         f->nodes[i].begun = f->nodes[i].done = 7;
     }
     core_pass(f, 500);
-    core_pass(f, STUCK_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     core_pass(f, 1);
     assert_events(f, "stuck S7 rank 0; stuck S7 rank 1");
     assert_string_equal(core_event(f, EVENT_STUCK)->text,
                         "rank 0 has been in no step since step 7 for 60 s");
-    core_pass(f, STUCK_MIN_MS);
+    core_pass(f, STUCK_MS);
     assert_events(f, "");
 }
 
@@ -222,7 +222,7 @@ static void a_program_that_sets_up_before_its_first_step_is_not_stuck(void **sta
     struct core_fixture *f = *state;
 
     f->nodes[0].phase = f->nodes[1].phase = PHASE_STEPPING;
-    core_pass(f, 10 * STUCK_MIN_MS);
+    core_pass(f, 10 * STUCK_MS);
     assert_events(f, "");
 }
 
@@ -247,20 +247,20 @@ static void a_save_that_stands_still_for_a_minute_is_told_of_once(void **state)
     f->nodes[1].begun = f->nodes[1].done = 7;
     f->nodes[1].phase = PHASE_SAVING;
     core_pass(f, 500);
-    core_pass(f, STUCK_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     f->nodes[1].saving_bytes = 10; /* it writes on */
     core_pass(f, 500);
-    core_pass(f, STUCK_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     core_pass(f, 1);
     const struct wire_event *stuck = core_event(f, EVENT_STUCK);
     assert_string_equal(stuck->text, "rank 1 has been in its save at step 7 for 60 s");
     assert_int_equal(stuck->step, 7);
-    core_pass(f, STUCK_MIN_MS);
+    core_pass(f, STUCK_MS);
     assert_events(f, "");
     f->nodes[1].phase = PHASE_HOLDING; /* it waits for the others */
-    core_pass(f, 2 * STUCK_MIN_MS);
+    core_pass(f, 2 * STUCK_MS);
     assert_events(f, "");
 }
 
@@ -271,7 +271,7 @@ static void bytes_written_behind_a_step_do_not_hide_that_it_hangs(void **state)
     f->nodes[1].begun = 8;
     f->nodes[1].done = 7;
     core_pass(f, 500);
-    core_pass(f, STUCK_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     f->nodes[1].saving_bytes = 10;
     core_pass(f, 500);
@@ -285,7 +285,7 @@ static void what_a_newer_node_does_has_no_word_here_and_does_no_harm(void **stat
 
     beat.u.heartbeat.phase = 200;
     core_feed(f, 101, &beat);
-    f->now += PROGRESS_MS;
+    f->now += HEARTBEAT_MS;
     core_tick(f);
     assert_int_equal(core_row(f, RECORD_PROGRESS)->u.progress.phase, PHASE_NONE);
     assert_true(f->out.items[0].lazy);

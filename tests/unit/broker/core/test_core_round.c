@@ -350,7 +350,7 @@ static void the_way_to_the_save_step_is_bounded_by_measured_steps(void **state)
     f->nodes[1].begun = 6;
     f->nodes[1].done = 5;
     core_pass(f, 500); /* it came on */
-    assert_int_equal(round_way_ms(&core_job(f)->rounds[0]), WAY_MIN_MS);
+    assert_int_equal(round_way_ms(&core_job(f)->rounds[0]), STUCK_MS);
     f->nodes[1].p95_ms = 40000;
     core_pass(f, 500);
     assert_int_equal(round_way_ms(&core_job(f)->rounds[0]), 2 * 3 * 40000);
@@ -369,7 +369,7 @@ static void behind_a_start_the_way_begins_where_a_member_reported(void **state)
         core_report(f, n, 1, 42, 41);
     core_at_step(f, 1, 1, 42, true);
     core_restart(f, false);
-    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + STUCK_MS);
 }
 
 /* Its steps were measured since, or told again to a broker whose start had lost them. */
@@ -391,9 +391,9 @@ static void a_way_that_was_not_measured_is_bounded_once_it_is(void **state)
     assert_true(core_job(f)->rounds[0].way_until_boot_ms > f->now + WAY_UNMEASURED_MS - 1000);
     f->nodes[0].p95_ms = 100;
     core_pass(f, 500);
-    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + STUCK_MS);
     core_pass(f, 500);
-    core_pass(f, WAY_MIN_MS - 501);
+    core_pass(f, STUCK_MS - 501);
     assert_events(f, "stuck S4 rank 0");
     core_pass(f, 1);
     assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_TIMEOUT retry; "
@@ -415,7 +415,7 @@ static void who_arrives_unmeasured_leaves_the_others_their_own_way(void **state)
         core_report(f, n, 1, 4, 3);
     assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_UNMEASURED_MS);
     core_at_step(f, 2, 1, 4, true);
-    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + WAY_MIN_MS);
+    assert_int_equal(core_job(f)->rounds[0].way_until_boot_ms, f->now + STUCK_MS);
 }
 
 /* R5.14 */
@@ -434,7 +434,7 @@ static void who_does_not_come_to_the_save_step_is_the_culprit(void **state)
         3; /* it reported 4, and stands at 3 again: its step failed */
     f->nodes[0].phase = PHASE_STEPPING;
     core_pass(f, 500);
-    core_pass(f, WAY_MIN_MS - 501);
+    core_pass(f, STUCK_MS - 501);
     assert_events(f, "");
     core_pass(f, 1);
     assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_TIMEOUT retry; "
@@ -554,7 +554,7 @@ static void the_brokers_own_absence_runs_out_no_bound(void **state)
     assert_events(f, "");
     report_all(f, 1, 5);
     assert_events(f, "decision r1 operator S5 m0w,1,2");
-    f->now += 3 * WAY_MIN_MS;
+    f->now += 3 * STUCK_MS;
     core_tick(f);
     assert_events(f, "");
     core_save(f, 0, 1, 5);
@@ -629,7 +629,7 @@ static void a_loop_whose_every_pass_is_slow_ends_a_save(void **state)
         slow_pass(f);
     assert_events(f,
                   "abort r1 operator S5 rank 0 MUSTER_E_TIMEOUT retry; freeze r2 operator m0,1,2");
-    assert_in_range(passes, GAPS_FORGIVEN, GAPS_FORGIVEN + SAVE_MIN_MS / LOOP_GAP_MS);
+    assert_in_range(passes, GAPS_FORGIVEN, GAPS_FORGIVEN + STUCK_MS / LOOP_GAP_MS);
 }
 
 /* A loop that was steady for a while is one that was stopped, not one that is slow. */
@@ -639,7 +639,7 @@ static void behind_a_steady_time_absences_are_forgiven_again(void **state)
 
     for (int i = 0; i < 2 * GAPS_FORGIVEN; i++)
         slow_pass(f);
-    core_pass(f, GAP_STEADY_MS);
+    core_pass(f, (GAPS_FORGIVEN * LOOP_GAP_MS));
     core_save_now(f, "a");
     assert_events(f, "freeze r1 operator m0,1,2");
     for (int i = 0; i < GAPS_FORGIVEN; i++) {

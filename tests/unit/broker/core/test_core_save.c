@@ -299,7 +299,7 @@ static void a_save_is_bounded_from_the_arrival_of_its_rank(void **state)
     core_at_step(f, 2, 1, 4, true);
     core_pass(f, 30000);
     core_at_step(f, 0, 1, 4, false);
-    core_pass(f, SAVE_MIN_MS - 1);
+    core_pass(f, STUCK_MS - 1);
     assert_events(f, "");
     core_pass(f, 1);
     assert_events(f, "abort r1 operator S4 rank 0 MUSTER_E_TIMEOUT retry; "

@@ -344,7 +344,7 @@ static void the_chief_may_wish_for_a_save(void **state)
     core_save_failed(f, 0, 2, 2, MUSTER_E_STORAGE);
     core_say(f, 0, message); /* a full disk stays full: not now */
     assert_int_equal(core_ack_value(f, 0), 0);
-    core_pass(f, 4 * SAVE_POLICY_RETRY_MS);
+    core_pass(f, 4 * HEARTBEAT_MS);
     core_say(f, 0, message);
     assert_int_equal(core_ack_value(f, 0), 3);
 }

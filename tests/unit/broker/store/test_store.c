@@ -384,10 +384,10 @@ static void lazy_progress_is_written_at_most_once_a_second(void **state)
     batch = batch_of(&row, 1, true, &item);
     assert_int_equal(store_apply(f->store, &batch, NOW + 1, &f->err), MUSTER_OK);
     assert_int_equal(fixture_look(f, "SELECT done FROM progress"), 400);
-    assert_true(store_wakeup_boot_ms(f->store) == NOW + PROGRESS_MS);
-    assert_int_equal(store_apply(f->store, &nothing, NOW + PROGRESS_MS - 1, &f->err), MUSTER_OK);
+    assert_true(store_wakeup_boot_ms(f->store) == NOW + HEARTBEAT_MS);
+    assert_int_equal(store_apply(f->store, &nothing, NOW + HEARTBEAT_MS - 1, &f->err), MUSTER_OK);
     assert_int_equal(fixture_look(f, "SELECT done FROM progress"), 400);
-    assert_int_equal(store_apply(f->store, &nothing, NOW + PROGRESS_MS, &f->err), MUSTER_OK);
+    assert_int_equal(store_apply(f->store, &nothing, NOW + HEARTBEAT_MS, &f->err), MUSTER_OK);
     assert_int_equal(fixture_look(f, "SELECT done FROM progress"), 5000);
     assert_true(store_wakeup_boot_ms(f->store) == INT64_MAX);
 }
@@ -421,12 +421,12 @@ static void held_progress_is_written_at_close_and_sync_is_full_again(void **stat
     row.u.progress.done = 5000;
     batch = batch_of(&row, 1, true, &item);
     assert_int_equal(store_apply(f->store, &batch, NOW + 1, &f->err), MUSTER_OK);
-    assert_int_equal(store_apply(f->store, &nothing, NOW + 2 * PROGRESS_MS, &f->err), MUSTER_OK);
+    assert_int_equal(store_apply(f->store, &nothing, NOW + 2 * HEARTBEAT_MS, &f->err), MUSTER_OK);
     assert_int_equal(store_get_int(f->store, "PRAGMA synchronous", &synchronous, NULL), MUSTER_OK);
     assert_int_equal(synchronous, 2);
     row.u.progress.done = 6000;
     batch = batch_of(&row, 1, true, &item);
-    assert_int_equal(store_apply(f->store, &batch, NOW + 2 * PROGRESS_MS, &f->err), MUSTER_OK);
+    assert_int_equal(store_apply(f->store, &batch, NOW + 2 * HEARTBEAT_MS, &f->err), MUSTER_OK);
     store_close(&f->store);
     assert_int_equal(fixture_look(f, "SELECT done FROM progress"), 6000);
 }

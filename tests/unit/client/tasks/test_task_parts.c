@@ -104,14 +104,14 @@ static void arrive(void)
 
 static void step(void)
 {
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
     size_t ahead;
 
     net.now_ms++;
     arrive();
     ahead = task_parts_ahead(&window);
     task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
-    assert_in_range(wait_ms, 0, TASK_BEAT_MS);
+    assert_in_range(wait_ms, 0, HEARTBEAT_MS);
     if (net.free_ms - net.now_ms > net.longest_ms)
         net.longest_ms = net.free_ms - net.now_ms;
 }
@@ -163,7 +163,7 @@ static void on_a_slow_connection_a_beat_waits_a_second_and_parts_are_not_repeate
     net.count = net.answers_count = 0;
     net.free_ms = 0;
     run((int64_t)(SIZE / 100 * 11 / 10));
-    assert_in_range(net.longest_ms, 0, TASK_PARTS_SLOW_MS + TASK_BEAT_MS / 2);
+    assert_in_range(net.longest_ms, 0, TASK_PARTS_SLOW_MS + HEARTBEAT_MS / 2);
     assert_int_equal(spare_parts(), 0);
 }
 
@@ -225,7 +225,7 @@ static void a_broker_that_begins_anew_gets_all_of_it(void **state)
 static void a_connection_that_takes_nothing_is_tried_soon_again(void **state)
 {
     size_t ahead = task_parts_ahead(&window);
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
 
     (void)state;
     net.bytes_per_ms = 10000;
@@ -242,7 +242,7 @@ static void two_results_share_what_may_be_under_way(void **state)
 {
     struct task_parts other = {0};
     size_t ahead = task_parts_ahead(&window);
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
 
     (void)state;
     net.bytes_per_ms = 10000;
@@ -268,7 +268,7 @@ static void run_behind(struct task_parts *bad, bool is_answered, unsigned *tries
     net.back_ms = 5;
     window.parts = 1;
     for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
-        int64_t wait_ms = TASK_BEAT_MS;
+        int64_t wait_ms = HEARTBEAT_MS;
         size_t ahead = task_parts_ahead(&window);
         unsigned before = *tries;
 
@@ -278,14 +278,14 @@ static void run_behind(struct task_parts *bad, bool is_answered, unsigned *tries
         task_parts_say(&parts, &window, SIZE, &ahead, net.now_ms, &wait_ms, send_part, NULL);
         if (is_answered && *tries > before)
             task_parts_failed(bad, net.now_ms);
-        assert_in_range(wait_ms, 0, TASK_BEAT_MS);
+        assert_in_range(wait_ms, 0, HEARTBEAT_MS);
         assert_true(net.now_ms - began_ms < 60000);
     }
 }
 
 static void try_alone(struct task_parts *bad, unsigned *tries)
 {
-    int64_t wait_ms = TASK_BEAT_MS;
+    int64_t wait_ms = HEARTBEAT_MS;
     size_t ahead = 1;
 
     task_parts_say(bad, &window, SIZE, &ahead, net.now_ms, &wait_ms, count_part, tries);
@@ -299,7 +299,7 @@ static void one_that_always_fails_leaves_the_window_to_others(void **state)
 
     (void)state;
     run_behind(&bad, true, &tries);
-    net.now_ms += 10 * RESEND_MAX_MS;
+    net.now_ms += 10 * HEARTBEAT_MS;
     for (unsigned before = tries; tries == before; net.now_ms++)
         try_alone(&bad, &tries);
     task_parts_have(&bad, &window, TASK_PART_MAX, net.now_ms); /* it is well again */
@@ -337,7 +337,7 @@ static void many_that_are_never_answered_leave_the_window_to_others(void **state
     net.back_ms = 5;
     window.parts = 1;
     for (int64_t began_ms = net.now_ms; parts.have < SIZE; net.now_ms++) {
-        int64_t wait_ms = TASK_BEAT_MS;
+        int64_t wait_ms = HEARTBEAT_MS;
         size_t ahead = task_parts_ahead(&window);
 
         arrive();
@@ -362,7 +362,7 @@ static void after_an_outage_nobody_waits_for_a_pause(void **state)
     memset(tries, 0, sizeof tries);
     window.parts = 1;
     for (; left > 0; net.now_ms++) {
-        int64_t wait_ms = TASK_BEAT_MS;
+        int64_t wait_ms = HEARTBEAT_MS;
         size_t ahead = task_parts_ahead(&window);
 
         for (size_t i = 0; i < UNHEARD; i++)

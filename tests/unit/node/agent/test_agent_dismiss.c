@@ -30,7 +30,7 @@ static void open_agent(void)
                                                      .layout = LAYOUT_REPLICATED,
                                                      .checkpoint_dir = lone.directory,
                                                      .join_timeout_ms = JOIN_TIMEOUT_MS,
-                                                     .abort_timeout_ms = ABORT_TIMEOUT_MS,
+                                                     .abort_timeout_ms = STUCK_MS,
                                                      .grace_period_ms = -1},
                                           .broker = lone.command,
                                           .save = {.root = lone.directory, .job = "agent"},

@@ -123,7 +123,7 @@ static void hello_tells_whose_events_are_known(void **state)
     member_alive(f);
     assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before);
     member_welcome(f, true); /* until its snapshot comes nothing else is known */
-    member_tick_at(f, f->now + RESEND_MAX_MS);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
     member_tick_at(f, f->now);
     assert_int_equal(member_sent(f, WIRE_HELLO)->u.hello.history, before);
     member_welcome(f, true);

@@ -213,7 +213,7 @@ static void a_broker_that_is_silent_keeps_nobody(void **state)
     assert_int_equal(f->m->leave_request, 0);
     member_pass(f, 1200, false);
     assert_true(f->m->leave_request > 0);
-    member_pass(f, LEAVE_MS, false); /* its answer */
+    member_pass(f, HEARTBEAT_MS, false); /* its answer */
     assert_true(member_seen(f)->left);
     assert_false(member_seen(f)->kept);
 }
@@ -232,7 +232,7 @@ static void a_broker_that_is_silent_after_it_was_told_keeps_nobody(void **state)
     assert_int_equal(f->m->leave_request, 0);
     member_pass(f, LOST_MS + 100, false);
     assert_true(f->m->leave_request > 0);
-    member_pass(f, LEAVE_MS, false);
+    member_pass(f, HEARTBEAT_MS, false);
     assert_true(member_seen(f)->left);
 }
 
@@ -366,7 +366,7 @@ static void who_cannot_reach_the_broker_leaves_all_the_same(void **state)
     member_stand(f, 8);
     f->m->link = LINK_HELLO; /* the broker went */
     member_close(f, LEAVE_FINISHED);
-    member_pass(f, LEAVE_MS + 100, false);
+    member_pass(f, HEARTBEAT_MS + 100, false);
     assert_true(member_seen(f)->left);
 }
 

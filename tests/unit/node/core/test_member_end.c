@@ -129,7 +129,7 @@ static void a_round_that_follows_is_served_first_and_waited_for_with_a_bound(voi
         {"idle", IDLE, VIEW_WAIT, THAW_MS},
         {"frozen", FROZEN, VIEW_WAIT, THAW_MS},
         {"thawed", THAWED, VIEW_WAIT, THAW_MS},
-        {"on the way", TO_STEP, VIEW_STEP_TO, GIVE_UP_MS + WAY_UNMEASURED_MS - WAY_MIN_MS},
+        {"on the way", TO_STEP, VIEW_STEP_TO, GIVE_UP_MS + WAY_UNMEASURED_MS - STUCK_MS},
         {"captured", CAPTURED, VIEW_WAIT, GIVE_UP_MS},
     };
 
@@ -265,7 +265,7 @@ static void a_freeze_that_breaks_off_steps_waits_until_none_is_in_flight(void **
     member_step_failed(f); /* broken off: its begun was taken back */
     assert_member(f, "REPORT #2 r1 7/7 aborted");
     member_ack_all(f);
-    member_pass(f, THAW_ABORTED_MS - 1, true);
+    member_pass(f, FREEZE_MS - 1, true);
     assert_int_equal(member_seen(f)->mode, VIEW_WAIT);
     member_pass(f, 1, true);
     assert_int_equal(member_seen(f)->mode, VIEW_OPEN);
@@ -423,8 +423,8 @@ static void at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_bro
     const struct {
         int64_t left_ms, silent_ms, gone_after_ms;
     } table[] = {
-        {3000, 0, 2000 + LEAVE_LAST_MS},
-        {3000, 3000, 2000 + LEAVE_LAST_MS}, /* killed just before the signal came */
+        {3000, 0, 2000 + (MARGIN_MS / 4)},
+        {3000, 3000, 2000 + (MARGIN_MS / 4)}, /* killed just before the signal came */
         {10000, 10000, 9000},
     };
 
@@ -672,7 +672,7 @@ static void a_leave_without_an_answer_is_waited_for_one_second(void **state)
 
     member_close(f, LEAVE_FINISHED);
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 1);
-    member_pass(f, LEAVE_MS - 1, false);
+    member_pass(f, HEARTBEAT_MS - 1, false);
     assert_false(member_seen(f)->left);
     member_pass(f, 1, false);
     assert_true(member_seen(f)->left);
@@ -688,7 +688,7 @@ static void closing_ends_also_when_no_further_request_can_be_kept(void **state)
     assert_int_equal(f->m->pending_count, PENDING_MAX);
     member_close(f, LEAVE_FINISHED);
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 0);
-    member_pass(f, LEAVE_MS - 1, false);
+    member_pass(f, HEARTBEAT_MS - 1, false);
     assert_false(member_seen(f)->left);
     member_pass(f, 1, false);
     assert_true(member_seen(f)->left);
@@ -711,9 +711,9 @@ static void closing_ends_also_when_the_broker_is_away(void **state)
 {
     struct member_fixture *f = *state;
     static const int64_t bounds[WHERE_COUNT] = {
-        [IDLE] = LEAVE_MS,     [FROZEN] = THAW_MS + LEAVE_MS,
-        [THAWED] = LEAVE_MS,   [TO_STEP] = LEAVE_MS, /* at 4, S is 5: it will not be reached */
-        [CAPTURED] = LEAVE_MS,
+        [IDLE] = HEARTBEAT_MS,     [FROZEN] = THAW_MS + HEARTBEAT_MS, [THAWED] = HEARTBEAT_MS,
+        [TO_STEP] = HEARTBEAT_MS, /* at 4, S is 5: it will not be reached */
+        [CAPTURED] = HEARTBEAT_MS,
     };
 
     for (int where = IDLE; where < WHERE_COUNT; where++) {

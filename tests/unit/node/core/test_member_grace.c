@@ -116,7 +116,7 @@ static void a_notice_that_was_withdrawn_unheard_is_not_told_late(void **state)
 
     member_notice(f, "n1", 60000);
     member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = "n1"});
-    member_tick_at(f, f->now + RESEND_MAX_MS);
+    member_tick_at(f, f->now + HEARTBEAT_MS);
     assert_int_equal(member_sent_count(f, WIRE_NOTICE), 0);
     assert_int_equal(member_sent_count(f, WIRE_NOOP), 1);
     assert_string_equal(member_sent(f, WIRE_CANCEL)->u.cancel.id, "n1"); /* if it did take it */

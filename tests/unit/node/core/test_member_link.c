@@ -74,7 +74,7 @@ static void a_welcome_whose_snapshot_does_not_come_is_asked_for_again(void **sta
     member_tick_at(f, f->now);
     member_welcome(f, true);
     uint64_t nonce = f->m->nonce;
-    member_tick_at(f, f->now + RESEND_MAX_MS - 1);
+    member_tick_at(f, f->now + HEARTBEAT_MS - 1);
     assert_member(f, "");
     member_tick_at(f, f->now + 1);
     member_tick_at(f, f->now);
@@ -166,7 +166,7 @@ static void who_closes_before_it_is_let_in_asks_no_further_and_waits_a_second_at
 
     member_tick_at(f, f->now);
     member_close(f, LEAVE_PREEMPTED);
-    member_pass(f, LEAVE_MS - 1, false);
+    member_pass(f, HEARTBEAT_MS - 1, false);
     assert_int_equal(member_sent_count(f, WIRE_HELLO), 0);
     assert_false(member_seen(f)->left);
     member_pass(f, 1, false);
@@ -382,7 +382,7 @@ static void a_new_broker_is_greeted_before_anything_of_it_is_applied(void **stat
     assert_member(f, "");
     member_welcome(f, false);
     assert_int_equal(member_seen(f)->broker_epoch, 4);
-    member_pass(f, PROBE_MS + GAP_PATIENCE_MS, true);
+    member_pass(f, HEARTBEAT_MS + GAP_PATIENCE_MS, true);
     assert_int_equal(member_sent(f, WIRE_EVENTS_GET)->u.events_get.from_seq, 12);
 }
 
@@ -471,7 +471,7 @@ static void a_node_whose_subscription_is_deaf_repairs_from_the_welcome(void **st
     assert_member(f, "EVENTS_GET 12"); /* the echo: the subscription works from here on */
     member_ack(f, 0, MUSTER_E_HELLO);
     member_welcome(f, false);
-    member_pass(f, PROBE_MS + GAP_PATIENCE_MS, false); /* no echo comes */
+    member_pass(f, HEARTBEAT_MS + GAP_PATIENCE_MS, false); /* no echo comes */
     assert_int_equal(member_sent(f, WIRE_EVENTS_GET)->u.events_get.from_seq, 12);
 }
 

@@ -164,7 +164,7 @@ a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again(vo
 
     member_capture(f, CAUSE_OPERATOR);
     member_close(f, LEAVE_FINISHED);
-    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    member_pass(f, LOST_MS + HEARTBEAT_MS / 2, false);
     assert_true(f->m->leave_request > 0);
     assert_false(member_seen(f)->left);
     member_ack(f, 0, MUSTER_E_HELLO);
@@ -172,7 +172,7 @@ a_leave_that_a_silent_broker_did_not_get_is_taken_back_when_it_is_heard_again(vo
     assert_int_equal(member_sent_count(f, WIRE_LEAVE), 0);
     assert_int_equal(f->m->leave_request, 0);
     member_ack_all(f);
-    member_pass(f, LEAVE_MS, true);
+    member_pass(f, HEARTBEAT_MS, true);
     assert_false(member_seen(f)->left);
     member_commit(f, 1, CAUSE_OPERATOR, 5, true);
     chunk(f, 0, 1000, 1000);
@@ -187,7 +187,7 @@ static void a_leave_that_was_taken_stays_said(void **state)
 
     member_capture(f, CAUSE_OPERATOR);
     member_close(f, LEAVE_FINISHED);
-    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    member_pass(f, LOST_MS + HEARTBEAT_MS / 2, false);
     f->last_request = f->m->leave_request;
     member_ack(f, 0, MUSTER_E_HELLO);
     member_welcome(f, false);
@@ -223,14 +223,14 @@ static void a_leave_is_not_taken_back_for_ever(void **state)
 
     member_close(f, LEAVE_FINISHED);
     while (!member_seen(f)->left && f->now - from < 60000) {
-        member_pass(f, LEAVE_MS - 300, false);
+        member_pass(f, HEARTBEAT_MS - 300, false);
         f->start_id++;
         f->epoch++;
         member_ack(f, 0, MUSTER_E_HELLO);
         member_welcome(f, false);
     }
     assert_true(member_seen(f)->left);
-    assert_true(f->now - from <= (LEAVES_TAKEN_BACK_MAX + 1) * LEAVE_MS);
+    assert_true(f->now - from <= (LEAVES_TAKEN_BACK_MAX + 1) * HEARTBEAT_MS);
 }
 
 /* ... and a broker whose disk is full for a while says so; it would have taken this process for lost. */
@@ -241,12 +241,12 @@ static void a_leave_waits_for_a_broker_whose_disk_is_full(void **state)
 
     member_close(f, LEAVE_FINISHED);
     while (!member_seen(f)->left && f->now - from < 60000) {
-        member_pass(f, RESEND_MAX_MS / 2, false);
-        if (f->now - from < LEAVE_STORED_MS / 2)
+        member_pass(f, HEARTBEAT_MS / 2, false);
+        if (f->now - from < ENDING_MS / 2)
             assert_false(member_seen(f)->left);
         member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
     }
-    assert_in_range(f->now - from, LEAVE_STORED_MS, LEAVE_STORED_MS + RESEND_MAX_MS);
+    assert_in_range(f->now - from, ENDING_MS, ENDING_MS + HEARTBEAT_MS);
 }
 
 /* ... and the driver, which bounds a close by itself, is told that it is not to: from LEAVE until it has left. */
@@ -257,7 +257,7 @@ static void while_leave_waits_the_driver_is_told_to_wait(void **state)
     member_close(f, LEAVE_FINISHED);
     for (int i = 0; i < LEAVES_TAKEN_BACK_MAX; i++) {
         member_ack(f, f->m->leave_request, MUSTER_E_STORAGE);
-        member_pass(f, RESEND_MAX_MS, false);
+        member_pass(f, HEARTBEAT_MS, false);
         assert_true(member_seen(f)->kept);
         f->start_id++;
         f->epoch++;
@@ -268,7 +268,7 @@ static void while_leave_waits_the_driver_is_told_to_wait(void **state)
         member_snapshot(f, member_snapshot_made(f));
         assert_true(f->m->leave_request > 0);
     }
-    member_pass(f, LEAVE_MS - 100, false);
+    member_pass(f, HEARTBEAT_MS - 100, false);
     assert_true(member_seen(f)->kept);
     member_pass(f, 200, false);
     assert_true(member_seen(f)->left);
@@ -285,7 +285,7 @@ static void a_deadline_that_comes_late_ends_the_wait_for_a_full_disk(void **stat
     member_notice(f, "n", LEAST_LEAD_MS);
     member_pass(f, LEAST_LEAD_MS - MARGIN_MS - 100, true);
     assert_false(member_seen(f)->left);
-    member_pass(f, 100 + LEAVE_LAST_MS, true);
+    member_pass(f, 100 + (MARGIN_MS / 4), true);
     assert_true(member_seen(f)->left);
 }
 
@@ -296,7 +296,7 @@ static void a_leave_that_comes_behind_the_welcome_is_a_leave(void **state)
 
     member_capture(f, CAUSE_OPERATOR);
     member_close(f, LEAVE_FINISHED);
-    member_pass(f, LOST_MS + LEAVE_MS / 2, false);
+    member_pass(f, LOST_MS + HEARTBEAT_MS / 2, false);
     member_ack(f, 0, MUSTER_E_HELLO);
     member_welcome(f, false);
     assert_int_equal(f->m->leave_request, 0);

@@ -463,7 +463,7 @@ static void the_way_to_the_save_step_is_waited_for_as_long_as_steps_take(void **
     member_stand(f, 2);
     member_tick_at(f, f->now + 30000); /* 30 s a step */
     member_decision(f, 1, CAUSE_OPERATOR, 4, W0);
-    int64_t bound = GIVE_UP_MS + 3 * 3 * 30000 - WAY_MIN_MS;
+    int64_t bound = GIVE_UP_MS + 3 * 3 * 30000 - STUCK_MS;
     member_pass(f, bound - 1, true);
     assert_int_equal(member_seen(f)->mode, VIEW_STEP_TO);
     member_in_step(f, 3); /* it came on: the wait begins anew */

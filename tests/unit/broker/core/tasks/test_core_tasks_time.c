@@ -99,7 +99,7 @@ static void one_that_is_silent_loses_its_index_where_every_pass_is_slow(void **s
         passes++;
     } while (passes < 3600 && strcmp(f->text, "w0:welcome/MUSTER_E_RANK_TAKEN") == 0);
     assert_sent(f, "w0:welcome");
-    assert_int_equal(passes, GAPS_FORGIVEN + TASK_TAKEOVER_MS / LOOP_GAP_MS + 1);
+    assert_int_equal(passes, GAPS_FORGIVEN + TAKEOVER_MS / LOOP_GAP_MS + 1);
 }
 
 /* --- behind others --------------------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ static void what_waits_behind_one_without_a_limit_that_hangs_goes_back(void **st
     tasks_add(f, 1);
     add_timed(f, 1);
     tasks_worker_begin(f, 1, 1, 1);
-    tasks_pass(f, TASK_STUCK_MS + 1000);
+    tasks_pass(f, STUCK_MS + 1000);
     tasks_beat(f, 0, 2);
     assert_sent(f, "w0:alive <1.1 <2.1"); /* what runs does not come back by that */
     tasks_ended_as(f, 0,

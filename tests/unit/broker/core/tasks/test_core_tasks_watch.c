@@ -35,7 +35,7 @@ static void a_task_without_a_word_is_named_once(void **state)
 
     tasks_worker_begin(f, 0, 1, 1);
     tasks_add(f, 1);
-    tasks_pass(f, TASK_STUCK_MS - 6000);
+    tasks_pass(f, STUCK_MS - 6000);
     assert_int_equal(events(f), 0);
     tasks_pass(f, 12000);
     assert_int_equal(events(f), 1);
@@ -48,7 +48,7 @@ static void a_task_without_a_word_is_named_once(void **state)
         tasks_look(
             f, "SELECT count(*) FROM task WHERE state = 'leased' AND text LIKE '%said nothing%'"),
         1);
-    tasks_pass(f, 2 * TASK_STUCK_MS);
+    tasks_pass(f, 2 * STUCK_MS);
     assert_int_equal(events(f), 1);
     tasks_done(f, 0, 1, 1); /* it was only slow */
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM task WHERE state = 'done' AND text = ''"),
@@ -62,7 +62,7 @@ static void one_that_renews_is_named_when_it_has_done_so_ten_times_as_long(void 
 
     tasks_worker_begin(f, 0, 1, 1);
     tasks_add(f, 1);
-    pass_renewing(f, 10 * TASK_STUCK_MS - 10000);
+    pass_renewing(f, 10 * STUCK_MS - 10000);
     assert_int_equal(events(f), 0);
     pass_renewing(f, 20000);
     assert_int_equal(events(f), 1);
@@ -77,14 +77,14 @@ static void one_that_waits_for_its_turn_is_not_meant(void **state)
 
     tasks_worker_begin(f, 0, 1, 2);
     tasks_add(f, 2);
-    tasks_pass(f, TASK_STUCK_MS + 10000);
+    tasks_pass(f, STUCK_MS + 10000);
     assert_int_equal(events(f), 1);
     tasks_done(f, 0, 1, 1);
-    tasks_pass(f, TASK_STUCK_MS - 10000);
+    tasks_pass(f, STUCK_MS - 10000);
     assert_int_equal(events(f), 1);
     tasks_pass(f, 20000);
     assert_int_equal(events(f), 1); /* as long as the first took, ten times over */
-    tasks_pass(f, 10 * TASK_STUCK_MS + 100000);
+    tasks_pass(f, 10 * STUCK_MS + 100000);
     assert_int_equal(events(f), 2);
 }
 
@@ -110,7 +110,7 @@ static void one_that_is_not_wanted_and_runs_on_is_named(void **state)
     tasks_worker_begin(f, 0, 1, 1);
     tasks_add(f, 1);
     tasks_say(f, WIRE_TASK_CANCEL, 1);
-    tasks_pass(f, TASK_STUCK_MS + 10000);
+    tasks_pass(f, STUCK_MS + 10000);
     assert_int_equal(
         tasks_look(
             f,
@@ -125,7 +125,7 @@ static void a_value_in_the_making_is_named(void **state)
 
     tasks_say(f, WIRE_RESOURCE_ADD, 1);
     tasks_worker_begin(f, 0, 1, 1);
-    tasks_pass(f, TASK_STUCK_MS + 10000);
+    tasks_pass(f, STUCK_MS + 10000);
     assert_int_equal(tasks_look(f, "SELECT count(*) FROM event WHERE text LIKE 'per-worker value 1 "
                                    "of queue main has said nothing%'"),
                      1);
@@ -137,11 +137,11 @@ static void a_restart_of_the_broker_begins_the_time_anew(void **state)
 
     tasks_worker_begin(f, 0, 1, 1);
     tasks_add(f, 1);
-    tasks_pass(f, TASK_STUCK_MS + 10000);
+    tasks_pass(f, STUCK_MS + 10000);
     tasks_restart(f);
     tasks_hello(f, 0, "1.1");
     assert_int_equal(events(f), 1);
-    tasks_pass(f, TASK_STUCK_MS - 10000);
+    tasks_pass(f, STUCK_MS - 10000);
     assert_int_equal(events(f), 1);
     f->workers[0].silent = true;
     tasks_pass(f, 10000); /* lost: the row says nothing of the attempt that is over */
