@@ -202,6 +202,13 @@ uint64_t core_last_seq(const struct core *core, const char *name)
     return job ? job->seq : 0;
 }
 
+bool core_step_offset(const struct core *core, const char *name, int64_t *ret_offset)
+{
+    const struct job *job = job_find(core, name);
+
+    return job != NULL && registry_step_offset(job, ret_offset);
+}
+
 void core_fill_down(const struct core *core, const char *name, struct wire_down *ret_down)
 {
     const struct job *job = name[0] ? job_find(core, name) : NULL;

@@ -62,7 +62,8 @@ static bool name_one(const struct local *local, const struct dir_list *list, siz
         !dir_is_round(path, save->job, launch->generation, round))
         return false;
     named = give_name(local, list->items[i].path, path, &why) == MUSTER_OK;
-    snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s", (long long)launch->step,
+    snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s",
+             (long long)launch->step + (long long)local->options.save.names.offset,
              named ? "had no name yet; it has one now" : "cannot be given its name",
              named ? path : why.text);
     local_say(local, named ? 2 : 1, text);

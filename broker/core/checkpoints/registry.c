@@ -3,6 +3,7 @@
 #include "broker/core/state/state.h"
 
 #include "schema/error.h"
+#include "schema/paths.h"
 #include "schema/room.h"
 
 #include <stdio.h>
@@ -115,6 +116,24 @@ bool registry_has_step(const struct job *job, int64_t step)
     return false;
 }
 
+bool registry_step_offset(const struct job *job, int64_t *ret_offset)
+{
+    for (size_t i = job->checkpoints_count; i-- > 0;) {
+        if (job->checkpoints[i].path[0] == '\0')
+            continue; /* its name follows: the ones before tell */
+        *ret_offset = paths_step_offset(job->checkpoints[i].path, job->checkpoints[i].row.step);
+        return true;
+    }
+    return false;
+}
+
+long long registry_shown(const struct job *job, int64_t step)
+{
+    int64_t offset = 0;
+
+    return step > 0 && registry_step_offset(job, &offset) ? step + offset : step;
+}
+
 const struct checkpoint *registry_resume_of(struct job *job, struct peer *peer)
 {
     const struct checkpoint *chosen = registry_find(job, job->gen.resume_checkpoint);
@@ -158,8 +177,8 @@ static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_
     struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
     const char *text = out_printf(
         core, "rank %llu restored checkpoint %llu at step %lld, the job's is %llu at step %lld",
-        (unsigned long long)peer->rank, (unsigned long long)checkpoint, (long long)step,
-        (unsigned long long)job->gen.resume_checkpoint, (long long)job->gen.resume_step);
+        (unsigned long long)peer->rank, (unsigned long long)checkpoint, registry_shown(job, step),
+        (unsigned long long)job->gen.resume_checkpoint, registry_shown(job, job->gen.resume_step));
 
     event.rank = (int64_t)peer->rank;
     event.checkpoint = checkpoint;

@@ -532,6 +532,11 @@ const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
 bool registry_has(const struct job *job, uint64_t round);
 bool registry_has_step(const struct job *job, int64_t step);
+/* What a count of steps done + this is to the job's program. False: no checkpoint has its name, which tells it. */
+bool registry_step_offset(const struct job *job, int64_t *ret_offset);
+/* This count of steps done as the job's program counts: texts and logs tell a step by the number that the checkpoints'
+ * directories have. */
+long long registry_shown(const struct job *job, int64_t step);
 void registry_drop(struct job *job, uint64_t round); /* out of memory, not of the database */
 /* What a process that joins now is to restore: the launch's choice; for a bystander, once that is
  * deleted, the newest. */
