@@ -570,6 +570,23 @@ static void make_step_failed(struct db_fixture *db)
 }
 
 /* Told that it will end, it saves by itself meanwhile. */
+/* Of these notices nobody leaves. */
+static void make_frozen_host(struct db_fixture *db)
+{
+    make_running(db);
+    db_notice(db, "ec2-3", "kind = 'freeze', source = 'ec2', left_ms = 120000");
+    db_event(db, 3, "kind = 'termination', rank = 2, text = 'ec2-3'");
+    db_notice(db, "gce-1", "kind = 'migrate', source = 'gce', left_ms = 60000, rank = 1");
+    db_event(db, 4, "kind = 'termination', rank = 1, text = 'gce-1'");
+}
+
+static void make_frozen_host_later(struct db_fixture *db)
+{
+    make_operator(db);
+    db_notice(db, "ec2-3", "kind = 'freeze', source = 'ec2', received_unix_ms = %lld",
+              DB_T0 + 50000);
+}
+
 static void make_standing(struct db_fixture *db)
 {
     make_periodic(db);
@@ -660,6 +677,8 @@ const struct cli_story cli_stories[] = {
     {"joined_before", make_joined_before},
     {"nobody_left", make_nobody_left},
     {"step_failed", make_step_failed},
+    {"frozen_host", make_frozen_host},
+    {"frozen_host_later", make_frozen_host_later},
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},
