@@ -525,7 +525,8 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
         node->gate = local_gate(node->local);
     if (agent_dismiss(&node->agent, told, sizeof told) && status == MUSTER_OK)
         local_notify(node->local, NOTICE_SIGNAL, -1, told);
-    supervised_leaves(&node->supervised);
+    if (status == MUSTER_OK)
+        supervised_alone(&node->supervised);
     return status;
 }
 

@@ -271,8 +271,12 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                          NULL) == MUSTER_OK)
         local_left_end(local);
     shard_files_clear(&files);
-    if (status != MUSTER_OK)
+    if (status != MUSTER_OK) {
+        local->saves_failed++;
+        snprintf(local->save_failed, sizeof local->save_failed, "step %lld: %.500s",
+                 (long long)order.step + (long long)target->names.offset, err->text);
         return status;
+    }
     local->saved_step = order.step;
     local->turn_ms = 0;
     pthread_mutex_lock(&local->mutex);
