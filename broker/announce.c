@@ -9,7 +9,24 @@
 #define LINES_MAX 64
 #define TEXT_BYTES 1024
 
-static void generation_text(const struct record_event *row, char *text, size_t size)
+/* "at step 40", as the job's program counts. Until a checkpoint's name tells that, "after 41 steps" is as true. */
+struct step_words {
+    char text[40];
+};
+
+static struct step_words step_words(const struct core *core, const struct record_event *row)
+{
+    struct step_words words;
+    int64_t offset, step = row->body.step;
+
+    if (step > 0 && core_step_offset(core, row->job, &offset))
+        snprintf(words.text, sizeof words.text, "at step %" PRId64, step + offset);
+    else
+        snprintf(words.text, sizeof words.text, "after %" PRId64 " steps", step);
+    return words;
+}
+
+static void generation_text(const struct record_event *row, const char *at, char *text, size_t size)
 {
     const struct wire_event *event = &row->body;
 
@@ -18,24 +35,20 @@ static void generation_text(const struct record_event *row, char *text, size_t s
     else if (event->checkpoint == 0)
         snprintf(text, size, "generation %" PRIu64 " opened, from the start", row->generation);
     else
-        snprintf(text, size,
-                 "generation %" PRIu64 " opened, resumes after %" PRId64 " steps"
-                 " from checkpoint %" PRIu64,
-                 row->generation, event->step, event->checkpoint);
+        snprintf(text, size, "generation %" PRIu64 " opened, resumes %s from checkpoint %" PRIu64,
+                 row->generation, at, event->checkpoint);
 }
 
-static void round_text(const struct wire_event *event, char *text, size_t size)
+static void round_text(const struct wire_event *event, const char *at, char *text, size_t size)
 {
     const char *cause = wire_cause_name((unsigned)event->cause);
 
     if (event->kind == EVENT_COMMIT)
-        snprintf(text, size,
-                 "round %" PRIu64 " (%s) committed: checkpoint %" PRIu64 " after %" PRId64 " steps",
-                 event->round, cause, event->checkpoint, event->step);
+        snprintf(text, size, "round %" PRIu64 " (%s) committed: checkpoint %" PRIu64 " %s",
+                 event->round, cause, event->checkpoint, at);
     else if (event->kind == EVENT_UNCHANGED)
-        snprintf(text, size,
-                 "round %" PRIu64 " (%s) ended: nothing to save behind %" PRId64 " steps",
-                 event->round, cause, event->step);
+        snprintf(text, size, "round %" PRIu64 " (%s) ended: nothing to save, the newest is %s",
+                 event->round, cause, at);
     else if (event->kind == EVENT_ABORT)
         snprintf(text, size, "round %" PRIu64 " (%s) aborted: %s%s", event->round, cause,
                  event->text, (event->flags & EVENT_FLAG_RETRY) != 0 ? "; it is tried again" : "");
@@ -65,20 +78,20 @@ static enum log_level event_level(const struct wire_event *event)
 }
 
 /* False: nothing that belongs into the log. */
-static bool event_text(const struct record_event *row, char *text, size_t size)
+static bool event_text(const struct record_event *row, const char *at, char *text, size_t size)
 {
     const struct wire_event *event = &row->body;
 
     switch (event->kind) {
     case EVENT_GENERATION_OPENED:
     case EVENT_GENERATION_ENDED:
-        generation_text(row, text, size);
+        generation_text(row, at, text, size);
         return true;
     case EVENT_COMMIT:
     case EVENT_ABORT:
     case EVENT_UNCHANGED:
     case EVENT_NOT_SAVED:
-        round_text(event, text, size);
+        round_text(event, at, text, size);
         return true;
     case EVENT_NODE_LOST: /* names rank, process and host itself */
     case EVENT_JOIN_FAILED:
@@ -89,7 +102,7 @@ static bool event_text(const struct record_event *row, char *text, size_t size)
         snprintf(text, size, "rank %" PRId64 " could not restore: %s", event->rank, event->text);
         return true;
     case EVENT_SAVE_SKIPPED:
-        snprintf(text, size, "no save after %" PRId64 " steps: %s", event->step, event->text);
+        snprintf(text, size, "no save %s: %s", at, event->text);
         return true;
     case EVENT_PEER_ERROR:
         snprintf(text, size, "rank %" PRId64 " failed its step: %s", event->rank, event->text);
@@ -103,7 +116,7 @@ static bool event_text(const struct record_event *row, char *text, size_t size)
     }
 }
 
-void announce_batch(const struct actions *batch)
+void announce_batch(const struct actions *batch, const struct core *core)
 {
     size_t lines = 0;
 
@@ -112,7 +125,8 @@ void announce_batch(const struct actions *batch)
         char text[TEXT_BYTES];
 
         if (batch->items[i].kind != ACTION_PERSIST || record->kind != RECORD_EVENT ||
-            !event_text(&record->u.event, text, sizeof text))
+            !event_text(&record->u.event, step_words(core, &record->u.event).text, text,
+                        sizeof text))
             continue;
         if (++lines <= LINES_MAX)
             broker_log(event_level(&record->u.event.body), "job %s: %s", record->u.event.job, text);

@@ -457,7 +457,8 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
     failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
     status = send_all(loop, err);
     failpoint_batch(FAILPOINT_SENT_ALL, &loop->batch);
-    announce_batch(&loop->batch); /* committed, and on its way: a slow log delays nobody's save */
+    announce_batch(&loop->batch,
+                   loop->core); /* committed, and on its way: a slow log delays nobody's save */
     actions_clear(&loop->batch);
     return status;
 }

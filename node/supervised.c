@@ -105,6 +105,15 @@ static void write_why(const struct supervised *supervised)
         return; /* it is done without */
 }
 
+void supervised_alone(struct supervised *supervised)
+{
+    if (supervised->life_fd < 0)
+        return;
+    supervised->started = true; /* no line more: unlocked and without a life in it is "left" */
+    if (ftruncate(supervised->life_fd, 0) != 0)
+        supervised_leaves(supervised);
+}
+
 void supervised_leaves(struct supervised *supervised)
 {
     if (supervised == NULL || supervised->life_path[0] == '\0' || supervised->life_fd < 0)

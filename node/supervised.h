@@ -63,6 +63,9 @@ void supervised_says(struct supervised *supervised, const char *why);
 /* It left as finished: a signal that ends the process from here on changes nothing. */
 void supervised_finished(struct supervised *supervised);
 
+/* It goes on without a broker: its death is nobody's loss, and its last words are for the supervisor alone. */
+void supervised_alone(struct supervised *supervised);
+
 /* It left, or will never be a member. NULL-safe, also before init's. */
 void supervised_leaves(struct supervised *supervised);
 

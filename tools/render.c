@@ -1,5 +1,7 @@
 #include "tools/render.h"
 
+#include "schema/wire/wire.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -412,6 +414,11 @@ bool render_json(json_t *document, FILE *out, bool one_line)
     free(text);
     json_decref(document);
     return ok;
+}
+
+bool render_ends(const char *notice_kind)
+{
+    return wire_notice_ends(wire_notice_kind_from_name(notice_kind));
 }
 
 const char *render_fate(const char *notice_kind)

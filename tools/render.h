@@ -18,7 +18,8 @@ struct shown {
 struct shown render_age(int64_t unix_ms, int64_t now_unix_ms); /* "12 s ago", "-" for 0 */
 /* What becomes of a rank by a notice of this kind: "will be ended". */
 const char *render_fate(const char *notice_kind);
-struct shown render_duration(int64_t ms); /* "0.8 s", "-" for -1 */
+bool render_ends(const char *notice_kind); /* or does nobody leave for it? */
+struct shown render_duration(int64_t ms);  /* "0.8 s", "-" for -1 */
 /* "12:00:03", with the date unless it is that of now, in local time. */
 struct shown render_clock(int64_t unix_ms, int64_t now_unix_ms);
 struct shown render_stamp(int64_t unix_ms); /* "2026-11-23 12:00:03", in local time */

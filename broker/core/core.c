@@ -46,6 +46,13 @@ uint64_t core_last_seq(const struct core *core, const char *name)
     return job ? job->seq : 0;
 }
 
+bool core_step_offset(const struct core *core, const char *name, int64_t *ret_offset)
+{
+    const struct job *job = job_find(core, name);
+
+    return job != NULL && registry_step_offset(job, ret_offset);
+}
+
 int64_t core_wakeup_boot_ms(const struct core *core)
 {
     int64_t at = import_is_due(core) ? core->ticked_ms : tasks_wakeup_boot_ms(core);

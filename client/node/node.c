@@ -68,12 +68,22 @@ static bool must_leave(struct muster_node *node, enum muster_status status)
     return view.mode == VIEW_END && view.leave_restart;
 }
 
+static void tell_words_alone(struct muster_node *node)
+{
+    char words[LOCAL_SAYS_SIZE + 64];
+
+    if (node->local == NULL)
+        return;
+    local_words(node->local, words);
+    supervised_says(&node->supervised, words);
+}
+
 /* The termination is settled. Policy RETURN: the status goes to the caller. EXIT: LEAVE, then
  * exit_fn, once; if that returns, as RETURN. */
 void node_leave_process(struct muster_node *node)
 {
     const struct muster_termination_config *t = &node->options.termination;
-    struct member_view view = {.joined = false}; /* alone: it has said why */
+    struct member_view view = {.joined = false};
 
     if (t->on_preempted != MUSTER_PREEMPTED_EXIT || node->exited)
         return;
@@ -87,8 +97,11 @@ void node_leave_process(struct muster_node *node)
             supervised_says(&node->supervised, view.end.text);
         agent_drain(node->agent);
     }
+    tell_words_alone(node);
     supervised_leaves(&node->supervised);
-    const char *why = view.end.text[0] != '\0' ? view.end.text : node->supervised.why;
+    const char *why = node->local != NULL        ? "" /* it has said that */
+                      : view.end.text[0] != '\0' ? view.end.text
+                                                 : node->supervised.why;
     node_log(node, view.end.code == MUSTER_E_NOT_SAVED && node->rank == 0 ? 1 : 2,
              "rank %d leaves with the restart code %d%s%s", node->rank, t->restart_code,
              why[0] != '\0' ? ": " : "", why);
@@ -575,6 +588,12 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
     n->closing = getpid();
     status =
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
+    if (n->local != NULL) {
+        tell_words_alone(n);
+        if (status == MUSTER_OK && has_finished(n, code))
+            supervised_finished(&n->supervised);
+        supervised_leaves(&n->supervised);
+    }
     if (status == MUSTER_PREEMPTED)
         node_leave_process(n);
     bool ended = agent_destroy(&n->agent);

@@ -31,8 +31,12 @@ void node_tell_error(struct muster_node *node, const struct muster_error *error)
 {
     const struct supervised_facts facts = node_facts(node);
 
-    if (error->status != MUSTER_OK && error->status != MUSTER_PREEMPTED)
-        supervised_error(&node->supervised, &facts, error);
+    struct muster_error shown = *error;
+
+    if (error->status == MUSTER_OK || error->status == MUSTER_PREEMPTED)
+        return;
+    shown.step += error->step > 0 ? node->wish.names.offset : 0; /* as its user counts */
+    supervised_error(&node->supervised, &facts, &shown);
 }
 
 /* --- callbacks: from the node's form to the user's ----------------------------------------------- */
@@ -521,7 +525,8 @@ static enum muster_status open_local(struct muster_node *node, struct muster_err
         node->gate = local_gate(node->local);
     if (agent_dismiss(&node->agent, told, sizeof told) && status == MUSTER_OK)
         local_notify(node->local, NOTICE_SIGNAL, -1, told);
-    supervised_leaves(&node->supervised);
+    if (status == MUSTER_OK)
+        supervised_alone(&node->supervised);
     return status;
 }
 

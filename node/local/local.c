@@ -310,10 +310,11 @@ static void preempt(struct local *local, void *call_arg)
                  left < 0 ? "after its deadline" : "before its deadline");
     } else {
         code = MUSTER_E_NOT_SAVED;
-        snprintf(text, sizeof text,
-                 "notice (%.200s): step %lld was not saved: %.600s; a restart goes on from the "
-                 "newest checkpoint",
-                 notice.text, shown, why.text);
+        snprintf(
+            text, sizeof text,
+            "NOT saved: step %lld, by notice (%.200s): %.600s; a restart goes on from the newest "
+            "checkpoint",
+            shown, notice.text, why.text);
     }
     local_say(local, code == 0 ? 2 : 1, text);
     pthread_mutex_lock(&local->mutex);
@@ -377,6 +378,20 @@ enum muster_status local_boundary(struct local *local, bool begin, void *call_ar
             return end.status;
         }
     }
+}
+
+void local_words(struct local *local, char ret_text[LOCAL_SAYS_SIZE + 64])
+{
+    const unsigned count = local->saves_failed;
+
+    ret_text[0] = '\0';
+    pthread_mutex_lock(&local->mutex);
+    if (local->end.status == MUSTER_PREEMPTED)
+        snprintf(ret_text, LOCAL_SAYS_SIZE, "%.*s", LOCAL_SAYS_SIZE - 1, local->end.text);
+    else if (count > 0)
+        snprintf(ret_text, LOCAL_SAYS_SIZE + 64, "%u save%s of this launch failed, the last of %s",
+                 count, count == 1 ? "" : "s", local->save_failed);
+    pthread_mutex_unlock(&local->mutex);
 }
 
 void local_give_state(struct local *local, const struct muster_state *state)

@@ -49,6 +49,9 @@ void local_restored(struct local *local, int64_t step); /* opens the gate */
  * the text. */
 enum muster_status local_boundary(struct local *local, bool begin, void *call_arg,
                                   struct muster_error *err);
+/* For the supervisor, once it has left: why it was preempted, or which saves of this life failed. "": nothing. */
+#define LOCAL_SAYS_SIZE 600
+void local_words(struct local *local, char ret_text[LOCAL_SAYS_SIZE + 64]);
 /* As agent_give_state. */
 void local_give_state(struct local *local, const struct muster_state *state);
 /* As agent_set_facts, but of all saves from here on. */

@@ -57,7 +57,9 @@ void local_left_open(struct local *local)
         if (errno == EWOULDBLOCK)
             local_say(local, 1,
                       "another process without a broker uses this checkpoint directory, too; both "
-                      "save into it, and the next one resumes from the newest of either");
+                      "save into it, and the next one resumes from the newest of either. If they "
+                      "are ranks of one job, start them by `muster run -n N` with a broker, or set "
+                      "MUSTER_RANK and MUSTER_WORLD_SIZE for each");
         local_left_close(local);
         return;
     }

@@ -62,7 +62,8 @@ static bool name_one(const struct local *local, const struct dir_list *list, siz
         !dir_is_round(path, save->job, launch->generation, round))
         return false;
     named = give_name(local, list->items[i].path, path, &why) == MUSTER_OK;
-    snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s", (long long)launch->step,
+    snprintf(text, sizeof text, "step %lld was committed and %s: %.2000s",
+             (long long)launch->step + (long long)local->options.save.names.offset,
              named ? "had no name yet; it has one now" : "cannot be given its name",
              named ? path : why.text);
     local_say(local, named ? 2 : 1, text);
@@ -270,8 +271,12 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
                          NULL) == MUSTER_OK)
         local_left_end(local);
     shard_files_clear(&files);
-    if (status != MUSTER_OK)
+    if (status != MUSTER_OK) {
+        local->saves_failed++;
+        snprintf(local->save_failed, sizeof local->save_failed, "step %lld: %.500s",
+                 (long long)order.step + (long long)target->names.offset, err->text);
         return status;
+    }
     local->saved_step = order.step;
     local->turn_ms = 0;
     pthread_mutex_lock(&local->mutex);

@@ -143,6 +143,19 @@ static enum verdict read_by_rank(const struct family *family, const char *const 
     return read_names(family, env, out, why);
 }
 
+/* A size of several without a rank is somebody's who started them by hand: each would be a job of one. */
+static enum verdict read_plain(const struct family *family, const char *const *env,
+                               struct identity *out, char *why)
+{
+    int size = 1;
+
+    if (env_get(env, family->rank) != NULL)
+        return read_names(family, env, out, why);
+    if (number_want(env, family->size, &size, why) && size > 1)
+        return reject(why, "%s=%d comes without %s", family->size, size, family->rank);
+    return VERDICT_ABSENT;
+}
+
 /* torchrun's own mark, or the three names that it (and DeepSpeed) sets for each process. RANK and
  * WORLD_SIZE alone may be a pod's and come much later, as "plain". */
 static enum verdict read_torchrun(const struct family *family, const char *const *env,
@@ -402,7 +415,7 @@ static const struct family families[] = {
     {"flux", read_by_rank, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL, NULL},
     {"slurm", read_slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
      "SLURM_RESTART_COUNT"},
-    {"plain", read_by_rank, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL},
+    {"plain", read_plain, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL},
     {"tf_config", read_tf_config, "TF_CONFIG", NULL, NULL, NULL, NULL},
     {"k8s_index", read_k8s_index, "JOB_COMPLETION_INDEX", "MUSTER_WORLD_SIZE", NULL, NULL, NULL},
     {"skypilot", read_by_rank, "SKYPILOT_NODE_RANK", "SKYPILOT_NUM_NODES", NULL, NULL, NULL},

@@ -181,11 +181,10 @@ static void make_retried(struct db_fixture *db)
             member_came(db, 4, rank, 46);
         else
             db_member(db, 4, rank, NULL);
-    db_event(
-        db, 11,
-        "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
-        " 'rank 1 (process 4102 on h1) was lost after 43 steps or more: it was silent for 5.0 s'",
-        DB_T0 + 4000);
+    db_event(db, 11,
+             "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
+             " 'rank 1 (process 4102 on h1) was lost at step 43 or later: it was silent for 5.0 s'",
+             DB_T0 + 4000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
     db_sql(db, "UPDATE generation SET layout = 'replicated', error_rank = 1,"
                " error_text = 'node lost'");
@@ -439,20 +438,19 @@ static void make_killed(struct db_fixture *db)
     make_periodic(db);
     db_event(db, 11,
              "kind = 'node lost', rank = 1, step = 43, unix_ms = %lld, text ="
-             " 'rank 1 (process 4102 on h1) was lost after 43 steps or more: its process ended'",
+             " 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process ended'",
              DB_T0 + 4000);
     db_event(db, 12,
-             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost after 43 steps or "
-             "more'",
+             "kind = 'generation ended', unix_ms = %lld, text = 'rank 1 was lost at step 43 or "
+             "later'",
              DB_T0 + 5000);
     db_sql(db, "UPDATE node SET state = 'lost' WHERE rank = 1");
-    db_sql(
-        db,
-        "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
-        " end_text = 'rank 1 was lost after 43 steps or more',"
-        " error_text = 'rank 1 (process 4102 on h1) was lost after 43 steps or more: its process "
-        "ended'",
-        MUSTER_E_PEER);
+    db_sql(db,
+           "UPDATE generation SET state = 'ended', end_status = %d, error_rank = 1,"
+           " end_text = 'rank 1 was lost at step 43 or later',"
+           " error_text = 'rank 1 (process 4102 on h1) was lost at step 43 or later: its process "
+           "ended'",
+           MUSTER_E_PEER);
     db_sql(db, "UPDATE job SET state = 'ended', state_unix_ms = %lld", DB_T0 + 5000);
 }
 
@@ -460,7 +458,7 @@ static void make_killed(struct db_fixture *db)
 static void make_broker_away(struct db_fixture *db)
 {
     static const char *const text =
-        "rank 0 (process 4100 on h0) was lost after 40 steps or more: in 30.0 s it did not come "
+        "rank 0 (process 4100 on h0) was lost at step 40 or later: in 30.0 s it did not come "
         "back"
         " to the restarted broker, and what it did while none ran is not known";
 
@@ -483,7 +481,7 @@ static void make_killed_later(struct db_fixture *db)
     make_resumed(db);
     db_event(db, 21,
              "generation = 2, kind = 'node lost', rank = 1, step = 60, unix_ms = %lld, text ="
-             " 'rank 1 (process 4202 on h1) was lost after 60 steps or more: its process ended'",
+             " 'rank 1 (process 4202 on h1) was lost at step 60 or later: its process ended'",
              DB_T0 + 20000);
     db_sql(db, "UPDATE generation SET state = 'ended', end_status = %d WHERE generation = 2",
            MUSTER_E_PEER);
@@ -572,6 +570,23 @@ static void make_step_failed(struct db_fixture *db)
 }
 
 /* Told that it will end, it saves by itself meanwhile. */
+/* Of these notices nobody leaves. */
+static void make_frozen_host(struct db_fixture *db)
+{
+    make_running(db);
+    db_notice(db, "ec2-3", "kind = 'freeze', source = 'ec2', left_ms = 120000");
+    db_event(db, 3, "kind = 'termination', rank = 2, text = 'ec2-3'");
+    db_notice(db, "gce-1", "kind = 'migrate', source = 'gce', left_ms = 60000, rank = 1");
+    db_event(db, 4, "kind = 'termination', rank = 1, text = 'gce-1'");
+}
+
+static void make_frozen_host_later(struct db_fixture *db)
+{
+    make_operator(db);
+    db_notice(db, "ec2-3", "kind = 'freeze', source = 'ec2', received_unix_ms = %lld",
+              DB_T0 + 50000);
+}
+
 static void make_standing(struct db_fixture *db)
 {
     make_periodic(db);
@@ -664,6 +679,8 @@ const struct cli_story cli_stories[] = {
     {"step_failed", make_step_failed},
     {"collective_broke", make_collective_broke},
     {"killed_behind", make_killed_behind},
+    {"frozen_host", make_frozen_host},
+    {"frozen_host_later", make_frozen_host_later},
     {"standing", make_standing},
     {"joining", make_joining},
     {"finished", make_finished},

@@ -34,7 +34,7 @@ files() { (cd "$checkpoints" && find . -type f | sort | xargs -d '\n' cksum); }
 refused() {
     ranks_end 1
     says "$(error_of 0)" MUSTER_E_RESTORE \
-        "resume after $1 steps, and knows of no checkpoint of job $job after $2 steps"
+        "resume at step $1, and knows of no checkpoint of job $job at step $2"
 }
 
 # import_as_told COUNT [REFUSAL] - what the refusal (of the newest launch) says to run takes so many.

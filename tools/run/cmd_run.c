@@ -334,6 +334,15 @@ static int program_look(const char *program)
     return code;
 }
 
+/* As muster_status_exit_code has it, also where the program exits with a code of its own. */
+static bool is_incurable(const struct files_error *error)
+{
+    for (int i = 0; i < MUSTER_STATUS_COUNT; i++)
+        if (strcmp(muster_status_name((enum muster_status)i), error->status) == 0)
+            return muster_status_exit_code((enum muster_status)i) == EXIT_CODE_NO_RESTART;
+    return false;
+}
+
 static int run_loop(struct run *run)
 {
     struct supervise_verdict verdict;
@@ -362,6 +371,8 @@ static int run_loop(struct run *run)
     for (;;) {
         run_launch(run);
         told = cause_find(&run->sup, &run->files, run->ends, run->rank_count, &error);
+        if (told && is_incurable(&error))
+            supervise_incurable(&run->sup, error.status);
         verdict = launch_judge(run);
         supervise_describe(&run->sup, &verdict, why, sizeof why);
         if (!verdict.restart)

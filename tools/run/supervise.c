@@ -102,14 +102,25 @@ void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, 
     deadline_at_most(now, now_ms + wait_ms);
 }
 
+static bool can_be_blamed(enum supervise_kind kind)
+{
+    return is_failure(kind) || kind == SUPERVISE_NO_RESTART;
+}
+
 void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
 {
     enum supervise_kind kind = kind_of(sup, exit);
 
-    if (!is_failure(kind) || !is_failure(sup->now.cause_kind))
+    if (!can_be_blamed(kind) || !can_be_blamed(sup->now.cause_kind))
         return;
     sup->now.cause_kind = kind;
     sup->now.cause = *exit;
+}
+
+void supervise_incurable(struct supervise *sup, const char *status)
+{
+    if (can_be_blamed(sup->now.cause_kind))
+        sup->now.incurable = status;
 }
 
 static uint64_t bit_of(int signo)
@@ -354,6 +365,8 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
         return end_told(sup);
     if (now->cause_kind == SUPERVISE_NONE)
         return stop(SUPERVISE_BY_FINISH, 0);
+    if (now->incurable != NULL)
+        return stop(SUPERVISE_BY_INCURABLE, SUPERVISE_CODE_NO_RESTART);
     return preempted ? end_preempted(sup, now_ms) : end_failed(sup);
 }
 
@@ -413,6 +426,9 @@ static void describe_limit(const struct supervise *sup, enum supervise_reason re
         break;
     case SUPERVISE_BY_NO_RESTART:
         snprintf(text, size, "; code %d asks not to be restarted", SUPERVISE_CODE_NO_RESTART);
+        break;
+    case SUPERVISE_BY_INCURABLE:
+        snprintf(text, size, "; with %s the same start would fail again", sup->now.incurable);
         break;
     case SUPERVISE_BY_UNKILLABLE:
         snprintf(text, size, "; %d ranks did not end after SIGKILL and were left behind",

@@ -69,6 +69,7 @@ enum supervise_reason {
     SUPERVISE_BY_FAILURE,
     SUPERVISE_BY_SIGNAL, /* `muster run` itself was told to end */
     SUPERVISE_BY_NO_RESTART,
+    SUPERVISE_BY_INCURABLE,
     SUPERVISE_BY_UNSTARTED,
     SUPERVISE_BY_MAX_FAILURES,
     SUPERVISE_BY_MAX_PREEMPTIONS,
@@ -93,6 +94,7 @@ struct supervise_launch {
     enum supervise_kind cause_kind; /* of the first exit that was not 0 */
     struct supervise_exit cause;
     bool cause_before_told;
+    const char *incurable; /* the status that the cause ended with, if the same start fails again */
     bool term_sent;
     bool kill_sent;
     bool abandoned;
@@ -135,6 +137,10 @@ void supervise_none_started(struct supervise *sup, int64_t now_ms);
 /* Another rank's failure came before the first exit: that one is the cause. Ignored unless both are
  * failures: a launch stays a preemption or a failure, as its first exit said. */
 void supervise_blame(struct supervise *sup, const struct supervise_exit *exit);
+
+/* The cause ended with this status, by which the same start would fail again: no restart follows. Borrows the name
+ * until the verdict is described. */
+void supervise_incurable(struct supervise *sup, const char *status);
 
 /* `muster run` itself received signo. True: send it to every rank that runs. SIGTERM, SIGINT and
  * SIGHUP are passed on once each (a scheduler may send two within milliseconds); SIGUSR1 and

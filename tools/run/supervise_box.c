@@ -72,6 +72,47 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
 
 /* --- the box ------------------------------------------------------------------------------------- */
 
+/* Did this rank fail with the same words? */
+static bool says_the_same(const struct box *box, int rank)
+{
+    struct files_error error;
+
+    return rank == box->error->rank || (files_error_read(box->files, rank, &error) &&
+                                        strcmp(error.status, box->error->status) == 0 &&
+                                        strcmp(error.text, box->error->text) == 0);
+}
+
+struct ranks {
+    char text[128];
+};
+
+/* "rank 2", or "ranks 0-2, 5" if those say the same. */
+static struct ranks who(const struct box *box)
+{
+    int end = box->first_rank + box->sup->policy.rank_count, count = 0;
+    struct ranks ranks = {""};
+    size_t used = 0;
+
+    for (int rank = box->first_rank; box->error != NULL && rank < end; rank++) {
+        int first = rank;
+
+        if (!says_the_same(box, rank))
+            continue;
+        while (rank + 1 < end && says_the_same(box, rank + 1))
+            rank++;
+        count += rank - first + 1;
+        if (used < sizeof ranks.text)
+            used += (size_t)snprintf(ranks.text + used, sizeof ranks.text - used, "%s%d",
+                                     used == 0 ? "ranks " : ", ", first);
+        if (rank > first && used < sizeof ranks.text)
+            used += (size_t)snprintf(ranks.text + used, sizeof ranks.text - used, "-%d", rank);
+    }
+    if (count <= 1)
+        snprintf(ranks.text, sizeof ranks.text, "rank %d",
+                 box->error != NULL ? box->error->rank : box->sup->now.cause.rank);
+    return ranks;
+}
+
 static void say_when(struct output *output, const struct box *box)
 {
     const struct files_error *error = box->error;
@@ -88,8 +129,7 @@ static void say_when(struct output *output, const struct box *box)
         strftime(at, sizeof at, " at %Y-%m-%d %H:%M:%S", &local);
     if (error != NULL && error->step >= 0)
         snprintf(step, sizeof step, ", step %lld", (long long)error->step);
-    output_say(output, "| rank %d on %s%s%s",
-               error != NULL ? error->rank : box->sup->now.cause.rank, host, at, step);
+    output_say(output, "| %s on %s%s%s", who(box).text, host, at, step);
 }
 
 static void say_words(struct output *output, const struct box *box)
@@ -114,14 +154,18 @@ static void say_tail(struct output *output, const struct box *box)
     int rank = box->sup->now.cause.rank;
     int index = rank - box->first_rank;
     const char *line = output_tail(output, index, 0);
+    bool begun = false;
 
-    if (line == NULL) {
+    if (line == NULL && box->error == NULL)
         output_say(output, "| rank %d wrote nothing to its stderr", rank);
-        return;
-    }
-    output_say(output, "| the last lines of rank %d's stderr:", rank);
-    for (int i = 0; (line = output_tail(output, index, i)) != NULL; i++)
+    for (int i = 0; (line = output_tail(output, index, i)) != NULL; i++) {
+        if (box->error != NULL && strstr(line, box->error->text) != NULL)
+            continue; /* said above */
+        if (!begun)
+            output_say(output, "| the last lines of rank %d's stderr:", rank);
+        begun = true;
         output_say(output, "|   %s", line);
+    }
 }
 
 /* Launch after launch left with the restart code and saved nothing: who or what told it to. */

@@ -229,7 +229,7 @@ static void print_notices(struct tool *tool, const muster_rows_t *rows, bool end
         int64_t grace_ms = notice[i].left_ms < 0 ? GRACE_DEFAULT_MS : notice[i].left_ms;
         int64_t left_ms = notice[i].received_unix_ms + grace_ms - tool->now_unix_ms;
 
-        if (strcmp(notice[i].state, "active") != 0)
+        if (strcmp(notice[i].state, "active") != 0 || (ended && !render_ends(notice[i].kind)))
             continue;
         if (ended) {
             fprintf(tool->out,

@@ -167,6 +167,18 @@ static bool is_served_by(const struct muster_notice_row *notice,
            round->ended_unix_ms <= notice->received_unix_ms;
 }
 
+/* One for which nobody leaves is a story only if there is no other. NULL: there is none. */
+static const struct muster_notice_row *newest_notice(const muster_rows_t *rows, bool any)
+{
+    const struct muster_notice_row *notice = muster_rows_notices(rows);
+    size_t count = muster_rows_count(rows);
+
+    for (size_t i = count; i > 0; i--)
+        if (render_ends(notice[i - 1].kind))
+            return &notice[i - 1];
+    return any && count > 0 ? &notice[count - 1] : NULL;
+}
+
 /* The newest story: the newest remarkable round, a failure since, or a later notice that has no round.
  * *ret_notices keeps the notice's id alive. */
 static int choose_newest(struct tool *tool, struct subject *ret_subject,
@@ -188,9 +200,7 @@ static int choose_newest(struct tool *tool, struct subject *ret_subject,
         muster_rows_destroy(&rounds);
         return tool_fail_status(status, &err);
     }
-    notice = muster_rows_notices(*ret_notices);
-    if (notice != NULL)
-        notice += muster_rows_count(*ret_notices) - 1;
+    notice = newest_notice(*ret_notices, round == NULL && failed == 0);
     if (notice != NULL && notice->round == 0 && notice->generation >= failed &&
         (round == NULL || !is_served_by(notice, round)) &&
         (round == NULL || notice->received_unix_ms > round->opened_unix_ms))

@@ -391,11 +391,13 @@ static void tell_no_round(struct story *story)
 {
     const struct muster_notice_row *notice = muster_rows_notices(story->notices);
     const struct muster_generation_row *generation = muster_rows_generations(story->generations);
-    const char *state = "";
+    const char *state = "", *kind = "";
 
     for (size_t i = 0; i < muster_rows_count(story->notices); i++)
-        if (story_has_notice(story, &notice[i]))
+        if (story_has_notice(story, &notice[i])) {
             state = notice[i].state;
+            kind = notice[i].kind;
+        }
     tell_incidents(story, begins_unix_ms(story), INT64_MAX);
     if (story->served_by != 0)
         story_say(story,
@@ -404,6 +406,8 @@ static void tell_no_round(struct story *story)
                   story->served_by, story->served_by, story->job);
     else if (strcmp(state, "cancelled") == 0)
         story_say(story, "No round was opened for it, so there is no checkpoint of it.");
+    else if (kind[0] != '\0' && !render_ends(kind))
+        story_say(story, "No rank leaves for it, so no save is made for it.");
     else if (strcmp(state, "active") == 0 &&
              (generation == NULL || strcmp(generation->state, "ended") != 0))
         tell_plan(story);
@@ -483,7 +487,8 @@ static bool may_come(const struct story *story)
     if (story->served_by != 0 || story_is_over(story))
         return false;
     for (size_t i = 0; i < muster_rows_count(story->notices); i++)
-        if (story_has_notice(story, &notice[i]) && strcmp(notice[i].state, "active") == 0)
+        if (story_has_notice(story, &notice[i]) && strcmp(notice[i].state, "active") == 0 &&
+            render_ends(notice[i].kind))
             return true;
     return false;
 }

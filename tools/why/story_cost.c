@@ -220,7 +220,7 @@ static void tell_others_stand(struct story *story)
     size_t count = 0, told = 0;
 
     for (size_t i = 0; i < muster_rows_count(story->notices); i++) {
-        if (strcmp(notice[i].state, "active") != 0)
+        if (strcmp(notice[i].state, "active") != 0 || !render_ends(notice[i].kind))
             continue;
         if (story_has_notice(story, &notice[i])) {
             told++;

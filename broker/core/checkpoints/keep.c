@@ -305,7 +305,7 @@ struct answer keep_drop(struct core *core, struct job *job, const struct wire_dr
         return (struct answer){MUSTER_E_BUSY,
                                out_printf(core, "checkpoint %llu (step %lld) stays: %s",
                                           (unsigned long long)m->checkpoint,
-                                          (long long)checkpoint->row.step,
+                                          registry_shown(job, checkpoint->row.step),
                                           pinned != NULL ? pinned : why),
                                0};
     keep_delete(core, job, &checkpoint->row);

@@ -240,13 +240,17 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
         holder->pinged_boot_ms = core->now;
     if (holder->mapped)
         send_to(core, holder->route, holder->job->name, WIRE_PING);
-    char text[512];
+    char text[640];
     snprintf(
         text, sizeof text,
         "rank %llu of job '%s' is held by process %llu on %s; stop that process, or give this one "
-        "its own rank",
+        "its own rank%s",
         (unsigned long long)holder->rank, holder->job->name, (unsigned long long)holder->pid,
-        holder->host);
+        holder->host,
+        holder->job->gen.world_size > 1
+            ? ""
+            : ": that launch has one rank; `muster run -n N` starts more, or set MUSTER_RANK and "
+              "MUSTER_WORLD_SIZE for each process");
     refuse(core, in, MUSTER_E_RANK_TAKEN, true, text);
     return false;
 }

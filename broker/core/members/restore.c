@@ -9,8 +9,8 @@ static struct answer wrong_restore(struct core *core, struct peer *peer, uint64_
     struct wire_event event = event_make(job, EVENT_RESTORE_FAILED);
     const char *text = out_printf(
         core, "rank %llu restored checkpoint %llu at step %lld, the job's is %llu at step %lld",
-        (unsigned long long)peer->rank, (unsigned long long)checkpoint, (long long)step,
-        (unsigned long long)job->gen.resume_checkpoint, (long long)job->gen.resume_step);
+        (unsigned long long)peer->rank, (unsigned long long)checkpoint, registry_shown(job, step),
+        (unsigned long long)job->gen.resume_checkpoint, registry_shown(job, job->gen.resume_step));
 
     event.rank = (int64_t)peer->rank;
     event.checkpoint = checkpoint;

@@ -204,10 +204,9 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
         persist_progress(core, peer);
     if (!role_is_trainer(peer->role))
         bystander_lost(core, peer, why);
-    snprintf(text, sizeof text,
-             "rank %llu (process %llu on %s) was lost after %lld steps or more: %s",
+    snprintf(text, sizeof text, "rank %llu (process %llu on %s) was lost at step %lld or later: %s",
              (unsigned long long)peer->rank, (unsigned long long)peer->pid, peer->host,
-             (long long)peer->done, why);
+             registry_shown(job, peer->done), why);
     if (state == GENERATION_RUNNING && role_is_trainer(peer->role)) {
         struct wire_event event = event_make(job, EVENT_NODE_LOST);
         event.code = MUSTER_E_PEER;

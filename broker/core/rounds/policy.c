@@ -116,7 +116,8 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
             step > round->step) {
             char text[160];
             snprintf(text, sizeof text, "rank %llu is at step %lld, past the save step %lld",
-                     (unsigned long long)peer->rank, (long long)step, (long long)round->step);
+                     (unsigned long long)peer->rank, registry_shown(job, step),
+                     registry_shown(job, round->step));
             round_abort(core, job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
         }
     }

@@ -109,8 +109,9 @@ static void decide_from_reports(struct core *core, struct job *job, struct round
                  "the survivors stand at different steps (rank %llu at %lld, rank %llu at %lld), "
                  "so no step "
                  "can be saved by all",
-                 (unsigned long long)round->parts[i].rank, (long long)round->parts[i].done,
-                 (unsigned long long)round->parts[at].rank, (long long)furthest);
+                 (unsigned long long)round->parts[i].rank,
+                 registry_shown(job, round->parts[i].done),
+                 (unsigned long long)round->parts[at].rank, registry_shown(job, furthest));
         round_abort(core, job, round, (int64_t)round->parts[i].rank, MUSTER_E_UNREACHABLE, text,
                     ABORT_FINAL);
         return;

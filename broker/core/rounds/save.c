@@ -116,7 +116,7 @@ void round_unchanged(struct core *core, struct job *job, struct round *round, in
     round->step = step;
     round->ended_unix_ms = core->now_unix;
     snprintf(round->reason, sizeof round->reason, "nothing was done since step %lld",
-             (long long)step);
+             registry_shown(job, step));
     persist_round(core, job, round);
     for (size_t i = 0; i < round->count; i++)
         persist_participant(core, job, round, &round->parts[i]);
@@ -471,7 +471,7 @@ static void broken_off(struct core *core, struct peer *peer, struct round *round
 
     snprintf(text, sizeof text,
              "the step of rank %llu towards the save step %lld was broken off for rank %lld",
-             (unsigned long long)peer->rank, (long long)round->step, (long long)culprit);
+             (unsigned long long)peer->rank, registry_shown(job, round->step), (long long)culprit);
     round_abort(core, job, round, culprit, MUSTER_E_PEER, text,
                 again ? ABORT_RETRY_ABORTED_STEPS : ABORT_FINAL);
 }
@@ -491,7 +491,8 @@ struct answer save_past(struct core *core, struct peer *peer, const struct wire_
         return taken;
     }
     snprintf(text, sizeof text, "rank %llu had begun step %lld already, past the save step %lld",
-             (unsigned long long)peer->rank, (long long)m->begun, (long long)round->step);
+             (unsigned long long)peer->rank, registry_shown(peer->job, m->begun),
+             registry_shown(peer->job, round->step));
     round_abort(core, peer->job, round, (int64_t)peer->rank, MUSTER_E_ABORTED, text, ABORT_RETRY);
     return taken;
 }
@@ -506,8 +507,8 @@ static void way_over(struct core *core, struct job *job, struct round *round,
 
     snprintf(text, sizeof text,
              "rank %llu did not reach step %lld in time (it stands at %lld, %s since %llu s)",
-             (unsigned long long)part->rank, (long long)round->step,
-             (long long)(peer ? peer->done : part->done),
+             (unsigned long long)part->rank, registry_shown(job, round->step),
+             registry_shown(job, peer ? peer->done : part->done),
              peer ? wire_phase_name(peer->phase) : "gone",
              (unsigned long long)(peer ? peer->phase_ms / 1000 : 0));
     round_abort(core, job, round, (int64_t)part->rank, MUSTER_E_TIMEOUT, text, ABORT_RETRY);

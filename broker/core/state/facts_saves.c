@@ -1,5 +1,6 @@
 /* facts_saves - questions about rounds and checkpoints that more than one machine asks. None changes anything. */
 #include "broker/core/state/state.h"
+#include "schema/paths.h"
 
 /* --- rounds --------------------------------------------------------------------------------------- */
 
@@ -82,6 +83,24 @@ bool registry_is_given_up(const struct job *job, const struct checkpoint *checkp
     return job->gen.fallback && checkpoint != NULL &&
            checkpoint->row.generation < job->gen.generation &&
            checkpoint->row.step > job->gen.resume_step;
+}
+
+bool registry_step_offset(const struct job *job, int64_t *ret_offset)
+{
+    for (size_t i = job->checkpoints_count; i-- > 0;) {
+        if (job->checkpoints[i].path[0] == '\0')
+            continue; /* its name follows: the ones before tell */
+        *ret_offset = paths_step_offset(job->checkpoints[i].path, job->checkpoints[i].row.step);
+        return true;
+    }
+    return false;
+}
+
+long long registry_shown(const struct job *job, int64_t step)
+{
+    int64_t offset = 0;
+
+    return step > 0 && registry_step_offset(job, &offset) ? step + offset : step;
 }
 
 bool round_is_committed(const struct job *job, int64_t step)

@@ -195,6 +195,11 @@ const struct checkpoint *registry_newest_whole(const struct job *job);
 struct checkpoint *registry_find(struct job *job, uint64_t round); /* committed; NULL: none such */
 bool registry_has(const struct job *job, uint64_t round);
 bool registry_has_step(const struct job *job, int64_t step);
+/* What a count of steps done + this is to the job's program. False: no checkpoint has its name, which tells it. */
+bool registry_step_offset(const struct job *job, int64_t *ret_offset);
+/* This count of steps done as the job's program counts: texts and logs tell a step by the number that the checkpoints'
+ * directories have. */
+long long registry_shown(const struct job *job, int64_t step);
 /* It is newer than what a fallback of this launch chose: superseded once the launch has started. */
 bool registry_is_given_up(const struct job *job, const struct checkpoint *checkpoint);
 

@@ -30,7 +30,7 @@ says "$(cat "$(log 0)")" "checkpoint $root/2 was not restored at rank 0: it is n
 mv "$dir/newer" "$root/4"
 ranks_start 1 "$keep" '' '' 2 0
 ranks_end 1
-says "$(cat "$(log 0)")" "has this launch resume after 2 steps" "$root/4 is there" "muster import '$root'"
+says "$(cat "$(log 0)")" "has this launch resume at step 2" "$root/4 is there" "muster import '$root'"
 "$muster" import "$root" --broker "$broker" >"$dir/import.txt"
 says "$(cat "$dir/import.txt")" '^1 checkpoints? of job job'
 ranks_start 1 "$keep" '' '' 1 0

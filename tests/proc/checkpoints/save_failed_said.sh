@@ -13,7 +13,7 @@ runs() {
     local code=0
     job=$1
     shift
-    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run -n 2 \
+    TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" timeout "$patience" "$muster" run -n "${ranks:-2}" \
         --job "$job" --broker "$broker" --max-preemptions 1 -- "$trainer" "$@" >"$dir/run.log" 2>&1 || code=$?
     echo "$code" >"$dir/code"
 }
@@ -47,4 +47,20 @@ says "$(grep '^muster run: ' "$dir/run.log")" \
 
 runs saved --barrier 1 --grace-ms 3000 --steps 1000 --signal-rank 0 --signal-step 45
 says "$(grep '^muster run: ' "$dir/run.log")" '^muster run: rank [01]: .*saved at step 4[0-9], it resumes there'
-finish "failed saves are told by the rank, by muster run, in status and by the broker"
+
+alone() { # JOB OPTION... - the same for one rank that no broker answers
+    local job=$1
+    shift
+    ranks=1 broker=ipc://$dir/nobody runs "$job" --offline 1 --connect-ms 100 "$@"
+}
+full=(--cells 8192 --limit-rank 0 --limit-bytes 16384 --own-log 0)
+alone lone-policy "${full[@]}" --steps 70 --save-every 20
+same "exit code" "$(cat "$dir/code")" 0
+says "$(grep '^muster run: ' "$dir/run.log")" \
+    '^muster run: rank 0: 3 saves of this launch failed, the last of step 60: .*File too large' 'job lone-policy finished'
+alone lone-preempted "${full[@]}" --steps 1000 --signal-rank 0 --signal-step 45
+same "exit code" "$(cat "$dir/code")" 42
+says "$(grep '^muster run: ' "$dir/run.log")" '^muster run: rank 0: NOT saved: step 4[0-9], by notice .*File too large'
+alone lone-saved --own-log 0 --steps 1000 --signal-rank 0 --signal-step 45
+says "$(grep '^muster run: ' "$dir/run.log")" '^muster run: rank 0: notice .*: saved step 4[0-9] in '
+finish "failed saves are told by the rank, by muster run, in status and by the broker; without a broker by the first two"

@@ -20,7 +20,7 @@ records_put_back
 broker_start
 ranks_start 2 --steps 8
 ranks_end 1
-says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job after" "muster import"
+says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job at step" "muster import"
 ranks_start 2 --steps 3 --restore 1
 ranks_end 0
 each_has resumed 1

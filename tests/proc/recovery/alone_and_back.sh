@@ -40,7 +40,7 @@ done
 broker_start
 ranks_start 1 --steps 90
 ranks_end 1
-says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job after 60 steps"
+says "$(error_of 0)" MUSTER_E_RESTORE "knows of no checkpoint of job $job at step 60"
 import_as_told 3
 ranks_start 1 --steps 90
 all_finished 90

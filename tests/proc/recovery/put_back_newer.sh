@@ -30,7 +30,7 @@ done
 ranks_end 1
 for rank in 0 1; do
     says "$(error_of $rank)" MUSTER_E_RESTORE \
-        "has this launch resume after 20 steps, and knows of no checkpoint of job $job after 80 steps" \
+        "has this launch resume at step 20, and knows of no checkpoint of job $job at step 80" \
         "$checkpoints/80 is there" "text=.muster import '$checkpoints'. is to be run first" "go on from there without an import"
 done
 same "the directory of a launch that was refused" "$(files)" "$before"

@@ -14,7 +14,7 @@ TRAINER_GROUP=proc-$$-$job MUSTER_CHECKPOINT_DIR="$dir/checkpoints-$job" \
     --barrier 1 --kill-rank 2 --kill-step 35 >"$dir/run.log" 2>&1 || code=$?
 same "exit code of muster run" "$code" 137
 row=$(query "SELECT rank, text FROM event WHERE job = '$job' AND kind = 'node lost'")
-says "$row" '^2\|rank 2 \(process [0-9]+ on .*was lost after [0-9]+ steps or more: its supervisor saw it killed by signal 9; it was last heard [01]\.[0-9] s ago$'
+says "$row" '^2\|rank 2 \(process [0-9]+ on .*was lost at step [0-9]+ or later: its supervisor saw it killed by signal 9; it was last heard [01]\.[0-9] s ago$'
 same "ranks that ended with the peer's error" "$(grep -c 'status=MUSTER_E_PEER peer=2 .*supervisor saw it killed' "$dir/run.log")" 2
 says "$(<"$dir/run.log")" 'first error: failed, rank 2 was killed by signal 9' \
     '^\| rank 2 on [^ ]+ at [0-9-]{10} [0-9:]{8}' '1 launch, 0 preemptions, 1 failure; exit code 137'

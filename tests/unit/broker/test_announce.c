@@ -69,13 +69,15 @@ static void announce(const struct action *items, size_t count)
 {
     struct action copies[EVENTS_MAX];
     const struct actions batch = {.items = copies, .count = count};
+    struct core *core = core_create(&(struct core_options){.start_id = 1, .events_endpoint = ""});
     struct capture c;
 
     assert_true(count <= EVENTS_MAX);
     memcpy(copies, items, count * sizeof *items);
     c = begin_capture();
-    announce_batch(&batch);
+    announce_batch(&batch, core);
     end_capture(c);
+    core_destroy(&core);
 }
 
 static void each_event_of_a_launch_a_node_or_a_round_is_one_line(void **state)
@@ -96,7 +98,7 @@ static void each_event_of_a_launch_a_node_or_a_round_is_one_line(void **state)
          "round 7 (operator) committed: checkpoint 7 after 90 steps",
          "info"},
         {{.kind = EVENT_UNCHANGED, .round = 8, .cause = CAUSE_TERMINATION, .step = 90},
-         "round 8 (termination) ended: nothing to save behind 90 steps",
+         "round 8 (termination) ended: nothing to save, the newest is after 90 steps",
          "info"},
         {{.kind = EVENT_ABORT, .round = 8, .cause = CAUSE_TERMINATION, .text = "rank 2 is lost"},
          "round 8 (termination) aborted: rank 2 is lost",

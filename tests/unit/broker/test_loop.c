@@ -107,6 +107,14 @@ uint64_t core_last_seq(const struct core *core, const char *job)
     return fake.seq;
 }
 
+bool core_step_offset(const struct core *core, const char *job, int64_t *ret_offset)
+{
+    (void)core;
+    (void)job;
+    (void)ret_offset;
+    return false;
+}
+
 void core_fill_down(const struct core *core, const char *job, struct wire_down *ret_down)
 {
     (void)core;

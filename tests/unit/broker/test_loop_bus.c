@@ -174,6 +174,14 @@ uint64_t core_last_seq(const struct core *unused, const char *job)
     return 0;
 }
 
+bool core_step_offset(const struct core *unused, const char *job, int64_t *ret_offset)
+{
+    (void)unused;
+    (void)job;
+    (void)ret_offset;
+    return false;
+}
+
 void core_fill_down(const struct core *unused, const char *job, struct wire_down *ret_down)
 {
     (void)unused;

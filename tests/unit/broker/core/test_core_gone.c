@@ -64,7 +64,7 @@ static void a_death_is_known_after_one_ping_in_vain(void **state)
     assert_events(f, "node lost S0 rank 1 MUSTER_E_PEER");
     assert_string_equal(
         core_event(f, EVENT_NODE_LOST)->text,
-        "rank 1 (process 4001 on host) was lost after 0 steps or more: its supervisor saw "
+        "rank 1 (process 4001 on host) was lost at step 0 or later: its supervisor saw "
         "it killed by signal 9; it was last heard 0.1 s ago");
 }
 

@@ -59,7 +59,7 @@ static void five_seconds_of_silence_and_not_less_lose_a_node(void **state)
     const struct wire_event *lost = core_event(f, EVENT_NODE_LOST);
     assert_int_equal(lost->left_ms, LOST_MS);
     assert_string_equal(lost->text,
-                        "rank 1 (process 4001 on host) was lost after 0 steps or more: it was "
+                        "rank 1 (process 4001 on host) was lost at step 0 or later: it was "
                         "silent for 5.0 s");
 }
 
@@ -172,10 +172,10 @@ static void of_who_does_not_come_back_it_is_said_that_the_broker_was_away(void *
     core_restart(f, false);
     core_pass(f, START_GRACE_MS);
     const struct wire_event *lost = core_event(f, EVENT_NODE_LOST);
-    assert_string_equal(
-        lost->text, "rank 0 (process 4000 on host) was lost after 0 steps or more: in 30.0 s it "
-                    "did not come back to the restarted broker, and what it did while none ran "
-                    "is not known");
+    assert_string_equal(lost->text,
+                        "rank 0 (process 4000 on host) was lost at step 0 or later: in 30.0 s it "
+                        "did not come back to the restarted broker, and what it did while none ran "
+                        "is not known");
 }
 
 static void a_node_that_steps_for_a_minute_without_a_step_is_told_of_once(void **state)

@@ -358,7 +358,7 @@ static void the_programs_own_functions_save_and_restore(void **state)
     f.fail_at = 9; /* now its save fails: nothing that was committed is lost */
     notify(node);
     assert_int_equal(muster_node_run(node, step, NULL, &err), MUSTER_PREEMPTED);
-    assert_non_null(strstr(err.text, "was not saved"));
+    assert_non_null(strstr(err.text, "NOT saved"));
     assert_non_null(strstr(err.text, "save_fn returned 9"));
     muster_node_close(&node, 0, NULL);
     assert_true(there_is("2/manifest.json"));
