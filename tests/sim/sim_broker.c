@@ -1,5 +1,6 @@
 /* sim_broker - drives the broker's core as broker/loop.c does: receive all, step each, write the batch
  * in one transaction, only then send. It may die before the commit, after it, between two sends. */
+#include "broker/core/state/state.h"
 #include "tests/sim/sim_world.h"
 
 #include <stdlib.h>
@@ -562,6 +563,50 @@ static void take_inbox(struct sim *sim)
         b->lacking_count = 0;
 }
 
+/* Progress and a job's sleep come with any tick: nobody waits for them. */
+static bool is_waited_for(const struct action *action)
+{
+    return action->kind != ACTION_PERSIST ||
+           (!action->lazy && action->record.kind != RECORD_JOB_ASLEEP);
+}
+
+static bool some_live(const struct job *job)
+{
+    for (size_t i = 0; i < job->peers_count; i++)
+        if (peer_is_live(job->peers[i]))
+            return true;
+    return false;
+}
+
+/* What is due before the next wake-up would be done late in a quiet world. A job with live ranks is looked at twice a
+ * heartbeat; of another a tick that looks at all timers before that finds nothing. A gap is counted with the pass that
+ * it belongs to. */
+static void check_wakeup(struct sim *sim)
+{
+    struct sim_broker *b = &sim->broker;
+    const struct input early = {
+        .kind = INPUT_TICK, .now_boot_ms = broker_boot_ms(sim), .now_unix_ms = broker_unix_ms(sim)};
+    int64_t since = early.now_boot_ms - b->core->ticked_ms - b->core->away_ms;
+
+    if (b->blocked || b->batch.count > 0 || since > LOOP_GAP_MS ||
+        early.now_boot_ms >= core_wakeup_boot_ms(b->core))
+        return;
+    for (struct job *job = b->core->jobs; job != NULL; job = job->next) {
+        if (!some_live(job))
+            job->timer_boot_ms = INT64_MIN;
+        else if (job->timer_boot_ms > b->core->ticked_ms + HEARTBEAT_MS / 2)
+            sim_broken(sim, "wakeup", "%s is not looked at twice a heartbeat", job->name);
+    }
+    core_step(b->core, &early, &b->batch);
+    for (size_t i = 0; i < b->batch.count; i++) {
+        const struct action *action = &b->batch.items[i];
+        if (is_waited_for(action))
+            sim_broken(sim, "wakeup",
+                       "the broker's core has action %d (row %d) to do before it asks to be woken",
+                       (int)action->kind, (int)action->record.kind);
+    }
+}
+
 static void pass(struct sim *sim, struct sim_event *event)
 {
     struct sim_broker *b = &sim->broker;
@@ -572,6 +617,8 @@ static void pass(struct sim *sim, struct sim_event *event)
     b->journals = true; /* idle crashes are not picky */
     if (crash_now(sim, FAULT_BROKER_IDLE) || crash_now(sim, FAULT_BROKER_REBOOT))
         return;
+    if (sim->options.mutation != MUTANT_NO_TIMERS)
+        check_wakeup(sim);
     take_inbox(sim);
     if (b->blocked) {
         if (send_free_outputs(sim))

@@ -160,6 +160,27 @@ static void tell_saving(const struct sim *sim, struct sim_proc *proc)
         member_set_saving(proc->member, round, (uint64_t)(sim->now_us - begun_us) / 1000 + 1);
 }
 
+/* What a tick before the next wake-up finds to do is done late in a quiet world: nobody gives one there. That no broker
+ * is heard is for people, and comes with the next heartbeat. */
+static void check_wakeup(struct sim *sim, struct sim_proc *proc)
+{
+    const struct member_view *view = member_get_view(proc->member);
+    struct member_input early = proc->fed;
+    bool unheard = view->unheard;
+
+    early.kind = MEMBER_TICK;
+    early.now_boot_ms = proc_boot_ms(sim, proc);
+    if (proc->fed.kind == 0 || early.now_boot_ms >= member_wakeup_boot_ms(proc->member))
+        return;
+    member_actions_clear(&proc->actions);
+    member_step(proc->member, &early, &proc->actions);
+    for (size_t i = 0; i < proc->actions.count && view->unheard == unheard; i++)
+        if (proc->actions.items[i].kind != MEMBER_LOG)
+            sim_broken(sim, "wakeup",
+                       "rank %u's core has action %d to do before it asks to be woken", proc->rank,
+                       (int)proc->actions.items[i].kind);
+}
+
 static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_input *input)
 {
     int64_t closing = -1;
@@ -169,6 +190,9 @@ static int64_t step_core(struct sim *sim, struct sim_proc *proc, struct member_i
         input->begun = proc->begun;
     input->done = proc->done;
     input->in_hold = proc->holding && proc->state == THREAD_STEP;
+    if (input->kind != MEMBER_GATE_CLOSED)
+        check_wakeup(sim, proc);
+    proc->fed = *input;
     member_actions_clear(&proc->actions);
     tell_saving(sim, proc);
     member_step(proc->member, input, &proc->actions);

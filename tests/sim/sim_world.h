@@ -104,6 +104,7 @@ struct sim_proc {
     /* gate */
     bool closed;
     int64_t begun, done;
+    struct member_input fed; /* the last that its core was given */
     int64_t closed_since_us;
     /* training thread */
     struct member_view view; /* as published last */

@@ -22,7 +22,9 @@ struct member_fixture {
     int64_t done;
     bool in_hold;
     bool gate_closed;
-    bool was_open; /* the training thread has been let go at least once */
+    bool was_open;               /* the training thread has been let go at least once */
+    int64_t fed_begun, fed_done; /* of the input before */
+    bool fed_in_hold;
     /* the broker */
     uint64_t start_id;
     uint64_t epoch;

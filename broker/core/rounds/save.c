@@ -528,7 +528,7 @@ void save_goes_on(struct core *core, struct peer *peer, uint64_t number, uint64_
 /* A large shard on a slow disk takes what it takes; one that stands still is given up. */
 static int64_t save_until(const struct participant *part, int64_t bound)
 {
-    int64_t longest = part->at_step_boot_ms + (bound > DAY_MS ? bound : DAY_MS);
+    int64_t longest = part->at_step_boot_ms + DAY_MS;
     int64_t from =
         part->saving_boot_ms > part->at_step_boot_ms ? part->saving_boot_ms : part->at_step_boot_ms;
 

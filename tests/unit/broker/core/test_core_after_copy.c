@@ -35,6 +35,20 @@ static void a_round_that_a_node_has_seen_lends_its_number_to_no_other(void **sta
     assert_int_equal(row_of(f, RECORD_ROUND, 0)->u.round.round, 42);
 }
 
+/* ... also one whose save it made before it went on. */
+static void a_round_that_a_node_has_saved_lends_its_number_to_no_other(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_restart(f, false);
+    f->nodes[0].round = 3;
+    f->nodes[0].save_failed = 41;
+    core_hello(f, 0);
+    core_pass(f, 1000);
+    core_save_now(f, "op");
+    assert_int_equal(core_job(f)->round, 42);
+}
+
 static void a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest(void **state)
 {
     struct core_fixture *f = *state;
@@ -94,6 +108,21 @@ static void a_choice_that_is_mended_when_all_run_already_is_told_all_the_same(vo
     assert_events(f, "manifest r1 S5 c1; resume S5 c1");
 }
 
+static void a_launch_that_ends_is_told_of_no_choice_any_more(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_commit_at(f, 5);
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    f->nodes[0].incarnation += 100;
+    f->nodes[0].generation = f->nodes[0].request = f->nodes[0].applied_seq = 0;
+    core_hello(f, 0);
+    assert_false(core_job(f)->gen.resume_ready);
+    core_job(f)->gen.state = GENERATION_ENDING; /* as if its time to join was over */
+    core_manifest_done(f, core_job(f)->gen.resume_checkpoint, 5);
+    assert_events(f, "manifest r1 S5 c1");
+}
+
 /* Rank 0 of launch 4 is heard, and the copy knows launch 1 alone, in the middle of a save (R3.1). */
 static void the_rounds_of_a_launch_before_end_with_the_next_ones_opening(void **state)
 {
@@ -120,9 +149,11 @@ int main(void)
 #define ONE(test) cmocka_unit_test_setup_teardown(test, core_keep_one, core_keep_close)
     const struct CMUnitTest tests[] = {
         ONE(a_round_that_a_node_has_seen_lends_its_number_to_no_other),
+        ONE(a_round_that_a_node_has_saved_lends_its_number_to_no_other),
         ONE(the_rounds_of_a_launch_before_end_with_the_next_ones_opening),
         ONE(a_lease_of_a_wall_clock_that_went_back_is_no_longer_than_the_longest),
         ONE(of_two_checkpoints_of_one_step_the_later_round_is_newer_in_whatever_order),
+        ONE(a_launch_that_ends_is_told_of_no_choice_any_more),
         ONE(a_choice_that_is_mended_when_all_run_already_is_told_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

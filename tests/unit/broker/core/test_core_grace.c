@@ -671,12 +671,28 @@ static void a_sharded_job_that_finishes_within_its_grace_is_let(void **state)
                         "rank 0 finished, and a sharded checkpoint needs every rank");
 }
 
+/* No round was open, and none can be saved any more. */
+static void a_broker_that_stood_still_past_the_margin_says_that_nothing_was_saved(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_notice(f, 1, "n1", 60000);
+    core_clear(f);
+    f->now += 60000 - MARGIN_MS;
+    core_tick(f);
+    assert_int_equal(core_event(f, EVENT_NOT_SAVED)->round, 0);
+    assert_string_equal(core_event(f, EVENT_NOT_SAVED)->text,
+                        "the deadline's margin was reached before the commit");
+    assert_int_equal(core_job(f)->gen.state, GENERATION_ENDING);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, measured, close_core)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_a_plan_moved_by_since_it_was_shown_is_told_with_its_freeze),
+        TEST(a_broker_that_stood_still_past_the_margin_says_that_nothing_was_saved),
         TEST(a_notice_that_leaves_time_is_frozen_at_the_last_safe_moment),
         TEST(a_guess_a_wish_and_a_grace_that_is_needed_are_frozen_at_once),
         TEST(what_was_not_measured_is_assumed_and_named),

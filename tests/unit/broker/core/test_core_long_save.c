@@ -87,6 +87,20 @@ static void what_is_told_of_another_round_does_not_count(void **state)
     assert_non_null(aborted(f));
 }
 
+/* Its stillness is bounded by what is known of this job's saves. */
+static void where_saves_are_long_one_may_stand_still_three_times_as_long(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_job(f)->save_p95_ms = STUCK_MS;
+    goes_on(f, 1, 1000);
+    goes_on(f, 1, 2000);
+    core_pass(f, 3 * STUCK_MS - LOOK_MS - 1);
+    assert_null(aborted(f));
+    core_pass(f, 1);
+    assert_non_null(aborted(f));
+}
+
 static void nothing_keeps_a_round_for_longer_than_a_day(void **state)
 {
     struct core_fixture *f = *state;
@@ -144,6 +158,7 @@ int main(void)
         T(a_save_that_goes_on_is_waited_for),
         T(one_that_stands_still_is_given_up),
         T(what_is_told_of_another_round_does_not_count),
+        T(where_saves_are_long_one_may_stand_still_three_times_as_long),
         T(nothing_keeps_a_round_for_longer_than_a_day),
         T(members_are_told_that_a_save_is_awaited),
     };

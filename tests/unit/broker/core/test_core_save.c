@@ -634,11 +634,27 @@ static void the_lowest_live_writer_makes_the_manifest(void **state)
     assert_int_equal(core_event(f, EVENT_COMMIT)->incarnation, 51);
 }
 
+/* One is decided at a time, and the greatest step stands for those before it. */
+static void of_saves_that_wait_for_a_round_the_latest_is_made(void **state)
+{
+    struct core_fixture *f = *state;
+
+    core_save_now(f, "a");
+    core_save_at(f, 0, 20);
+    core_save_at(f, 1, 40);
+    core_save_at(f, 2, 30);
+    for (int n = 0; n < 3; n++)
+        core_report(f, n, 1, 10, 10);
+    core_save(f, 0, 1, 10);
+    assert_int_equal(core_event(f, EVENT_DECISION)->step, 40);
+}
+
 #define T(test, setup) cmocka_unit_test_setup_teardown(test, setup, close_core)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(of_saves_that_wait_for_a_round_the_latest_is_made, three_running),
         T(a_replicated_checkpoint_is_committed_by_its_one_shard, three_running),
         T(a_sharded_checkpoint_needs_every_shard, three_sharded),
         T(a_shard_of_another_round_step_or_process_is_not_taken, three_running),

@@ -75,11 +75,28 @@ static void only_a_terminations_save_keeps_who_closes_without_a_broker(void **st
     }
 }
 
+/* The broker is heard all the while and gives none. */
+static void who_closes_waits_for_no_verdict_for_ever(void **state)
+{
+    struct member_fixture *f = *state;
+
+    member_freeze(f, 1, CAUSE_OPERATOR, false);
+    member_close(f, LEAVE_FINISHED);
+    member_decision(f, 1, CAUSE_OPERATOR, 5, 1);
+    member_arrive(f);
+    member_ack_all(f);
+    member_pass(f, GIVE_UP_MS - 1, true);
+    assert_null(member_sent(f, WIRE_LEAVE));
+    member_pass(f, 1, true);
+    assert_non_null(member_sent(f, WIRE_LEAVE));
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, running, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(who_closes_waits_for_no_verdict_for_ever),
         T(who_has_finished_leaves_so_when_nothing_was_saved),
         T(who_has_not_finished_is_preempted),
         T(only_a_terminations_save_keeps_who_closes_without_a_broker),

@@ -506,11 +506,26 @@ static void who_is_past_a_round_does_not_wait_for_it_with_anothers_error(void **
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
 }
 
+/* It is shown to people; who is on its way to a save trains on behind it. */
+static void a_notice_of_a_kind_that_ends_nothing_makes_no_save_the_last(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_event event = member_event(f, EVENT_TERMINATION);
+
+    member_capture(f, CAUSE_OPERATOR);
+    event.round = 1;
+    event.flags = EVENT_FLAG_RETRY;
+    member_tell(f, event);
+    assert_false(member_seen(f)->termination_seen);
+    assert_int_equal(f->m->cause, CAUSE_OPERATOR);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, member_set_up, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(a_notice_of_a_kind_that_ends_nothing_makes_no_save_the_last),
         T(a_freeze_closes_the_gate_and_reports_what_the_closing_gave),
         T(who_does_not_come_out_of_a_save_says_so_whatever_is_asked),
         T(a_freeze_of_the_same_or_a_past_round_or_of_others_is_ignored),
