@@ -358,30 +358,51 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     return error_pass(ret_error, status, &why);
 }
 
-enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
-                                              bool *ret_should_save, struct muster_error *ret_error)
+/* The boundary behind step `step`, for a caller that saves by itself between this and muster_manager_save. */
+static enum muster_status ask(struct muster_manager *manager, const char *call, int64_t step,
+                              bool force, bool *ret_saves, struct muster_error *err)
 {
     struct agent_end end = {.done = step + 1, .ask = true};
-    enum muster_status status = manager_need_node(manager, "muster_manager_should_save", ret_error);
-    bool again = false, saves = false;
+    enum muster_status status = manager_need_node(manager, call, err);
+    bool again = false;
 
     if (status != MUSTER_OK)
         return status;
-    if (step >= 0 && step < manager->passed) { /* at or below the latest, or passed */
-        saves = false;
-    } else {
-        status = check_step(manager, "muster_manager_should_save", step, &again, ret_error);
-        if (status != MUSTER_OK)
-            return status;
-        saves = manager->asked == step;
-        end.want = !again && policies_want(manager, step);
-        if (!again) {
-            give_state(manager, NULL); /* that of the step before is not borrowed any more */
-            status = end_step(manager, step, &end, &saves, ret_error);
-        }
-    }
+    *ret_saves = false;
+    if (step >= 0 && step < manager->passed) /* at or below the latest, or passed */
+        return MUSTER_OK;
+    status = check_step(manager, call, step, &again, err);
+    if (status != MUSTER_OK)
+        return status;
+    *ret_saves = manager->asked == step;
+    if (again)
+        return MUSTER_OK;
+    end.want = policies_want(manager, step) || force;
+    give_state(manager, NULL); /* that of the step before is not borrowed any more */
+    return end_step(manager, step, &end, ret_saves, err);
+}
+
+enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
+                                              bool *ret_should_save, struct muster_error *ret_error)
+{
+    bool saves = false;
+    enum muster_status status =
+        ask(manager, "muster_manager_should_save", step, false, &saves, ret_error);
+
     if (ret_should_save != NULL && status == MUSTER_OK)
         *ret_should_save = saves;
+    return status;
+}
+
+enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t step,
+                                             bool *ret_begun, struct muster_error *ret_error)
+{
+    bool saves = false;
+    enum muster_status status =
+        ask(manager, "muster_manager_begin_save", step, true, &saves, ret_error);
+
+    if (ret_begun != NULL && status == MUSTER_OK)
+        *ret_begun = saves;
     return status;
 }
 

@@ -6,6 +6,7 @@ Owns: the way from headers to declarations. Never: a declaration of its own of w
 declares; the callbacks in CALLBACKS are functions that the headers give a type.
 """
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ extern "Python" int muster_py_save(const struct muster_save_context *context);
 extern "Python" int muster_py_restore(const struct muster_restore_context *context);
 extern "Python" bool muster_py_interrupted(void *arg);
 """
+SHIELD = pathlib.Path(__file__).with_name("shield.c")
 
 
 def preprocess(compiler, include_directories):
@@ -68,7 +70,9 @@ def main():
     ffi = FFI()
     ffi.cdef(cdef)
     ffi.cdef(CALLBACKS)
-    ffi.set_source("muster._native", "".join(f"#include <{header}>\n" for header in HEADERS))
+    ffi.cdef("int muster_py_shield(void);")
+    headers = "".join(f"#include <{header}>\n" for header in HEADERS)
+    ffi.set_source("muster._native", headers + SHIELD.read_text(encoding="utf-8"))
     ffi.emit_c_code(output)
     with open(output.removesuffix(".c") + ".cdef", "w", encoding="utf-8") as file:
         file.write(cdef)

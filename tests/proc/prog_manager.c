@@ -72,7 +72,7 @@ static const struct {
     {"--signal-rank", &program.signal_rank},
     {"--signal-step", &program.signal_step},
     {"--digits", &program.digits},
-    {"--ask", &program.ask},             /* should_save before each save */
+    {"--ask", &program.ask},             /* should_save or begin_save before it */
     {"--any-world", &program.any_world}, /* save_fn and restore_fn, for any number of ranks */
     {"--own-ms", &program.own_ms},       /* ... and if so the program saves by itself, so long */
     {"--restore", &program.restore},
@@ -484,7 +484,8 @@ static enum muster_status one_step(struct program *p, int64_t step, struct muste
     request.step_in_epoch = step % 4;
     request.data_position = step * 100;
     if (p->ask) {
-        status = muster_manager_should_save(p->manager, step, &should, error);
+        status = request.force ? muster_manager_begin_save(p->manager, step, &should, error)
+                               : muster_manager_should_save(p->manager, step, &should, error);
         if (status != MUSTER_OK)
             return status;
         printf("should %" PRId64 " %d\n", step, should);

@@ -43,7 +43,8 @@ def test_every_call_of_a_manager(alone):
         assert (
             manager.save(1, metrics={"loss": 2.0})
             and manager.save(2)
-            and manager.save(3, force=True)
+            and manager.should_save(3, force=True)
+            and manager.save(3)
         )
         assert not manager.reached_preemption(3) and not manager.is_saving
         manager.check_for_errors()

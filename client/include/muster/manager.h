@@ -180,9 +180,8 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
 /* Will save(step) save? Every rank gets the same answer. (A rank that has not heard its broker for
  * 4 s gets no, and its save does not save either.) False for a step at or below the latest.
  * The answer is binding: with false the step is over, as if save had been called, and a later
- * save(step) does nothing. Do not ask before a forced save: it gives MUSTER_E_ABORTED where another
- * rank is between these two calls. Waits as a boundary does. Errors as
- * save; MUSTER_PREEMPTED too.
+ * save(step) does nothing. Before a forced save call muster_manager_begin_save instead. Waits as a
+ * boundary does. Errors as save; MUSTER_PREEMPTED too.
  * With true the save begins here: a program that saves by itself does so before it calls save. That
  * time counts as the save's, for the bound of a save and for the plan of the next notice. Tell
  * muster_node_save_progress in a save that lasts for minutes. A rank that asks for the next step
@@ -190,6 +189,12 @@ MUSTER_API enum muster_status muster_manager_save(muster_manager_t *manager, int
 MUSTER_API enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t step,
                                                          bool *ret_should_save,
                                                          struct muster_error *ret_error);
+/* The same where the program itself decides that this step is saved, alike on all ranks: a yes
+ * whatever the policies say. *ret_begun (may be NULL) is false where should_save would say no in
+ * spite of a policy: the broker is not heard, or the step was passed before. */
+MUSTER_API enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t step,
+                                                        bool *ret_begun,
+                                                        struct muster_error *ret_error);
 
 /* Waits for all saves that are under way, at most timeout_ms (-1 = save_timeout_ms), and then, 2 s
  * at most, until their checkpoints have manifest and final name. Tells of a save that failed, once.

@@ -44,6 +44,7 @@ from ._member import RestoreContext, SaveContext
 from ._native import ffi as _ffi
 from ._native import lib as _lib
 from ._node import Node, Position
+from ._signals import shield
 from ._state import TrainingState, split_range
 
 __version__: str = _ffi.string(_lib.muster_version()).decode()
@@ -80,5 +81,6 @@ __all__ = [
     "StepError",
     "TrainingState",
     "WaitTimeout",
+    "shield",
     "split_range",
 ]

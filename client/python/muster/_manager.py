@@ -320,12 +320,15 @@ class Manager(Member):
         )
         return bool(saved[0])
 
-    def should_save(self, step: int) -> bool:
-        """Will save(step) save? Every rank gets the same answer; with False the step is over."""
+    def should_save(self, step: int, *, force: bool = False) -> bool:
+        """Will save(step) save? Every rank gets the same answer; with False the step is over.
+
+        With True the save begins here: a program that saves by itself does so before it calls
+        save. force: the program decides that this step is saved, alike on all ranks.
+        """
         answer = ffi.new("bool *")
-        self._finish(
-            lib.muster_manager_should_save(self._manager(), step, answer, self._error), self._error
-        )
+        ask = lib.muster_manager_begin_save if force else lib.muster_manager_should_save
+        self._finish(ask(self._manager(), step, answer, self._error), self._error)
         return bool(answer[0])
 
     def wait_until_finished(self, timeout: float | None = None) -> None:

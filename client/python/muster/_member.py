@@ -56,12 +56,16 @@ class SaveContext:
 
 @dataclasses.dataclass(frozen=True)
 class RestoreContext:
-    """What a restore callable is told. directory: the files that the save callable wrote."""
+    """What a restore callable is told. directory: the files that the save callable wrote.
+
+    checkpoint_directory: the whole checkpoint, with the directories of all its ranks.
+    """
 
     directory: pathlib.Path
     step: int
     rank: int
     world_size: int
+    checkpoint_directory: pathlib.Path
 
 
 def _path(text: Any) -> pathlib.Path:
@@ -80,7 +84,13 @@ def _save_context(context: Any) -> SaveContext:
 
 
 def _restore_context(context: Any) -> RestoreContext:
-    return RestoreContext(_path(context.directory), context.step, context.rank, context.world_size)
+    return RestoreContext(
+        _path(context.directory),
+        context.step,
+        context.rank,
+        context.world_size,
+        _path(context.checkpoint_directory),
+    )
 
 
 def _choice(name: str, value: str | None, choices: dict[str, int]) -> int:

@@ -26,6 +26,7 @@ import torch.distributed
 
 from ._member import RestoreContext, SaveContext
 from ._node import Node
+from ._signals import shield
 
 _OLDEST = (2, 4)
 _FILE = "rank.pt"
@@ -227,4 +228,4 @@ class Checkpointer:
         set_rng_state(state["random"])
 
 
-__all__ = ["Checkpointer", "init_process_group", "local_rank", "rng_state", "set_rng_state"]
+__all__ = ["Checkpointer", "init_process_group", "local_rank", "rng_state", "set_rng_state", "shield"]

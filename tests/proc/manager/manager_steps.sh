@@ -70,7 +70,10 @@ all_have_saved '5 6'
 ranks_start 3 --steps 9 --ask 1
 ranks_end 0
 all_have_saved 8
-listed '0 2 4 5 6 8'
+ranks_start 3 --steps 11 --ask 1 --force 9 # begin_save at 9
+ranks_end 0
+all_have_saved '9 10'
+listed '0 2 4 5 6 8 9 10'
 
 job=sharded
 options=(--every 3 --sharded 1 --look 1)

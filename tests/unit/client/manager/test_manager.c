@@ -122,6 +122,29 @@ static void a_forced_save_needs_no_policy_also_after_a_no(void **state)
     assert_string_equal(managed_steps(), "1");
 }
 
+static void a_save_that_the_program_decides_begins_whatever_the_policies_say(void **state)
+{
+    bool begun = false;
+
+    (void)state;
+    managed.options.policies = NULL;
+    managed_begin();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(muster_manager_begin_save(managed.manager, 0, &begun, NULL), MUSTER_OK);
+        assert_true(begun);
+    }
+    assert_true(managed_save(0));
+    assert_int_equal(muster_manager_begin_save(managed.manager, 0, &begun, NULL), MUSTER_OK);
+    assert_false(begun);
+    assert_int_equal(muster_manager_should_save(managed.manager, 1, &begun, NULL), MUSTER_OK);
+    assert_int_equal(muster_manager_begin_save(managed.manager, 1, &begun, NULL), MUSTER_OK);
+    assert_false(begun); /* that step was over */
+    assert_int_equal(muster_manager_begin_save(managed.manager, 3, &begun, &managed.error),
+                     MUSTER_E_ARGUMENT);
+    assert_non_null(strstr(managed.error.text, "muster_manager_begin_save: step 3 comes after 1"));
+    assert_string_equal(managed_steps(), "0");
+}
+
 static void the_first_step_may_be_any(void **state)
 {
     (void)state;
@@ -545,6 +568,7 @@ int main(void)
         TEST(where_nothing_is_there_is_no_latest_step),
         TEST(should_save_is_binding_and_the_same_when_asked_again),
         TEST(a_forced_save_needs_no_policy_also_after_a_no),
+        TEST(a_save_that_the_program_decides_begins_whatever_the_policies_say),
         TEST(the_first_step_may_be_any),
         TEST(names_have_prefix_and_digits),
         TEST(the_position_comes_back),

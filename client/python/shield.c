@@ -1,0 +1,49 @@
+/* shield - SIGTERM in a helper process of a rank, such as a DataLoader's worker. Part of muster._native: build_native.py
+ * puts it into that module's source.
+ * A launcher that ends a job sends SIGTERM to the whole process group. A helper that dies of it takes the rank's last
+ * save with it. So a helper follows its parent alone: the parent's own SIGTERM does what it did before. */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static struct sigaction shield_before;
+static atomic_int shield_parent; /* 0 = no shield yet */
+
+static void shield_end_by(int signo)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(signo, &action, NULL);
+    raise(signo); /* blocked while we run: it is delivered when we return */
+}
+
+static void shield_handle(int signo, siginfo_t *info, void *context)
+{
+    int saved_errno = errno, parent = atomic_load(&shield_parent);
+
+    if (getppid() == parent && info->si_pid != parent && info->si_pid != getpid())
+        return; /* the parent hears it too, and ends us when it is done */
+    if (shield_before.sa_flags & SA_SIGINFO)
+        shield_before.sa_sigaction(signo, info, context);
+    else if (shield_before.sa_handler == SIG_DFL)
+        shield_end_by(signo);
+    else if (shield_before.sa_handler != SIG_IGN)
+        shield_before.sa_handler(signo);
+    errno = saved_errno;
+}
+
+static int muster_py_shield(void)
+{
+    struct sigaction action = {.sa_sigaction = shield_handle,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+
+    if (atomic_load(&shield_parent) == getppid())
+        return 0;
+    if (sigaction(SIGTERM, NULL, &shield_before) != 0)
+        return errno;
+    action.sa_mask = shield_before.sa_mask;
+    atomic_store(&shield_parent, getppid());
+    return sigaction(SIGTERM, &action, NULL) == 0 ? 0 : errno;
+}
