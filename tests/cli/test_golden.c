@@ -310,7 +310,7 @@ static void story_is_as_written(void **state)
     compare(name, command);
 }
 
-#define TESTS_MAX 256
+#define TESTS_MAX 512
 
 int main(void)
 {
