@@ -339,10 +339,69 @@ static void on_snapshot(struct member *m, const struct wire_snapshot *snapshot)
     watch_gap(m);
 }
 
+/* --- what the broker tells --------------------------------------------------------------------------------- */
+
+#define LINK_TAKES(name, call)                                             \
+    static void take_##name(struct member *m, const struct wire_msg *told) \
+    {                                                                      \
+        call;                                                              \
+    }
+
+LINK_TAKES(welcome, on_welcome(m, told))
+LINK_TAKES(refused, on_refused(m, &told->u.refused))
+LINK_TAKES(ack, on_ack(m, &told->u.ack))
+LINK_TAKES(event, on_event(m, &told->u.event))
+LINK_TAKES(snapshot, on_snapshot(m, &told->u.snapshot))
+LINK_TAKES(ping, ((void)told, m->heartbeat_at = m->now))
+LINK_TAKES(alive, round_is_awaited(m, told->u.alive.awaited_round))
+LINK_TAKES(delete, delete_take(m, &told->u.delete))
+LINK_TAKES(manifest_chunk, manifest_chunk(m, &told->u.manifest_chunk))
+
+static void take_probe(struct member *m, const struct wire_msg *told)
+{
+    if (m->probe_nonce != told->u.probe.nonce)
+        return;
+    m->probe_nonce = 0;
+    if (m->known_seq > m->applied_seq && m->link == LINK_JOINED)
+        ask_events(m);
+}
+
+static void take_hint(struct member *m, const struct wire_msg *told)
+{
+    if (m->view.termination_seen || !wire_notice_ends(told->u.hint.kind))
+        return;
+    m->view.termination_seen = true;
+    m->view_changed = true;
+}
+
+enum link_when {
+    LINK_WHEN_GREETED, /* from the broker that answered this node's HELLO, and from no past one */
+    LINK_WHEN_JOINED,  /* ... once what it missed is known, too */
+    LINK_WHEN_ANY,     /* it greets, or refuses to */
+};
+
+/* What may be told when, and what takes it. Who says it is always a broker: a node hears nobody else. */
+static const struct {
+    enum link_when when;
+    void (*take)(struct member *, const struct wire_msg *);
+} link_messages[] = {
+    [WIRE_WELCOME] = {LINK_WHEN_ANY, take_welcome},
+    [WIRE_REFUSED] = {LINK_WHEN_ANY, take_refused},
+    [WIRE_ACK] = {LINK_WHEN_GREETED, take_ack},
+    [WIRE_SNAPSHOT] = {LINK_WHEN_GREETED, take_snapshot},
+    [WIRE_EVENT] = {LINK_WHEN_JOINED, take_event},
+    [WIRE_PROBE] = {LINK_WHEN_GREETED, take_probe},
+    [WIRE_PING] = {LINK_WHEN_GREETED, take_ping},
+    [WIRE_ALIVE] = {LINK_WHEN_GREETED, take_alive},
+    [WIRE_HINT] = {LINK_WHEN_GREETED, take_hint},
+    [WIRE_DELETE] = {LINK_WHEN_GREETED, take_delete},
+    [WIRE_MANIFEST_CHUNK] = {LINK_WHEN_GREETED, take_manifest_chunk},
+};
+
 /* False: the frame is from a past broker, or from one that was not greeted yet. */
 static bool from_my_broker(struct member *m, const struct wire_msg *message)
 {
-    if (message->type == WIRE_WELCOME || message->type == WIRE_REFUSED)
+    if (link_messages[message->type].when == LINK_WHEN_ANY)
         return true;
     if (message->type == WIRE_ACK && message->u.ack.code == MUSTER_E_HELLO)
         return true;
@@ -355,9 +414,15 @@ static bool from_my_broker(struct member *m, const struct wire_msg *message)
     return false;
 }
 
+static bool is_in_table(enum wire_type type)
+{
+    return type < sizeof link_messages / sizeof link_messages[0] &&
+           link_messages[type].take != NULL;
+}
+
 void link_frame(struct member *m, const struct wire_msg *message)
 {
-    if (m->link == LINK_OVER || wire_is_up(message->type) || !from_my_broker(m, message))
+    if (m->link == LINK_OVER || !is_in_table(message->type) || !from_my_broker(m, message))
         return;
     m->heard_at = m->now;
     if (m->unheard_said)
@@ -371,51 +436,8 @@ void link_frame(struct member *m, const struct wire_msg *message)
         m->known_seq = message->down.last_seq;
         watch_gap(m);
     }
-    switch (message->type) {
-    case WIRE_WELCOME:
-        on_welcome(m, message);
-        break;
-    case WIRE_REFUSED:
-        on_refused(m, &message->u.refused);
-        break;
-    case WIRE_ACK:
-        on_ack(m, &message->u.ack);
-        break;
-    case WIRE_EVENT:
-        if (m->link == LINK_JOINED)
-            on_event(m, &message->u.event);
-        break;
-    case WIRE_SNAPSHOT:
-        on_snapshot(m, &message->u.snapshot);
-        break;
-    case WIRE_PROBE:
-        if (m->probe_nonce == message->u.probe.nonce) {
-            m->probe_nonce = 0;
-            if (m->known_seq > m->applied_seq && m->link == LINK_JOINED)
-                ask_events(m);
-        }
-        break;
-    case WIRE_PING:
-        m->heartbeat_at = m->now;
-        break;
-    case WIRE_ALIVE:
-        round_is_awaited(m, message->u.alive.awaited_round);
-        break;
-    case WIRE_HINT:
-        if (!m->view.termination_seen && wire_notice_ends(message->u.hint.kind)) {
-            m->view.termination_seen = true;
-            m->view_changed = true;
-        }
-        break;
-    case WIRE_DELETE:
-        delete_take(m, &message->u.delete);
-        break;
-    case WIRE_MANIFEST_CHUNK:
-        manifest_chunk(m, &message->u.manifest_chunk);
-        break;
-    default:
-        break;
-    }
+    if (link_messages[message->type].when != LINK_WHEN_JOINED || m->link == LINK_JOINED)
+        link_messages[message->type].take(m, message);
 }
 
 /* --- time ------------------------------------------------------------------------------------------------- */

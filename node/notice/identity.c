@@ -425,6 +425,7 @@ static const struct family families[] = {
 
 #define FAMILY_COUNT (sizeof families / sizeof families[0])
 #define FAMILY_OWN 0 /* what the user said himself: never fallen back from */
+#define FAMILY_TORCHRUN 1
 #define FAMILY_FIRST_OF_NODES 10
 
 static void identity_clear(struct identity *id)
@@ -532,6 +533,27 @@ static enum muster_status size_agrees(const char *const *env, const struct ident
     return MUSTER_OK;
 }
 
+/* torchrun under `muster run -n 1` passes the outer rank on: each of its processes would be rank 0 of 1. */
+static enum muster_status torchrun_agrees(const char *const *env, const struct identity *id,
+                                          struct muster_error *err)
+{
+    const struct family *torchrun = &families[FAMILY_TORCHRUN];
+    struct identity other;
+    char why[WHY_MAX];
+
+    identity_clear(&other);
+    if (env_get(env, "TORCHELASTIC_RUN_ID") == NULL ||
+        read_torchrun(torchrun, env, &other, why) != VERDICT_TAKEN ||
+        (other.rank == id->rank && other.world_size == id->world_size))
+        return MUSTER_OK;
+    return error_set(
+        err, MUSTER_E_ARGUMENT,
+        "MUSTER_RANK and MUSTER_WORLD_SIZE say rank %d of %d, but torchrun says rank "
+        "%d of %d; start torchrun without `muster run` around it, or unset MUSTER_RANK "
+        "and MUSTER_WORLD_SIZE in what it starts",
+        id->rank, id->world_size, other.rank, other.world_size);
+}
+
 static enum muster_status family_choose(const char *const *env, struct identity *ret,
                                         struct muster_error *err)
 {
@@ -549,6 +571,9 @@ static enum muster_status family_choose(const char *const *env, struct identity 
         if (verdict == VERDICT_REJECTED && i == FAMILY_OWN)
             return error_set(err, MUSTER_E_ARGUMENT,
                              "%s: correct MUSTER_RANK and MUSTER_WORLD_SIZE, or unset both", why);
+        if (verdict == VERDICT_TAKEN && i == FAMILY_OWN &&
+            torchrun_agrees(env, &id, err) != MUSTER_OK)
+            return MUSTER_E_ARGUMENT;
         if (verdict == VERDICT_TAKEN) {
             *ret = id;
             snprintf(ret->family, sizeof ret->family, "%s", family->name);

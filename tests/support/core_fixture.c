@@ -362,6 +362,11 @@ static unsigned phase_of(const struct core_node *node)
 
 void core_hello(struct core_fixture *f, int n)
 {
+    core_hello_telling(f, n, NULL);
+}
+
+void core_hello_telling(struct core_fixture *f, int n, struct wire_notice_fact *fact)
+{
     struct wire_msg message = core_msg(f, n, WIRE_HELLO);
     struct core_node *node = &f->nodes[n];
 
@@ -380,6 +385,10 @@ void core_hello(struct core_fixture *f, int n)
                                           .history = node->history,
                                           .directory = node->directory,
                                           .age_ms = node->age_ms};
+    if (fact != NULL) {
+        message.u.hello.notices.items = fact;
+        message.u.hello.notices.count = 1;
+    }
     core_feed(f, node->route, &message);
     const struct wire_msg *welcome = core_sent(f, node->route, WIRE_WELCOME);
     if (welcome != NULL) {

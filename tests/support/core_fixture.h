@@ -83,6 +83,7 @@ struct wire_msg core_msg(const struct core_fixture *f, int node, enum wire_type 
 void core_feed(struct core_fixture *f, uint64_t route, const struct wire_msg *message);
 void core_say(struct core_fixture *f, int node, struct wire_msg message);
 void core_hello(struct core_fixture *f, int node);
+void core_hello_telling(struct core_fixture *f, int node, struct wire_notice_fact *fact);
 void core_tool(struct core_fixture *f, struct wire_msg message, uint64_t request);
 void core_tick(struct core_fixture *f); /* clears the actions */
 /* Time passes: passes of at most 500 ms, each with a heartbeat of every node that lives and is not

@@ -333,6 +333,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         hint(core, job, notice);
     persist_notice(core, job, notice);
     announce(core, job, notice);
+    job->moved = true; /* it may be of a rank that has finished */
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 

@@ -246,17 +246,13 @@ static void what_hello_repeats_of_a_withdrawn_notice_is_not_a_new_one(void **sta
     struct wire_msg cancel = {.type = WIRE_CANCEL, .u.cancel.id = "n1"};
     struct wire_notice_fact fact = {
         .id = "n1", .kind = NOTICE_PREEMPT, .source = "s", .left_ms = 5000, .text = ""};
-    struct wire_msg hello = core_msg(f, 1, WIRE_HELLO);
 
     core_restart(f, false);
     core_hello(f, 1);
     core_notice(f, 1, "n1", 60000);
     core_tool(f, cancel, 1); /* the node has not heard of it */
     assert_int_equal(core_event(f, EVENT_NOTICE_CANCELLED)->incarnation, 0);
-    hello = core_msg(f, 1, WIRE_HELLO);
-    hello.u.hello.notices.items = &fact;
-    hello.u.hello.notices.count = 1;
-    core_feed(f, f->nodes[1].route, &hello);
+    core_hello_telling(f, 1, &fact);
     assert_events(f, "");
     assert_false(notice_any_active(core_job(f)));
 }
@@ -393,17 +389,13 @@ static void a_start_does_not_forget_that_a_notice_was_withdrawn(void **state)
     struct wire_msg cancel = {.type = WIRE_CANCEL, .u.cancel.id = "n1"};
     struct wire_notice_fact fact = {
         .id = "n1", .kind = NOTICE_PREEMPT, .source = "s", .left_ms = 5000, .text = ""};
-    struct wire_msg hello;
 
     core_restart(f, false);
     core_hello(f, 1);
     core_notice(f, 1, "n1", 60000);
     core_tool(f, cancel, 1);
     core_restart(f, false);
-    hello = core_msg(f, 1, WIRE_HELLO);
-    hello.u.hello.notices.items = &fact;
-    hello.u.hello.notices.count = 1;
-    core_feed(f, f->nodes[1].route, &hello);
+    core_hello_telling(f, 1, &fact);
     assert_events(f, "");
     assert_false(notice_any_active(core_job(f)));
 }
@@ -455,6 +447,20 @@ static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **s
     assert_false(notice_any_active(core_job(f)));
 }
 
+/* Its last HELLO came late, with what it had told (R7.4, R2.6). */
+static void what_a_rank_that_has_finished_tells_again_falls_in_the_same_input(void **state)
+{
+    struct core_fixture *f = *state;
+    struct wire_notice_fact fact = {
+        .id = "n1", .kind = NOTICE_PREEMPT, .source = "s", .left_ms = 50000, .text = ""};
+
+    core_leave(f, 0, LEAVE_FINISHED, 0);
+    core_error(f, 1, 43, "no memory");
+    core_hello_telling(f, 0, &fact);
+    assert_non_null(core_row(f, RECORD_NOTICE));
+    assert_false(notice_any_active(core_job(f)));
+}
+
 static void an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so(void **state)
 {
     struct core_fixture *f = *state;
@@ -497,6 +503,7 @@ int main(void)
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
         T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
         T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
+        T(what_a_rank_that_has_finished_tells_again_falls_in_the_same_input, three_running),
         T(an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so, three_running),
     };
 
