@@ -141,7 +141,7 @@ ranks_end 0
 ranks_start 2 --epochs 1 --delete 1
 rank_ends 1 0
 ranks_end 1 0
-says "$(error_of 0)" MUSTER_E_BUSY 'checkpoint 1 \(step 4\) stays: .*has pinned it; .muster unpin 1'
+says "$(error_of 0)" MUSTER_E_BUSY 'checkpoint 1 \(step 3\) stays: .*has pinned it; .muster unpin 1'
 same "steps committed: what is held stays" "$(committed)" 4
 same "what is on disk of it" "$(ls "$dir/checkpoints-$job/chief")" 3
 "$muster" unpin 1 --broker "$broker" --job "$job" >/dev/null
