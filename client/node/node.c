@@ -1,6 +1,7 @@
 /* node - muster_node_*: checks the arguments, then calls down to node/agent or node/local; and the
  * exit policy, which is the only way that this library ends a process from the training thread. */
 #include "client/node/node_private.h"
+#include "node/clock.h"
 
 #include "node/notice/signal.h"
 #include "schema/error.h"
@@ -364,6 +365,50 @@ uint64_t muster_node_generation(const muster_node_t *node)
         return 0;
     agent_view(node->agent, &view);
     return view.generation;
+}
+
+static int64_t left_until(int64_t boot_ms)
+{
+    int64_t left = boot_ms - clock_ms(CLOCK_BOOTTIME);
+
+    return boot_ms == 0 ? -1 : left > 0 ? left : 0;
+}
+
+static struct muster_announced announced_of(const struct muster_node *node)
+{
+    struct muster_announced announced = {.rank = -1, .left_ms = -1, .save_ms = -1};
+    struct member_view view;
+    int64_t deadline = 0;
+
+    if (gone(node))
+        return announced;
+    if (node->agent == NULL) {
+        announced.kind = (enum muster_notice_kind)local_announced(node->local, &deadline);
+        announced.left_ms = left_until(deadline);
+        announced.rank = announced.kind == MUSTER_NOTICE_NONE ? -1 : node->rank;
+        return announced;
+    }
+    agent_view(node->agent, &view);
+    if (view.announced.kind == NOTICE_NONE)
+        return announced;
+    announced.kind = view.announced.kind <= MUSTER_NOTICE_USER
+                         ? (enum muster_notice_kind)view.announced.kind
+                         : MUSTER_NOTICE_USER; /* of a newer muster's */
+    announced.rank = (int)view.announced.rank;
+    announced.left_ms = left_until(view.announced.deadline_boot_ms);
+    announced.save_ms = left_until(view.announced.save_boot_ms);
+    return announced;
+}
+
+bool muster_node_announced(const muster_node_t *node, struct muster_announced *ret_announced,
+                           size_t struct_size)
+{
+    const struct muster_announced announced = announced_of(node);
+
+    memset(ret_announced, 0, struct_size);
+    memcpy(ret_announced, &announced,
+           struct_size < sizeof announced ? struct_size : sizeof announced);
+    return announced.kind != MUSTER_NOTICE_NONE;
 }
 
 int muster_node_restart_code(const muster_node_t *node)

@@ -379,6 +379,7 @@ void member_step(struct member *m, const struct member_input *in, struct member_
     member_leave(m);
     set_phase(m);
     link_flush(m);
+    notices_announce(m);
     if (m->view_changed) {
         member_add(m, MEMBER_VIEW);
         m->view_changed = false;

@@ -139,6 +139,13 @@ struct member_outcome {
 enum view_mode { VIEW_WAIT, VIEW_OPEN, VIEW_STEP_TO, VIEW_CAPTURE, VIEW_END };
 
 /* What other threads may know; a copy is handed out at each change. */
+struct member_announced { /* the end of a process of this job that comes first */
+    uint64_t kind;        /* enum wire_notice_kind; NOTICE_NONE: none is announced */
+    int64_t rank;
+    int64_t deadline_boot_ms; /* 0: not known */
+    int64_t save_boot_ms; /* when the save for it is planned; 0: not known, or it is under way */
+};
+
 struct member_view {
     enum view_mode mode;
     uint64_t round;
@@ -171,6 +178,7 @@ struct member_view {
         saves_failed; /* of this launch, whoever's fault; not counted: one that is tried again */
     char save_failed[MEMBER_FAILED_TEXT]; /* the last of them: its step and why */
     bool termination_seen;                /* a termination was announced (hint or event) */
+    struct member_announced announced;
     struct member_outcome outcomes[MEMBER_OUTCOMES_MAX]; /* in no order */
     int64_t committed[MEMBER_COMMITS_MAX]; /* steps that were heard to be on disk, whoever captured;
                                               0 = none; published with the next change of another field */

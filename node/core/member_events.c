@@ -39,6 +39,7 @@ static void on_termination(struct member *m, const struct wire_event *event)
         return; /* a kind that ends nothing */
     m->view.termination_seen = true;
     m->view_changed = true;
+    notices_heard(m, event->code, event->rank, event->left_ms);
     if (event->round == 0 || event->round != m->round || m->part == PART_NONE)
         return;
     m->cause = CAUSE_TERMINATION; /* it joined my round: whoever is captured holds now */

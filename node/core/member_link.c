@@ -353,9 +353,14 @@ LINK_TAKES(ack, on_ack(m, &told->u.ack))
 LINK_TAKES(event, on_event(m, &told->u.event))
 LINK_TAKES(snapshot, on_snapshot(m, &told->u.snapshot))
 LINK_TAKES(ping, ((void)told, m->heartbeat_at = m->now))
-LINK_TAKES(alive, round_is_awaited(m, told->u.alive.awaited_round))
 LINK_TAKES(delete, delete_take(m, &told->u.delete))
 LINK_TAKES(manifest_chunk, manifest_chunk(m, &told->u.manifest_chunk))
+
+static void take_alive(struct member *m, const struct wire_msg *told)
+{
+    round_is_awaited(m, told->u.alive.awaited_round);
+    notices_told(m, &told->u.alive);
+}
 
 static void take_probe(struct member *m, const struct wire_msg *told)
 {

@@ -211,3 +211,60 @@ void notice_drop(struct member *m, const char *id)
     notice_unsay(m, id);
     notice->withdrawn = notice->unsaid = true;
 }
+
+/* --- the end that is announced --------------------------------------------------------------------- */
+
+#define ANNOUNCED_SAME_MS 100 /* two words of one moment: messages take their time */
+
+void notices_told(struct member *m, const struct wire_alive *alive)
+{
+    m->told = (struct member_announced){.kind = alive->notice_kind};
+    if (alive->notice_kind == NOTICE_NONE)
+        return;
+    m->told.rank = alive->notice_rank;
+    if (alive->notice_left_ms >= 0)
+        m->told.deadline_boot_ms = m->now + alive->notice_left_ms;
+    if (alive->notice_save_ms >= 0)
+        m->told.save_boot_ms = m->now + alive->notice_save_ms;
+}
+
+static bool comes_before(const struct member_announced *one, const struct member_announced *other)
+{
+    if (other->kind == NOTICE_NONE || other->deadline_boot_ms == 0)
+        return other->kind == NOTICE_NONE || one->deadline_boot_ms > 0;
+    return one->deadline_boot_ms > 0 && one->deadline_boot_ms < other->deadline_boot_ms;
+}
+
+void notices_heard(struct member *m, uint64_t kind, int64_t rank, int64_t left_ms)
+{
+    const struct member_announced heard = {
+        .kind = kind, .rank = rank, .deadline_boot_ms = left_ms >= 0 ? m->now + left_ms : 0};
+
+    if (comes_before(&heard, &m->told))
+        m->told = heard;
+}
+
+static bool is_same_moment(int64_t one, int64_t other)
+{
+    return (one == 0) == (other == 0) && one - other <= ANNOUNCED_SAME_MS &&
+           other - one <= ANNOUNCED_SAME_MS;
+}
+
+void notices_announce(struct member *m)
+{
+    struct member_announced now = m->told, *shown = &m->view.announced;
+
+    for (size_t i = 0; i < m->notices_count; i++) {
+        const struct member_announced own = {.kind = m->notices[i].kind,
+                                             .rank = (int64_t)m->options.rank,
+                                             .deadline_boot_ms = m->notices[i].deadline_boot_ms};
+        if (m->notices[i].termination && !m->notices[i].withdrawn && comes_before(&own, &now))
+            now = own;
+    }
+    if (now.kind == shown->kind && now.rank == shown->rank &&
+        is_same_moment(now.deadline_boot_ms, shown->deadline_boot_ms) &&
+        is_same_moment(now.save_boot_ms, shown->save_boot_ms))
+        return;
+    *shown = now;
+    m->view_changed = true;
+}

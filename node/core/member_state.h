@@ -130,6 +130,7 @@ struct member {
     size_t deletes_count;
 
     struct own_notice notices[NOTICES_NODE_MAX];
+    struct member_announced told;        /* by the broker's last ALIVE */
     char sources[SOURCES_BYTES_MAX + 1]; /* what they stand at, for heartbeats */
     uint64_t saving_round, saving_bytes; /* as the driver told last, or 0 since its end was */
     size_t notices_count;
@@ -253,7 +254,11 @@ void requests_retell(struct member *m); /* of what it was answered some is forgo
 
 /* member_notice.c */
 void notice_put(struct member *m, const struct member_input *in);
-void notices_say(struct member *m);                   /* what is unsaid, as far as there is room */
+void notices_say(struct member *m); /* what is unsaid, as far as there is room */
+void notices_told(struct member *m, const struct wire_alive *alive); /* by the broker */
+/* A rank's end, of which an event tells before the next ALIVE. left_ms -1: at a time that is not known. */
+void notices_heard(struct member *m, uint64_t kind, int64_t rank, int64_t left_ms);
+void notices_announce(struct member *m); /* into the view, what comes first of these and its own */
 void notice_drop(struct member *m, const char *id);   /* withdrawn here: the broker is told */
 bool notice_forget(struct member *m, const char *id); /* was it known? */
 #define NOTICE_WORDS_MAX 400

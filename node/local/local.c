@@ -74,6 +74,22 @@ void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_
 }
 
 /* Mutex held. */
+enum wire_notice_kind local_announced(struct local *local, int64_t *ret_deadline_boot_ms)
+{
+    enum wire_notice_kind kind = NOTICE_NONE;
+
+    pthread_mutex_lock(&local->mutex);
+    for (size_t i = 0; i < local->plan.count; i++) {
+        const struct local_notice *notice = &local->plan.notices[i];
+        if (kind != NOTICE_NONE && notice->deadline_boot_ms >= *ret_deadline_boot_ms)
+            continue;
+        kind = notice->kind;
+        *ret_deadline_boot_ms = notice->deadline_boot_ms;
+    }
+    pthread_mutex_unlock(&local->mutex);
+    return kind;
+}
+
 static void take_record(struct local *local, const struct notice_record *record)
 {
     int64_t deadline = record->item.deadline_boot_ms, now = clock_ms(CLOCK_BOOTTIME);

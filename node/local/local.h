@@ -73,6 +73,9 @@ void local_set_position(struct local *local, int64_t epoch, int64_t step_in_epoc
 
 /* Any thread. */
 void local_fail(struct local *local, int code, const char *text);
+/* The deadline of the notice that comes first, in boot time, and its kind; NOTICE_NONE: none stands. Any thread. */
+enum wire_notice_kind local_announced(struct local *local, int64_t *ret_deadline_boot_ms);
+
 void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_ms,
                   const char *text); /* left_ms -1: unknown */
 int64_t

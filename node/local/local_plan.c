@@ -30,6 +30,7 @@ void local_plan_notice(struct local_plan *plan, int64_t now, uint64_t number,
 {
     struct plan_left left = plan_left_of(left_ms, plan->grace_period_ms, kind == NOTICE_SIGNAL);
     struct local_notice notice = {.number = number,
+                                  .kind = kind,
                                   .at_once = left.at_once,
                                   .assumed = left.assumed || left.too_short,
                                   .grace_ms = left.ms,

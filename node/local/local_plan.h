@@ -14,6 +14,7 @@
 
 struct local_notice {
     uint64_t number; /* of its record; 0: the program's own, which nobody withdraws */
+    enum wire_notice_kind kind;
     int64_t deadline_boot_ms, grace_ms;
     bool at_once;
     bool assumed; /* grace_ms was not told */

@@ -148,3 +148,12 @@ def test_50_exits_at_random_moments_neither_crash_nor_hang(world):
             (row,) = world.client.nodes(f"exit-{start + at}")
             assert row.state == "left", f"{kind}: {row}\n{text}"
             assert (row.exit_code == 0) == (kind not in ("raise", "interrupt")) or kind == "notify"
+
+
+def test_the_announced_end_is_told_to_all_ranks(world):
+    launch = world.run(2, "train_announced.py", world.directory)
+    world.await_step(5, ranks=2)
+    world.client.notify("job", 1, left=7200)
+    launch.finish()
+    for rank in range(2):
+        assert "rank 1 ends, by user, in 7" in launch.log(rank)

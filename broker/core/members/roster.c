@@ -37,6 +37,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
     struct wire_msg *alive = send_to(core, peer->route, peer->job->name, WIRE_ALIVE);
 
     alive->u.alive.awaited_round = awaited_by(peer, beat->round);
+    notice_announce(core, peer->job, &alive->u.alive);
     if (!step_ok(beat->begun) || !step_ok(beat->done))
         return;
     if (beat->begun != peer->begun || beat->done != peer->done || saves_on(peer, beat)) {

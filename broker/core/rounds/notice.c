@@ -34,6 +34,37 @@ int64_t notice_deadline(const struct job *job)
     return deadline;
 }
 
+/* The end that comes first; of those whose time is not known, any. */
+static const struct notice *first_of(const struct job *job)
+{
+    const struct notice *first = NULL;
+
+    for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next)
+        if (notice_counts(notice) &&
+            (first == NULL || first->deadline_boot_ms == 0 ||
+             (notice->deadline_boot_ms > 0 && notice->deadline_boot_ms < first->deadline_boot_ms)))
+            first = notice;
+    return first;
+}
+
+void notice_announce(const struct core *core, const struct job *job, struct wire_alive *alive)
+{
+    const struct notice *first = first_of(job);
+    int64_t freeze = job->plan.freeze_boot_ms;
+
+    if (first == NULL)
+        return;
+    alive->notice_kind = first->kind;
+    alive->notice_rank = first->rank;
+    alive->notice_left_ms = -1;
+    alive->notice_save_ms = -1;
+    if (first->deadline_boot_ms > 0)
+        alive->notice_left_ms =
+            first->deadline_boot_ms > core->now_boot ? first->deadline_boot_ms - core->now_boot : 0;
+    if (job->plan.freeze_unix_ms > 0)
+        alive->notice_save_ms = freeze > core->now_boot ? freeze - core->now_boot : 0;
+}
+
 bool notice_any_active(const struct job *job)
 {
     for (const struct notice *notice = job->notices; notice != NULL; notice = notice->next)

@@ -26,6 +26,8 @@ bool notice_make_room(struct job *job, bool of_a_tool); /* for one more; false: 
 void notice_facts(struct core *core, struct peer *peer, const struct wire_hello *hello);
 int64_t notice_deadline(const struct job *job); /* earliest of the active, 0 = none known */
 bool notice_any_active(const struct job *job);
+/* Says by ALIVE which end is announced, when it is, and when the save for it is planned. */
+void notice_announce(const struct core *core, const struct job *job, struct wire_alive *alive);
 bool notice_counts(
     const struct notice *notice); /* active, and it ends a process that the job needs */
 void notices_taken_back(struct core *core, const struct peer *peer, struct wire_snapshot *s);

@@ -295,6 +295,21 @@ MUSTER_API enum muster_status muster_node_wait_until_finished(muster_node_t *nod
  * later boundary here returns MUSTER_E_STEP. code and text are the caller's; text is copied. */
 MUSTER_API enum muster_status muster_node_fail(muster_node_t *node, int code, const char *text);
 
+/* The end that is announced for a process of this job: the one that comes first. */
+struct muster_announced {
+    enum muster_notice_kind kind;
+    int rank;        /* whose process ends */
+    int64_t left_ms; /* until then; -1 = not known */
+    int64_t save_ms; /* until the save for it begins, as planned now; -1 = not known */
+};
+/* Is the end of a process of this job announced, and when does it come? A program may use the time
+ * for a shorter evaluation, or tell its user. What the broker knows is at most a second old. False:
+ * none is announced, or this process has left; then kind is MUSTER_NOTICE_NONE, and the rest -1.
+ * struct_size: of *ret_announced, of which no byte beyond is written. Any thread, not while close
+ * runs or after it; a local read, never waits. */
+MUSTER_API bool muster_node_announced(const muster_node_t *node,
+                                      struct muster_announced *ret_announced, size_t struct_size);
+
 /* No save happens between hold and release. They bracket a part that must not be interrupted,
  * inside a step or between two, and count no step. They nest. While the other ranks wait, they are
  * told that this one holds. A boundary inside is refused (MUSTER_E_ARGUMENT, nothing runs). A close

@@ -40,7 +40,7 @@ from ._manager import (
     SaveShare,
     SaveSteps,
 )
-from ._member import RestoreContext, SaveContext
+from ._member import Announced, RestoreContext, SaveContext
 from ._native import ffi as _ffi
 from ._native import lib as _lib
 from ._node import Node, Position
@@ -50,6 +50,7 @@ from ._state import TrainingState, split_range
 __version__: str = _ffi.string(_lib.muster_version()).decode()
 
 __all__ = [
+    "Announced",
     "BrokerError",
     "CheckpointInfo",
     "Client",

@@ -40,6 +40,20 @@ _SIGNALS_MAX = 8
 
 
 @dataclasses.dataclass(frozen=True)
+class Announced:
+    """The announced end of a process of the job, of rank `rank`.
+
+    left: seconds until then. save_in: seconds until the save for it begins, as planned now. None =
+    not known.
+    """
+
+    kind: str
+    rank: int
+    left: float | None
+    save_in: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class SaveContext:
     """What a save callable is told. directory: empty, this rank's own; write only inside it.
 
@@ -268,6 +282,18 @@ class Member:
             ffi.NULL if text is None else text.encode(),
         )
         check(status, new_error())
+
+    @property
+    def announced(self) -> Announced | None:
+        """The end of a process of this job that comes first; None = none is announced. A local
+        read, at most a second old.
+        """
+        told = ffi.new("struct muster_announced *")
+        if not lib.muster_node_announced(self._handle(), told, ffi.sizeof(told[0])):
+            return None
+        kind = next((name for name, value in _NOTICES.items() if value == told.kind), "user")
+        left, save_in = (None if ms < 0 else ms / 1000 for ms in (told.left_ms, told.save_ms))
+        return Announced(kind, told.rank, left, save_in)
 
     def fail(self, text: str, code: int = 1) -> None:
         """This process failed: all ranks are told the text, and later steps raise StepError. Any

@@ -64,6 +64,7 @@ try:
         node.step()
         node.wait_until_saved(30)
         assert not node.is_saving and node.steps_done == 3
+        assert node.announced is None
         with muster.Client(timeout=20) as client:
             job = os.environ["MUSTER_JOB"]
             assert client.jobs()[0].job == job and not client.is_database

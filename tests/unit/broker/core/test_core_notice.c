@@ -447,6 +447,31 @@ static void what_a_node_told_before_it_finished_is_answered_and_dropped(void **s
     assert_false(notice_any_active(core_job(f)));
 }
 
+static void each_answer_to_a_heartbeat_says_which_end_comes_first(void **state)
+{
+    struct core_fixture *f = *state;
+    const struct wire_alive *alive;
+
+    core_heartbeat(f, 1);
+    assert_int_equal(core_sent(f, f->nodes[1].route, WIRE_ALIVE)->u.alive.notice_kind, NOTICE_NONE);
+    f->plans = true;
+    core_job(f)->step_p95_ms = 100;
+    plan_saves_add(&core_job(f)->saves, 40);
+    core_notice(f, 0, "n1", 7200000);
+    core_notice(f, 2, "n2", 3600000);
+    core_heartbeat(f, 1);
+    alive = &core_sent(f, f->nodes[1].route, WIRE_ALIVE)->u.alive;
+    assert_int_equal(alive->notice_kind, NOTICE_PREEMPT);
+    assert_int_equal(alive->notice_rank, 2);
+    assert_int_equal(alive->notice_left_ms, 3600000);
+    assert_in_range(alive->notice_save_ms, 3500000, 3600000);
+    core_cancel(f, 2, "n2");
+    core_heartbeat(f, 1);
+    alive = &core_sent(f, f->nodes[1].route, WIRE_ALIVE)->u.alive;
+    assert_int_equal(alive->notice_rank, 0);
+    assert_int_equal(alive->notice_left_ms, 7200000);
+}
+
 /* Its last HELLO came late, with what it had told (R7.4, R2.6). */
 static void what_a_rank_that_has_finished_tells_again_falls_in_the_same_input(void **state)
 {
@@ -503,6 +528,7 @@ int main(void)
         T(a_start_does_not_forget_that_a_notice_was_withdrawn, three_running),
         T(a_rank_that_has_finished_is_not_ended_by_a_notice, three_running),
         T(what_a_node_told_before_it_finished_is_answered_and_dropped, three_running),
+        T(each_answer_to_a_heartbeat_says_which_end_comes_first, three_running),
         T(what_a_rank_that_has_finished_tells_again_falls_in_the_same_input, three_running),
         T(an_operators_time_that_is_too_short_to_save_in_is_said_to_be_so, three_running),
     };

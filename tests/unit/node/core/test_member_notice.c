@@ -105,6 +105,39 @@ static void a_known_notice_counts_again_when_its_deadline_is_earlier(void **stat
     assert_int_equal(member_seen(f)->mode, VIEW_END);
 }
 
+static void tell_end(struct member_fixture *f, unsigned kind, int64_t rank, int64_t left_ms)
+{
+    struct wire_msg alive = member_down(f, WIRE_ALIVE);
+
+    alive.u.alive.notice_kind = kind;
+    alive.u.alive.notice_rank = rank;
+    alive.u.alive.notice_left_ms = left_ms;
+    alive.u.alive.notice_save_ms = left_ms < 0 ? -1 : left_ms - 5000;
+    member_frame(f, alive);
+}
+
+static void the_end_that_comes_first_is_announced_whoever_told_it(void **state)
+{
+    struct member_fixture *f = *state;
+    const struct member_announced *announced = &member_seen(f)->announced;
+
+    assert_int_equal(announced->kind, NOTICE_NONE);
+    tell_end(f, NOTICE_STOP, 2, 60000);
+    announced = &member_seen(f)->announced;
+    assert_int_equal(announced->kind, NOTICE_STOP);
+    assert_int_equal(announced->rank, 2);
+    assert_int_equal(announced->deadline_boot_ms, f->now + 60000);
+    assert_int_equal(announced->save_boot_ms, f->now + 55000);
+    member_notice(f, "n1", 30000); /* its own is known at once */
+    announced = &member_seen(f)->announced;
+    assert_int_equal(announced->rank, f->m->options.rank);
+    assert_int_equal(announced->deadline_boot_ms, f->now + 30000);
+    member_feed(f, (struct member_input){.kind = MEMBER_NOTICE_CANCELLED, .id = "n1"});
+    assert_int_equal(member_seen(f)->announced.rank, 2);
+    tell_end(f, NOTICE_NONE, 0, 0);
+    assert_int_equal(member_seen(f)->announced.kind, NOTICE_NONE);
+}
+
 static void a_notice_that_ends_nothing_may_become_one_that_does(void **state)
 {
     struct member_fixture *f = *state;
@@ -272,6 +305,7 @@ int main(void)
         T(of_a_time_that_has_passed_people_are_told_so, member_set_up),
         T(a_notice_that_was_cancelled_unheard_is_forgotten_by_the_snapshot, member_set_up),
         T(a_known_notice_counts_again_when_its_deadline_is_earlier, member_set_up),
+        T(the_end_that_comes_first_is_announced_whoever_told_it, member_set_up),
         T(a_notice_that_ends_nothing_may_become_one_that_does, member_set_up),
         T(a_notice_issued_anew_outlives_the_event_of_its_own_withdrawal, member_set_up),
         T(the_earliest_deadline_is_never_the_one_without_a_place, member_set_up),
