@@ -53,7 +53,7 @@ def fail(text):
 # --- what may be changed ------------------------------------------------------------------------------------------
 
 # A call that is dropped is one for its effect; what frees, closes or says something is not looked for.
-NOT_DROPPED = re.compile(r"\b(\w*(free|destroy|clear|close|closedir|log|say|print|warn|release|drop)\w*|assert)\(")
+NOT_DROPPED = re.compile(r"\b(\w*(free|destroy|clear|close|closedir|log|say|print|warn|release|drop)\w*|assert|MUST)\(")
 RULES = [  # (kind, what a line must have, what becomes of it)
     ("drop", re.compile(r"^( +)(\w+(->\w+|\.\w+)*\(.*\);)$"), r"\1(void)0;"),
     ("drop", re.compile(r"^( +)(\(void\)\w+\(.*\);)$"), r"\1(void)0;"),

@@ -473,16 +473,17 @@ static bool is_committed_for(const struct sim *sim, const struct sim_proc *proc)
     return committed && proc->view.termination && proc->view.mode == VIEW_WAIT;
 }
 
-/* At the margin it leaves, broker or not, and whatever its training thread does: at the deadline its end is settled. */
-void claims_deadline(struct sim *sim, const struct sim_notice *notice)
+/* At the margin it leaves, broker or not, and whatever its training thread does; who stood still then at the deadline. */
+void claims_leaves(struct sim *sim, const struct sim_notice *notice)
 {
     const struct sim_proc *proc = notice->proc;
 
     if (!notice->ends || proc->frozen || proc->leaving || proc->view.mode == VIEW_END ||
         notice->left_ms < LEAST_LEAD_MS + 2 * MARGIN_MS || is_committed_for(sim, proc))
         return;
-    sim_broken(sim, "I5", "rank %u has not begun to leave at the deadline of notice %s (%lld ms)",
-               proc->rank, notice->id, (long long)notice->left_ms);
+    sim_broken(sim, "I5", "rank %u has not begun to leave %lld ms before the deadline of notice %s",
+               proc->rank, (long long)(notice->left_ms - (sim->now_us - notice->at_us) / 1000),
+               notice->id);
 }
 
 /* What a process knows of the saves that it took part in. */

@@ -6,6 +6,7 @@
 #define POLICY_SAVES 4 /* before the notice */
 
 #define LOOK_US 20000
+#define ON_ITS_WAY_MS 100 /* a notice, which tells how much time was left */
 
 /* When the broker's plan says to freeze; NEVER = no plan waits. */
 static int64_t planned_us(const struct sim *sim)
@@ -175,6 +176,9 @@ void grace_observe(struct sim *sim, const struct wire_event *event)
     }
     if (event->cause != CAUSE_TERMINATION)
         return;
+    if (event->kind == EVENT_COMMIT && now_ms > deadline_ms(g) - MARGIN_MS + ON_ITS_WAY_MS)
+        sim_broken(sim, "margin", "round %llu is committed %lld ms before the deadline",
+                   (unsigned long long)event->round, (long long)(deadline_ms(g) - now_ms));
     if (event->kind == EVENT_COMMIT)
         g->committed_ms = now_ms;
     else if (event->kind == EVENT_NOT_SAVED) {

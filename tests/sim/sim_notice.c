@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAKES_US 10000 /* the agent sleeps a millisecond at least */
+
 static struct sim_notice *remember(struct sim *sim, struct sim_proc *proc, const char *id,
                                    int64_t left_ms)
 {
@@ -25,8 +27,14 @@ static void deadline(struct sim *sim, struct sim_event *event)
         sim_broken(sim, "I5", "rank %u is still there at the deadline of notice %s (%lld ms)",
                    event->proc->rank, notice->id, (long long)notice->left_ms);
     if (event->proc->alive)
-        claims_deadline(sim, notice);
+        claims_leaves(sim, notice);
     proc_end(sim, event->proc, END_KILLED, "the deadline of its notice");
+}
+
+static void margin(struct sim *sim, struct sim_event *event)
+{
+    if (event->proc->alive)
+        claims_leaves(sim, &sim->notices[event->number]);
 }
 
 static void withdraw(struct sim *sim, struct sim_event *event)
@@ -104,6 +112,10 @@ static struct sim_notice *notify(struct sim *sim, struct sim_proc *proc, int64_t
                                               : sim_after(sim, left_ms * 1000, deadline, proc);
     event->number = (int64_t)sim->notices_count - 1;
     size_t index = sim->notices_count - 1;
+    if (withdraw_us <= 0 && left_ms > MARGIN_MS &&
+        sim->options.grace == NULL) /* which has its own */
+        sim_after(sim, (left_ms - MARGIN_MS) * 1000 + WAKES_US, margin, proc)->number =
+            (int64_t)index;
     if (proc->frozen)
         hear_later(sim, proc, &input);
     else

@@ -639,7 +639,7 @@ void claims_generation(struct sim *sim, const struct record_generation *row,
                        const struct record_generation *old);
 void claims_node(struct sim *sim, const struct record_node *row, const struct record_node *old);
 void claims_cancelled(struct sim *sim, const struct sim_proc *to, uint64_t request);
-void claims_deadline(struct sim *sim, const struct sim_notice *notice);
+void claims_leaves(struct sim *sim, const struct sim_notice *notice);
 void claims_started(struct sim *sim, const struct record_event *row);
 void claims_committed(struct sim *sim, const struct record_checkpoint *row); /* it becomes so */
 void claims_lost(struct sim *sim, const struct record_event *row);

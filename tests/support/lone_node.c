@@ -189,7 +189,7 @@ static void *program(void *arg)
     do
         lone.run_status = muster_node_run(lone.node, step, NULL, &lone.error);
     while (lone.run_status == MUSTER_OK && !atomic_load(&lone.stop));
-    lone.close_status = muster_node_close(&lone.node, 0, NULL);
+    lone.close_status = muster_node_close(&lone.node, lone.close_code, NULL);
     return NULL;
 }
 

@@ -45,6 +45,7 @@ struct lone {
     _Atomic int fail_code; /* what the step returns */
     _Atomic bool hold;     /* the step begins a hold */
     _Atomic bool stop;     /* the loop ends by itself */
+    int close_code;        /* what the program closes with */
     _Atomic int on_error_calls;
     struct muster_error on_error_seen;
 };

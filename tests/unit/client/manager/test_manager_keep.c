@@ -177,6 +177,28 @@ static void a_deletion_that_fails_is_not_the_saves_failure(void **state)
     assert_int_equal(scratch_count(hindrance), 3);
 }
 
+/* ... and its owner is told of the room that it takes (R12.8). */
+static void a_deletion_that_fails_is_told_when_asked_and_at_the_end(void **state)
+{
+    char hindrance[SCRATCH_PATH_MAX];
+
+    (void)state;
+    snprintf(hindrance, sizeof hindrance, "%s", scratch_path(managed.directory, "old"));
+    keep[0] = (struct muster_keep_policy){.kind = MUSTER_KEEP_LATEST, .number = 1};
+    policies(1, 1);
+    managed.policies.trash = "old";
+    managed_begin();
+    scratch_write(hindrance, "", 0);
+    for (int64_t step = 0; step < 3; step++)
+        assert_true(managed_save(step));
+    assert_int_not_equal(muster_manager_check_for_errors(managed.manager, &managed.error),
+                         MUSTER_OK);
+    assert_non_null(strstr(managed.error.text, hindrance));
+    assert_int_equal(muster_manager_check_for_errors(managed.manager, NULL), MUSTER_OK); /* once */
+    assert_int_not_equal(muster_manager_close(&managed.manager, 0, &managed.error), MUSTER_OK);
+    assert_non_null(strstr(managed.error.text, hindrance));
+}
+
 /* --- metrics ----------------------------------------------------------------------------------------- */
 
 static enum muster_status save_with(int64_t step, double loss, const char *custom)
@@ -401,6 +423,7 @@ int main(void)
         TEST(keep_0_gives_the_newest_up_at_the_close),
         TEST(a_preempted_job_keeps_what_it_resumes_from),
         TEST(what_goes_can_be_moved_to_a_trash_folder),
+        TEST(a_deletion_that_fails_is_told_when_asked_and_at_the_end),
         TEST(a_deletion_that_fails_is_not_the_saves_failure),
         TEST(the_best_step_is_by_metric_and_the_newer_of_equals),
         TEST(custom_metadata_comes_back_with_its_own_step),

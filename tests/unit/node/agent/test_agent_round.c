@@ -216,6 +216,31 @@ static void a_failed_step_is_told_and_ends_this_node(void **state)
     assert_int_equal(lone.error.code, 19);
 }
 
+/* Its state is that of a step: the others need it. */
+static void who_fails_between_two_steps_saves_for_the_others(void **state)
+{
+    int64_t save_step;
+
+    (void)state;
+    lone.close_code = 9;
+    lone_start();
+    lone_welcome_and_start();
+    lone_await_steps(1);
+    atomic_store(&lone.slow, true);
+    lone_await_steps(atomic_load(&lone.in_step) + 1); /* now deep in a step */
+    lone_say_with_member(EVENT_FREEZE, CAUSE_OPERATOR, -1, 0);
+    save_step = lone_await(WIRE_REPORT)->u.report.begun;
+    lone_say_with_member(EVENT_DECISION, CAUSE_OPERATOR, save_step, MEMBER_FLAG_WRITER);
+    atomic_store(&lone.stop, true);
+    atomic_store(&lone.slow, false);
+    assert_int_equal(lone_await(WIRE_SAVED)->u.saved.step, save_step);
+    lone_say_with_member(EVENT_COMMIT, CAUSE_OPERATOR, save_step, 0);
+    lone_await(WIRE_LEAVE);
+    assert_int_equal(lone.heard.u.leave.why, LEAVE_FAILED);
+    assert_int_equal(lone.heard.u.leave.code, 9);
+    lone_end();
+}
+
 static void who_closes_inside_a_hold_saves_nothing(void **state)
 {
     int64_t save_step;
@@ -321,6 +346,7 @@ int main(void)
         TEST(a_freeze_is_answered_while_a_step_runs),
         TEST(a_termination_saves_at_the_agreed_step_and_nothing_runs_after_it),
         TEST(an_operators_save_lets_training_go_on),
+        TEST(who_fails_between_two_steps_saves_for_the_others),
         TEST(an_aborted_rounds_files_are_removed),
         TEST(a_signal_becomes_a_notice_while_a_step_runs),
         TEST(the_programs_own_notice_is_told_with_its_time),

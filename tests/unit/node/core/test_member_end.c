@@ -470,6 +470,21 @@ static void a_committed_checkpoint_is_not_called_lost_at_the_margin(void **state
     assert_int_equal(member_seen(f)->end.status, MUSTER_PREEMPTED);
 }
 
+/* It was away when the rank failed, and no round follows that it could wait for. */
+static void who_hears_of_an_error_by_a_snapshot_ends_at_once(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot snapshot = member_snapshot_made(f);
+
+    snapshot.error_rank = 0;
+    snapshot.error_code = MUSTER_E_STEP;
+    snapshot.error_text = "bad";
+    member_welcome(f, true);
+    member_snapshot(f, snapshot);
+    assert_int_equal(member_seen(f)->mode, VIEW_END);
+    assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
+}
+
 static void a_notice_of_another_rank_is_none_of_this_nodes_clock(void **state)
 {
     struct member_fixture *f = *state;
@@ -773,6 +788,7 @@ int main(void)
         T(at_its_own_margin_leave_hardly_waits_and_not_at_all_for_a_silent_broker, member_set_up),
         T(at_the_margin_a_running_step_is_not_waited_for, member_set_up),
         T(a_committed_checkpoint_is_not_called_lost_at_the_margin, member_set_up),
+        T(who_hears_of_an_error_by_a_snapshot_ends_at_once, member_set_up),
         T(a_notice_of_another_rank_is_none_of_this_nodes_clock, member_set_up),
         T(an_evaluator_ends_by_its_own_restore_and_by_no_other, member_set_up),
         T(events_that_end_the_generation_end_the_node, member_set_up),

@@ -207,11 +207,42 @@ static void a_snapshot_tells_what_was_not_heard(void **state)
     }
 }
 
+/* As many as the broker keeps active: one more makes room all the same. */
+static void one_more_than_are_remembered_takes_the_place_of_an_older_one(void **state)
+{
+    struct member_fixture *f = *state;
+
+    for (uint64_t round = 1; round <= MEMBER_OUTCOMES_MAX + 1; round++) {
+        outcome_captured(f->m, round, (int64_t)round);
+        outcome_saved(f->m, round);
+    }
+    assert_int_equal(outcome(f, MEMBER_OUTCOMES_MAX + 1)->state, OUTCOME_OPEN);
+    f->m->view_changed = false; /* no input did this */
+}
+
+/* Its own checkpoint of that very step would be the newest. */
+static void a_newer_checkpoint_of_the_same_step_is_another_rounds(void **state)
+{
+    struct member_fixture *f = *state;
+    struct wire_snapshot snapshot;
+
+    capture_at_5(f);
+    snapshot = member_snapshot_made(f);
+    snapshot.newest_checkpoint = 2;
+    snapshot.newest_step = 5;
+    f->m->out = &f->out;
+    outcome_snapshot(f->m, &snapshot);
+    f->m->out = NULL;
+    assert_int_equal(outcome(f, 1)->state, OUTCOME_UNKNOWN);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, member_set_up, member_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(one_more_than_are_remembered_takes_the_place_of_an_older_one),
+        TEST(a_newer_checkpoint_of_the_same_step_is_another_rounds),
         TEST(a_commit_and_then_its_place_are_told),
         TEST(an_abort_names_rank_and_reason),
         TEST(a_failed_save_is_said_with_what_it_costs),

@@ -506,6 +506,20 @@ static void who_is_past_a_round_does_not_wait_for_it_with_anothers_error(void **
     assert_int_equal(member_seen(f)->end.status, MUSTER_E_PEER);
 }
 
+/* With the next heartbeat it would be late, by up to a second. */
+static void the_end_of_the_way_to_the_save_step_is_woken_for(void **state)
+{
+    struct member_fixture *f = *state;
+
+    bring(f, TO_STEP, CAUSE_OPERATOR);
+    member_pass(f, f->m->give_up_at - f->now - 1, true);
+    f->m->heartbeat_at = f->now + HEARTBEAT_MS; /* as if one had just been sent */
+    assert_int_equal(member_wakeup_boot_ms(f->m), f->now + 1);
+    assert_int_equal(f->m->part, PART_TO_STEP);
+    member_pass(f, 1, true);
+    assert_int_equal(f->m->part, PART_THAWED);
+}
+
 /* It is shown to people; who is on its way to a save trains on behind it. */
 static void a_notice_of_a_kind_that_ends_nothing_makes_no_save_the_last(void **state)
 {
@@ -525,6 +539,7 @@ static void a_notice_of_a_kind_that_ends_nothing_makes_no_save_the_last(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(the_end_of_the_way_to_the_save_step_is_woken_for),
         T(a_notice_of_a_kind_that_ends_nothing_makes_no_save_the_last),
         T(a_freeze_closes_the_gate_and_reports_what_the_closing_gave),
         T(who_does_not_come_out_of_a_save_says_so_whatever_is_asked),
