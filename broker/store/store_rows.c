@@ -304,9 +304,13 @@ static void append_columns(char *sql, const struct table *table)
     }
 }
 
-/* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to. */
+/* INSERT ... ON CONFLICT (key) DO UPDATE; never REPLACE, which would delete a row others refer to. The key, which comes
+ * first, is not set: SQLite would read all rows that refer to it, of a job its whole journal. */
 static void write_sql(const struct table *table, char *sql)
 {
+    size_t first = 1;
+    char set[128];
+
     sql[0] = '\0';
     append(sql, "INSERT INTO ");
     append(sql, table->name);
@@ -314,23 +318,21 @@ static void write_sql(const struct table *table, char *sql)
     append_columns(sql, table);
     append(sql, ") VALUES (?1");
     for (size_t i = 1; i < table->count; i++) {
-        char parameter[32];
-
-        snprintf(parameter, sizeof parameter, ", ?%zu", i + 1);
-        append(sql, parameter);
+        snprintf(set, sizeof set, ", ?%zu", i + 1);
+        append(sql, set);
     }
-    append(sql, ") ON CONFLICT (");
-    append(sql, table->key);
-    append(sql, ") DO UPDATE SET ");
+    snprintf(set, sizeof set, ") ON CONFLICT (%s) DO UPDATE SET ", table->key);
+    append(sql, set);
     if (table->on_conflict != NULL) {
         append(sql, table->on_conflict);
         return;
     }
-    for (size_t i = 0; i < table->count; i++) {
-        append(sql, i > 0 ? ", " : "");
-        append(sql, table->columns[i].name);
-        append(sql, " = excluded.");
-        append(sql, table->columns[i].name);
+    for (const char *c = table->key; *c != '\0'; c++)
+        first += *c == ',';
+    for (size_t i = first; i < table->count; i++) {
+        snprintf(set, sizeof set, "%s%s = excluded.%s", i > first ? ", " : "",
+                 table->columns[i].name, table->columns[i].name);
+        append(sql, set);
     }
     if (table ==
         &tables[RECORD_GENERATION]) /* one that was found on disk knows less than what is here */

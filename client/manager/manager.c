@@ -2,13 +2,17 @@
 #include "client/manager/manager_private.h"
 #include "client/node/options_take.h"
 
+#include "node/clock.h"
 #include "schema/error.h"
 
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define DIRECTORY_LOOK_MS 100
 
 /* --- refusals -------------------------------------------------------------------------------------- */
 
@@ -78,6 +82,8 @@ static enum muster_status check_options(const struct muster_manager_options *o,
     status = check_timeout("save_timeout_ms", o->save_timeout_ms, err);
     if (status == MUSTER_OK)
         status = check_timeout("query_timeout_ms", o->query_timeout_ms, err);
+    if (status == MUSTER_OK)
+        status = check_timeout("directory_timeout_ms", o->directory_timeout_ms, err);
     if (status != MUSTER_OK)
         return status;
     if (o->node == NULL && o->policies != NULL)
@@ -155,6 +161,20 @@ static enum muster_status take_node(struct muster_manager *manager,
     return status;
 }
 
+/* The job that makes it may start after its reader. */
+static bool await_directory(const struct muster_manager_options *options)
+{
+    const struct timespec pause = {.tv_nsec = DIRECTORY_LOOK_MS * 1000000L};
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + options->directory_timeout_ms;
+
+    while (!fs_is_dir(options->checkpoint_dir)) {
+        if (clock_ms(CLOCK_MONOTONIC) >= until_ms)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 static enum muster_status take_reader(struct muster_manager *manager,
                                       const struct muster_manager_options *options,
                                       struct muster_error *err)
@@ -181,7 +201,7 @@ static enum muster_status take_reader(struct muster_manager *manager,
         status = keep_text(manager, &manager->source.job, err);
     if (status == MUSTER_OK)
         status = keep_text(manager, &manager->source.directory, err);
-    if (status == MUSTER_OK && broker == NULL && !fs_is_dir(options->checkpoint_dir))
+    if (status == MUSTER_OK && broker == NULL && !await_directory(options))
         status = error_set(err, MUSTER_E_NOT_FOUND,
                            "there is no directory %.600s; give the job's checkpoint directory",
                            options->checkpoint_dir);

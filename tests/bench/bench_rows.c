@@ -1,9 +1,13 @@
-/* bench_rows - what a tool or a reader waits for its lists: prints the milliseconds for a tenth of the rows and for all.
- *   bench_rows [ROWS] */
+/* bench_rows - what a tool or a reader waits for its lists, and a broker for its start: prints the milliseconds for a tenth
+ * of the rows and for all.
+ *   bench_rows [ROWS] [EVENTS]
+ *   bench_rows limits    exits with 1 if one takes more than TIMES_MAX times as long for all as for a tenth */
 #include <muster/client.h>
 #include <muster/manager.h>
 
+#include "node/shard/checksum.h"
 #include "schema/manifest/manifest.h"
+#include "tests/bench/broker.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/scratch.h"
 
@@ -19,6 +23,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#define START_MAX_MS 60000
+#define JOB_EVENTS 100000 /* of which a journal keeps no more */
+#define TIMES_MAX 30      /* what is linear takes 10, what is quadratic 100 */
+#define LEAST_MS 20
 
 static double now_ms(void)
 {
@@ -59,10 +68,13 @@ static void fill(const char *path, int count)
     db_close(&db);
 }
 
-static void put_manifest(const char *root, int step)
+#define SHARD "shard-%05d-0000000000000001.safetensors"
+#define SHARD_BYTES 64
+
+static void put_checkpoint(const char *root, int step)
 {
-    const struct wire_file file = {"shard-00000-0000000000000001.safetensors", 4096,
-                                   "xxh3-128:00000000000000000000000000000000"};
+    char names[DB_RANKS][48], checksum[MANIFEST_CHECKSUM_SIZE], bytes[SHARD_BYTES] = "bench";
+    struct wire_file files[DB_RANKS];
     struct manifest_shard shards[DB_RANKS];
     struct manifest manifest = {.job = "words",
                                 .generation = 1,
@@ -76,14 +88,22 @@ static void put_manifest(const char *root, int step)
                                 .metrics = "{\"loss\": 0.5}",
                                 .shards = shards,
                                 .shard_count = DB_RANKS};
+    struct checksum *sum = checksum_create();
     struct muster_error err;
     char *text = NULL;
     size_t size = 0;
 
-    for (uint64_t rank = 0; rank < DB_RANKS; rank++)
-        shards[rank] = (struct manifest_shard){rank, rank + 1, &file, 1};
-    must(manifest_render(&manifest, &text, &size, &err), &err);
+    checksum_update(sum, bytes, sizeof bytes);
+    checksum_text(sum, checksum);
+    checksum_destroy(&sum);
     mkdir(scratch_path(root, "%d", step), 0777);
+    for (int rank = 0; rank < DB_RANKS; rank++) {
+        snprintf(names[rank], sizeof names[rank], SHARD, rank);
+        files[rank] = (struct wire_file){names[rank], sizeof bytes, checksum};
+        shards[rank] = (struct manifest_shard){(uint64_t)rank, (uint64_t)rank + 1, &files[rank], 1};
+        scratch_write(scratch_path(root, "%d/%s", step, names[rank]), bytes, sizeof bytes);
+    }
+    must(manifest_render(&manifest, &text, &size, &err), &err);
     scratch_write(scratch_path(root, "%d/" MANIFEST_FILE_NAME, step), text, size);
     free(text);
 }
@@ -120,20 +140,80 @@ static double list_rows(muster_client_t *client, ask_fn *ask)
     return now_ms() - began_ms;
 }
 
-static double run_tool(const char *path, const char *verb)
+/* By -b an address or by --db a database; the tool's exit code is to be 0. */
+static double run_tool(const char *verb, const char *option, const char *path)
 {
     char line[2 * SCRATCH_PATH_MAX];
     double began_ms = now_ms();
 
-    snprintf(line, sizeof line, "'%s' %s --db '%s' >/dev/null", MUSTER_PATH, verb, path);
+    snprintf(line, sizeof line, "'%s' %s %s '%s' >/dev/null", MUSTER_PATH, verb, option, path);
     if (system(line) != 0)
         exit(1);
     return now_ms() - began_ms;
 }
 
-static void measure(const char *directory, int count)
+/* From the program's start until it answers. */
+static double start_broker(const char *db, const char *address)
 {
-    char path[SCRATCH_PATH_MAX], root[SCRATCH_PATH_MAX];
+    muster_client_t *client = NULL;
+    muster_rows_t *rows = NULL;
+    struct muster_error err;
+    double began_ms = now_ms();
+
+    if (!bench_broker_start(MUSTERD_PATH, db, address)) {
+        perror(MUSTERD_PATH);
+        exit(1);
+    }
+    must(muster_client_open(address, START_MAX_MS, &client, &err), &err);
+    while (muster_client_jobs(client, NULL, &rows, &err) != MUSTER_OK &&
+           now_ms() - began_ms < START_MAX_MS)
+        ; /* its socket is not there yet */
+    began_ms = now_ms() - began_ms;
+    muster_rows_destroy(&rows);
+    muster_client_close(&client, NULL);
+    return began_ms;
+}
+
+/* Jobs of as many events as a journal keeps. */
+static void fill_events(const char *path, int count)
+{
+    struct db_fixture db;
+
+    db_open(&db, path);
+    db_sql(&db, "BEGIN");
+    for (int left = count, job = 1; left > 0; left -= JOB_EVENTS, job++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "job%d", job);
+        db.job = name;
+        db_job(&db, "state = 'running', seq = %d", left < JOB_EVENTS ? left : JOB_EVENTS);
+        db_generation(&db, 1, NULL);
+        db_sql(&db,
+               "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+               " INSERT INTO event (job, seq, generation, kind, round, rank, step, text, unix_ms,"
+               " boot_id, deadline_boot_ms, body) SELECT '%s', i, 1, 'commit', i, -1, i, '',"
+               " %lld + i, 'boot', 0, zeroblob(100) FROM n",
+               left < JOB_EVENTS ? left : JOB_EVENTS, name, DB_T0);
+    }
+    db_sql(&db, "COMMIT");
+    db_close(&db);
+}
+
+enum { ROUNDS, CHECKPOINTS, DIRECTORY, RUN_ROUNDS, RUN_WHY, IMPORT, VERIFY, START, KINDS };
+static const char *const kinds[KINDS] = {
+    [ROUNDS] = "rounds",
+    [CHECKPOINTS] = "checkpoints",
+    [DIRECTORY] = "a directory's list",
+    [RUN_ROUNDS] = "`muster rounds`",
+    [RUN_WHY] = "`muster why`",
+    [IMPORT] = "`muster import`",
+    [VERIFY] = "`muster verify`",
+    [START] = "a broker's start",
+};
+
+static void measure(const char *directory, int count, int events, double ret_ms[KINDS])
+{
+    char path[SCRATCH_PATH_MAX], root[SCRATCH_PATH_MAX], address[SCRATCH_PATH_MAX];
     muster_client_t *client = NULL;
     struct muster_error err;
 
@@ -142,24 +222,65 @@ static void measure(const char *directory, int count)
     snprintf(root, sizeof root, "%s", scratch_path(directory, "%d", count));
     mkdir(root, 0777);
     for (int i = 1; i <= count; i++)
-        put_manifest(root, i);
+        put_checkpoint(root, i);
     must(muster_client_open(path, 1000, &client, &err), &err);
-    printf("%6d rows: rounds %.0f ms, checkpoints %.0f ms, a directory's list %.0f ms\n", count,
-           list_rows(client, muster_client_rounds), list_rows(client, muster_client_checkpoints),
-           list_directory(root));
+    ret_ms[ROUNDS] = list_rows(client, muster_client_rounds);
+    ret_ms[CHECKPOINTS] = list_rows(client, muster_client_checkpoints);
     muster_client_close(&client, NULL);
-    printf("%6d rows: `muster rounds` %.0f ms, `muster why` %.0f ms\n", count,
-           run_tool(path, "rounds"), run_tool(path, "why"));
+    ret_ms[DIRECTORY] = list_directory(root);
+    ret_ms[RUN_ROUNDS] = run_tool("rounds", "--db", path);
+    ret_ms[RUN_WHY] = run_tool("why", "--db", path);
+
+    snprintf(address, sizeof address, "ipc://%s", scratch_path(directory, "%d.sock", count));
+    snprintf(path, sizeof path, "%s", scratch_path(directory, "%d-events.db", count));
+    fill_events(path, events);
+    ret_ms[START] = start_broker(path, address);
+    char verb[SCRATCH_PATH_MAX + 16];
+    snprintf(verb, sizeof verb, "import '%s'", root);
+    ret_ms[IMPORT] = run_tool(verb, "-b", address);
+    ret_ms[VERIFY] = run_tool("verify --job words", "-b", address);
+    bench_broker_stop();
+}
+
+static void print_line(int count, const double ms[KINDS])
+{
+    printf("%6d rows:", count);
+    for (int i = 0; i < KINDS; i++)
+        printf("%s %s %.0f ms", i > 0 ? "," : "", kinds[i], ms[i]);
+    printf("\n");
+}
+
+/* Ten times the rows: what is not linear shows, whatever machine this is. Short times are mostly a process's start. */
+static int exceed(const double few[KINDS], const double many[KINDS])
+{
+    int bad = 0;
+
+    for (int i = 0; i < KINDS; i++) {
+        double times = many[i] / (few[i] > LEAST_MS ? few[i] : LEAST_MS);
+
+        if (times <= TIMES_MAX)
+            continue;
+        printf("%s: %.1f times as long for 10 times the rows, at most %d\n", kinds[i], times,
+               TIMES_MAX);
+        bad = 1;
+    }
+    return bad;
 }
 
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 ? atoi(argv[1]) : 10000;
+    const bool limits = argc > 1 && strcmp(argv[1], "limits") == 0;
+    const int count = argc > 1 && !limits ? atoi(argv[1]) : 10000;
+    const int events = argc > 2 ? atoi(argv[2]) : 1000000;
+    double few[KINDS], many[KINDS];
     char directory[SCRATCH_PATH_MAX];
 
     scratch_make(directory);
-    measure(directory, count / 10);
-    measure(directory, count);
+    atexit(bench_broker_kill);
+    measure(directory, count / 10, events / 10, few);
+    print_line(count / 10, few);
+    measure(directory, count, events, many);
+    print_line(count, many);
     scratch_remove(directory);
-    return 0;
+    return limits ? exceed(few, many) : 0;
 }

@@ -8,16 +8,16 @@
 #define AND_ALL_AFTER_IT .sticky = true
 
 static const struct store_sweep sweeps[] = {
-    {"keep: EIO, any call", &story_keep, STORE_SWEEP(ANY, IO), .points_min = 1300},
+    {"keep: EIO, any call", &story_keep, STORE_SWEEP(ANY, IO), .points_min = 1173},
     {"keep: EIO and all after it, any call", &story_keep, STORE_SWEEP(ANY, IO), AND_ALL_AFTER_IT,
-     .stride = 3, .points_min = 430},
+     .stride = 3, .points_min = 391},
     {"keep: ENOSPC and all after it, writes", &story_keep, STORE_SWEEP(WRITE, FULL),
-     AND_ALL_AFTER_IT, .points_min = 720},
+     AND_ALL_AFTER_IT, .points_min = 628},
     {"keep: short, then ENOSPC, writes", &story_keep, STORE_SWEEP(WRITE, SHORT_FULL), .stride = 3,
-     .points_min = 240},
+     .points_min = 210},
     {"keep: busy and all after it, locks", &story_keep, BUSY, AND_ALL_AFTER_IT, .points_min = 100},
-    {"keep: power cut in any change, nothing kept", &story_keep, CUT(0), .points_min = 780},
-    {"keep: power cut in any change, half kept", &story_keep, CUT(50), .points_min = 780},
+    {"keep: power cut in any change, nothing kept", &story_keep, CUT(0), .points_min = 721},
+    {"keep: power cut in any change, half kept", &story_keep, CUT(50), .points_min = 721},
     {"tasks: EIO, any call", &story_tasks, STORE_SWEEP(ANY, IO), .points_min = 520},
     {"tasks: EIO and all after it, any call", &story_tasks, STORE_SWEEP(ANY, IO), AND_ALL_AFTER_IT,
      .points_min = 520},

@@ -66,6 +66,9 @@ struct muster_manager_options {
     int64_t save_timeout_ms; /* 0 = 600,000: a save that is waited for */
     /* 0 = 5,000: a question to the broker. With a node at most connect_timeout_ms. */
     int64_t query_timeout_ms;
+    /* Read-only, without a broker: how long open waits until checkpoint_dir is there, for a reader
+     * that starts before its job. 0 = not at all. */
+    int64_t directory_timeout_ms;
 };
 #define MUSTER_MANAGER_OPTIONS_INIT                          \
     {                                                        \
@@ -75,7 +78,7 @@ struct muster_manager_options {
 MUSTER_API void muster_manager_options_init(struct muster_manager_options *options,
                                             size_t struct_size);
 
-/* Opens a manager; joins nothing yet. Blocks for the directory only.
+/* Opens a manager; joins nothing yet. Blocks for the directory only, see directory_timeout_ms.
  * MUSTER_E_ARGUMENT which option is wrong or contradicts which · MUSTER_E_NOT_FOUND read-only, and
  * there is no such directory · and the statuses of muster_node_open's check of its options. */
 MUSTER_API enum muster_status muster_manager_open(const struct muster_manager_options *options,

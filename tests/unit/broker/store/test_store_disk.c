@@ -125,6 +125,14 @@ static enum muster_status write_event(struct machine *m, uint64_t seq)
     return store_apply(m->store, &batch, NOW, &m->err);
 }
 
+/* The sample's row again would change no page. */
+static struct actions batch_of_progress(struct record *ret_moved, struct action *ret_item)
+{
+    *ret_moved = *sample_of(RECORD_PROGRESS);
+    ret_moved->u.progress.done++;
+    return batch_of(ret_moved, 1, true, ret_item);
+}
+
 static void fail_a_sync_and_start(struct machine *m)
 {
     fault_vfs_plan(m->faults, FAULT_CALL_SYNC, FAULT_IO, 1, false);
@@ -166,7 +174,8 @@ static void a_checkpoint_whose_sync_fails_ends_the_broker(void **state)
     for (uint64_t at = 1; at <= 3; at++) {
         struct machine m;
         struct action item;
-        struct actions batch = batch_of(sample_of(RECORD_PROGRESS), 1, true, &item);
+        struct record moved;
+        struct actions batch = batch_of_progress(&moved, &item);
 
         machine_begin(&m);
         m.options.checkpoint_frames = 1;
@@ -338,7 +347,8 @@ static off_t log_size(const struct machine *m)
 static void fail_behind_progress(struct machine *m, sqlite3 *reader, bool transaction)
 {
     struct action item;
-    struct actions batch = batch_of(sample_of(RECORD_PROGRESS), 1, true, &item);
+    struct record moved;
+    struct actions batch = batch_of_progress(&moved, &item);
     off_t synced = log_size(m);
 
     assert_int_equal(store_apply(m->store, &batch, NOW + 60000, &m->err), MUSTER_OK);
