@@ -105,7 +105,8 @@ static void check_saving(struct sim *sim, const struct sim_job *job, const struc
     const struct sim_proc *proc = proc_of(job, part);
     int64_t took_us = sim->now_us - latest(at_step_us(sim, row, part), sim->broker.steady_us);
 
-    if (proc == NULL || proc->saves_long || took_us <= STUCK_MS * 1000LL + SLACK_US ||
+    if (proc == NULL || proc->saves_long || sim->now_us - proc->saved_long_us <= SLACK_US ||
+        took_us <= STUCK_MS * 1000LL + SLACK_US ||
         took_us <= save_bound_ms(sim, job) * 1000 + SLACK_US)
         return;
     sim_broken(sim, "I5", "round %llu of %s waits for %lld s for the save of rank %llu",

@@ -339,6 +339,8 @@ static int64_t save_takes(struct sim *sim, struct sim_proc *proc)
         fault_met_once(sim, &sim->unmet, FAULT_SAVE_HANGS);
         takes += sim_range(sim, 62000000, 90000000);
     }
+    if (proc->saves_long)
+        proc->saved_long_us = sim->now_us;
     proc->saves_long = sim->now_us < sim->long_saves_until_us && is_meant(proc, sim->long_slot);
     if (proc->saves_long) {
         fault_met_once(sim, &sim->unmet, FAULT_SAVE_LONG);

@@ -134,6 +134,8 @@ struct sim_proc {
     uint64_t discard_generation, discard_round;
     int64_t save_begun_us;
     bool saves_long; /* and its heartbeats tell that it goes on */
+    int64_t
+        saved_long_us; /* when the next save began behind such a one, whose SAVED is on its way */
     enum sim_end end;
     /* network */
     uint64_t route; /* 0 = not connected */
