@@ -53,7 +53,7 @@ struct bus {
 
 /* --- endpoints ------------------------------------------------------------------------------------ */
 
-static bool starts(const char *text, const char *with)
+static bool bus_starts(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -92,7 +92,7 @@ static bool is_loopback(const char *host, size_t length)
         if (strlen(names[i]) == length && strncmp(host, names[i], length) == 0)
             return true;
     }
-    return starts(host, "127.") && strspn(host, "0123456789.") == length;
+    return bus_starts(host, "127.") && strspn(host, "0123456789.") == length;
 }
 
 /* -1 = any free port, -2 = not a port that can be used */
@@ -133,9 +133,9 @@ enum muster_status bus_check_listen(const char *listen, bool insecure, struct mu
 {
     if (strlen(listen) > ENDPOINT_MAX - sizeof EVENTS_SUFFIX)
         return error_set(err, MUSTER_E_ARGUMENT, "listen address %.60s... is too long", listen);
-    if (starts(listen, "ipc://") && listen[6] != '\0')
+    if (bus_starts(listen, "ipc://") && listen[6] != '\0')
         return check_ipc(listen, err);
-    if (starts(listen, "tcp://"))
+    if (bus_starts(listen, "tcp://"))
         return check_tcp(listen, insecure, err);
     return error_set(err, MUSTER_E_ARGUMENT,
                      "listen address %s: write ipc:///PATH or tcp://HOST:PORT", listen);
@@ -146,7 +146,7 @@ static void events_listen(const char *listen, char *ret_endpoint)
 {
     const char *colon = strrchr(listen, ':');
 
-    if (starts(listen, "ipc://"))
+    if (bus_starts(listen, "ipc://"))
         snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s" EVENTS_SUFFIX, listen);
     else if (port_of(colon + 1) == -1)
         snprintf(ret_endpoint, ENDPOINT_MAX + 1, "%s", listen);
@@ -208,7 +208,7 @@ static enum muster_status bind_one(void *socket, const char *endpoint, const cha
     size_t size = ENDPOINT_MAX + 1;
     enum muster_status status = MUSTER_OK;
 
-    if (starts(endpoint, "ipc://")) {
+    if (bus_starts(endpoint, "ipc://")) {
         const char *path = endpoint + strlen("ipc://");
 
         status = dirs_make_parent(path, err);
@@ -239,7 +239,7 @@ static void note_file(struct socket_file *file, const char *endpoint)
 {
     struct stat info;
 
-    if (!starts(endpoint, "ipc://") || lstat(endpoint + strlen("ipc://"), &info) != 0)
+    if (!bus_starts(endpoint, "ipc://") || lstat(endpoint + strlen("ipc://"), &info) != 0)
         return;
     *file = (struct socket_file){
         .path = endpoint + strlen("ipc://"), .device = info.st_dev, .inode = info.st_ino};
@@ -269,7 +269,7 @@ static void set_common(zsock_t *socket, bool ipv6)
     zsock_set_ipv6(socket, ipv6 ? 1 : 0);
 }
 
-static bool get_fd(void *socket, int *ret_fd)
+static bool bus_get_fd(void *socket, int *ret_fd)
 {
     size_t size = sizeof *ret_fd;
 
@@ -298,7 +298,8 @@ static bool make_sockets(struct bus *bus, bool ipv6)
     bus->router = zsock_resolve(bus->commands);
     bus->publisher = zsock_resolve(bus->events);
     bus->published = true; /* a socket that was never asked may say nothing by its descriptor */
-    return get_fd(bus->router, &bus->router_fd) && get_fd(bus->publisher, &bus->publisher_fd);
+    return bus_get_fd(bus->router, &bus->router_fd) &&
+           bus_get_fd(bus->publisher, &bus->publisher_fd);
 }
 
 enum muster_status bus_open(const struct bus_options *options, struct bus **ret_bus,
@@ -317,8 +318,8 @@ enum muster_status bus_open(const struct bus_options *options, struct bus **ret_
     zmq_msg_init(&bus->frame);
     events_listen(options->listen, events);
     snprintf(events_what, sizeof events_what, "%s's events %s %s", options->listen,
-             starts(events, "ipc://") ? "socket" : "port",
-             starts(events, "ipc://") ? events + strlen("ipc://") : strrchr(events, ':') + 1);
+             bus_starts(events, "ipc://") ? "socket" : "port",
+             bus_starts(events, "ipc://") ? events + strlen("ipc://") : strrchr(events, ':') + 1);
     if (!make_sockets(bus, strchr(options->listen, '[') != NULL))
         status = error_set_code(err, MUSTER_E_IO, zmq_errno(),
                                 "cannot make the sockets: %s; raise the limit of open files",

@@ -88,24 +88,24 @@ const char *config_help(void)
 
 /* --- values --------------------------------------------------------------------------------------- */
 
-static enum muster_status no_memory(struct muster_error *err)
+static enum muster_status config_no_memory(struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOMEM, "no memory for the configuration");
 }
 
-static enum muster_status set_text(char **field, const char *value, struct muster_error *err)
+static enum muster_status config_set_text(char **field, const char *value, struct muster_error *err)
 {
     char *copy = strdup(value);
 
     if (copy == NULL)
-        return no_memory(err);
+        return config_no_memory(err);
     free(*field);
     *field = copy;
     return MUSTER_OK;
 }
 
-static enum muster_status wrong(const char *where, const char *value, const char *expected,
-                                struct muster_error *err)
+static enum muster_status config_wrong(const char *where, const char *value, const char *expected,
+                                       struct muster_error *err)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "%s: \"%s\" is not %s", where, value, expected);
 }
@@ -124,7 +124,7 @@ static enum muster_status set_flag(bool *field, const char *where, const char *v
             }
         }
     }
-    return wrong(where, value, "yes or no", err);
+    return config_wrong(where, value, "yes or no", err);
 }
 
 static enum muster_status set_ms(int64_t *field, const char *where, const char *value,
@@ -136,7 +136,7 @@ static enum muster_status set_ms(int64_t *field, const char *where, const char *
     errno = 0;
     number = strtoll(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || number < 1 || number > INT32_MAX)
-        return wrong(where, value, "a number of milliseconds from 1 to 2147483647", err);
+        return config_wrong(where, value, "a number of milliseconds from 1 to 2147483647", err);
     *field = number;
     return MUSTER_OK;
 }
@@ -150,7 +150,7 @@ static enum muster_status set_count(int64_t *field, const char *where, const cha
     errno = 0;
     number = strtoll(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || number < 0 || number > 10000000)
-        return wrong(where, value, "a number from 0 to 10000000", err);
+        return config_wrong(where, value, "a number from 0 to 10000000", err);
     *field = number;
     return MUSTER_OK;
 }
@@ -169,24 +169,24 @@ static enum muster_status set_value(struct config *config, const struct option *
         return set_count(field, where, value, err);
     case OPTION_FORMAT:
         if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
-            return wrong(where, value, "text or json", err);
+            return config_wrong(where, value, "text or json", err);
         *(enum log_format *)field = value[0] == 'j' ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
         return MUSTER_OK;
     case OPTION_LEVEL:
         if (!broker_log_level_named(value, field))
-            return wrong(where, value, "error, warning, info or debug", err);
+            return config_wrong(where, value, "error, warning, info or debug", err);
         return MUSTER_OK;
     case OPTION_TEXT:
     case OPTION_PATH:
         if (value[0] == '\0')
-            return wrong(where, value, "a value", err);
-        return set_text(field, value, err);
+            return config_wrong(where, value, "a value", err);
+        return config_set_text(field, value, err);
     }
     return MUSTER_OK;
 }
 
 /* '-' and '_' are the same, so that a name can be copied from anywhere. */
-static const struct option *find_option(const char *name, size_t length)
+static const struct option *config_find_option(const char *name, size_t length)
 {
     for (size_t i = 0; i < OPTIONS_COUNT; i++) {
         size_t at = 0;
@@ -201,8 +201,8 @@ static const struct option *find_option(const char *name, size_t length)
 }
 
 /* With the option that was probably meant, which PREFIX stands before. */
-static enum muster_status no_option(const char *where, const char *name, size_t length,
-                                    const char *prefix, struct muster_error *err)
+static enum muster_status config_no_option(const char *where, const char *name, size_t length,
+                                           const char *prefix, struct muster_error *err)
 {
     struct nearest nearest = {.word = name, .length = length};
     char hint[NEAREST_HINT_MAX];
@@ -245,10 +245,10 @@ static enum muster_status take_line(struct config *config, const char *path, int
                          path, number);
     *equals = '\0';
     name = trim(text);
-    option = find_option(name, strlen(name));
+    option = config_find_option(name, strlen(name));
     if (option == NULL) {
         snprintf(where, sizeof where, "%s line %d: ", path, number);
-        return no_option(where, name, strlen(name), "", err);
+        return config_no_option(where, name, strlen(name), "", err);
     }
     snprintf(where, sizeof where, "%s line %d: %s", path, number, name);
     return set_value(config, option, where, trim(equals + 1), err);
@@ -289,7 +289,7 @@ static const char *from_environment(const char *name, char *ret_variable)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static enum muster_status take_environment(struct config *config, struct muster_error *err)
+static enum muster_status config_take_environment(struct config *config, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -341,9 +341,9 @@ static enum muster_status take_flag(int argc, char *const *argv, int *at, struct
     if (status != MUSTER_OK)
         return status;
     is_config = flag_is(&flag, "config");
-    option = find_option(flag.name, flag.length);
+    option = config_find_option(flag.name, flag.length);
     if (option == NULL && !is_config)
-        return no_option("", flag.name, flag.length, "--", err);
+        return config_no_option("", flag.name, flag.length, "--", err);
     if (flag.value == NULL && option != NULL && option->type == OPTION_FLAG)
         flag.value = "yes";
     else if (flag.value == NULL && *at + 1 < argc)
@@ -378,7 +378,7 @@ enum muster_status config_default_db(unsigned uid, char **ret_path, struct muste
         return error_set(err, MUSTER_E_ARGUMENT,
                          "neither XDG_STATE_HOME nor HOME says where the database should be; name "
                          "it with --db PATH");
-    return set_text(ret_path, path, err);
+    return config_set_text(ret_path, path, err);
 }
 
 enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
@@ -389,7 +389,7 @@ enum muster_status config_default_listen(unsigned uid, char **ret_endpoint,
     if (!paths_default_endpoint(uid, getenv("XDG_RUNTIME_DIR"), endpoint))
         return error_set(err, MUSTER_E_ARGUMENT,
                          "XDG_RUNTIME_DIR is too long for a socket; name one with --listen");
-    return set_text(ret_endpoint, endpoint, err);
+    return config_set_text(ret_endpoint, endpoint, err);
 }
 
 static enum muster_status fill_defaults(struct config *config, struct muster_error *err)
@@ -434,7 +434,7 @@ enum muster_status config_parse(int argc, char *const *argv, struct config *ret_
     if (status == MUSTER_OK && path != NULL && path[0] != '\0')
         status = take_file(ret_config, path, err);
     if (status == MUSTER_OK)
-        status = take_environment(ret_config, err);
+        status = config_take_environment(ret_config, err);
     if (status == MUSTER_OK)
         status = take_flags(argc, argv, ret_config, &path, err);
     if (status == MUSTER_OK)

@@ -52,7 +52,7 @@ static enum muster_status sync_name_of(const char *directory, struct muster_erro
     return status;
 }
 
-static enum muster_status make(const char *directory, struct muster_error *err)
+static enum muster_status dirs_make(const char *directory, struct muster_error *err)
 {
     struct stat info;
     int code;
@@ -79,10 +79,10 @@ enum muster_status dirs_make_parent(const char *path, struct muster_error *err)
         if (*at != '/')
             continue;
         *at = '\0';
-        status = make(directory, err);
+        status = dirs_make(directory, err);
         *at = '/';
         if (status != MUSTER_OK)
             return status;
     }
-    return make(directory, err);
+    return dirs_make(directory, err);
 }

@@ -77,7 +77,7 @@ static void trace(const char *path, const char *point)
 }
 
 /* "POINT" or "POINT:n" */
-static bool is_asked(const char *asked, const char *point)
+static bool failpoint_is_asked(const char *asked, const char *point)
 {
     size_t length = strlen(point);
 
@@ -100,9 +100,9 @@ static void reach(enum failpoint place, const char *what)
             *at = '-';
     if (strncmp(order, "trace ", 6) == 0)
         trace(order + 6, point);
-    else if (strncmp(order, "kill ", 5) == 0 && is_asked(order + 5, point))
+    else if (strncmp(order, "kill ", 5) == 0 && failpoint_is_asked(order + 5, point))
         kill(getpid(), SIGKILL);
-    else if (strncmp(order, "stop ", 5) == 0 && !obeyed && is_asked(order + 5, point)) {
+    else if (strncmp(order, "stop ", 5) == 0 && !obeyed && failpoint_is_asked(order + 5, point)) {
         obeyed = true;
         kill(getpid(), SIGSTOP);
     }

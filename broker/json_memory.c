@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void *allocate(size_t size)
+static void *json_memory_allocate(size_t size)
 {
     void *memory = malloc(size);
 
@@ -18,5 +18,5 @@ static void *allocate(size_t size)
 
 void json_memory_prepare(void)
 {
-    json_set_alloc_funcs(allocate, free);
+    json_set_alloc_funcs(json_memory_allocate, free);
 }

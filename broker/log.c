@@ -104,7 +104,7 @@ void broker_log_never_waits(void)
 }
 
 /* False: it would have waited. What fails otherwise fails for good, and nobody is left to tell. */
-static bool write_line(const char *line, size_t length)
+static bool log_write_line(const char *line, size_t length)
 {
     struct pollfd item = {.fd = log_fd, .events = POLLOUT};
     ssize_t written;
@@ -118,7 +118,7 @@ static bool write_line(const char *line, size_t length)
     return written >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-static bool write_text(enum log_level level, const char *text)
+static bool log_write_text(enum log_level level, const char *text)
 {
     char line[LINE_MAX_BYTES];
     struct timespec now;
@@ -129,7 +129,7 @@ static bool write_text(enum log_level level, const char *text)
                     text, line, sizeof line - 1);
     length = strlen(line);
     line[length++] = '\n';
-    return write_line(line, length);
+    return log_write_line(line, length);
 }
 
 static bool tell_dropped(void)
@@ -138,7 +138,7 @@ static bool tell_dropped(void)
 
     snprintf(text, sizeof text, "%lu lines of this log were dropped: nobody read them in time",
              dropped);
-    if (dropped > 0 && !write_text(LOG_LEVEL_WARNING, text))
+    if (dropped > 0 && !log_write_text(LOG_LEVEL_WARNING, text))
         return false;
     dropped = 0;
     return true;
@@ -154,6 +154,6 @@ void broker_log(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!tell_dropped() || !write_text(level, text))
+    if (!tell_dropped() || !log_write_text(level, text))
         dropped++;
 }

@@ -104,7 +104,7 @@ static size_t encode(struct loop *loop, const struct wire_msg *message)
 }
 
 /* Behind what is held for that peer. */
-static void send_frame(struct loop *loop, uint64_t route, size_t size)
+static void loop_send_frame(struct loop *loop, uint64_t route, size_t size)
 {
     const struct outbox_frame *held;
 
@@ -121,13 +121,13 @@ static void send_held(struct loop *loop, int64_t until_boot_ms)
         bus_send(loop->bus, held->route, held->data, held->size);
 }
 
-static void send_message(struct loop *loop, uint64_t route, const struct wire_msg *message)
+static void loop_send_message(struct loop *loop, uint64_t route, const struct wire_msg *message)
 {
     size_t size = encode(loop, message);
 
     failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0)
-        send_frame(loop, route, size);
+        loop_send_frame(loop, route, size);
     failpoint_message(FAILPOINT_SEND_AFTER, message);
 }
 
@@ -138,7 +138,7 @@ static void send_later(struct loop *loop, uint64_t route, const struct wire_msg 
 
     failpoint_message(FAILPOINT_SEND_BEFORE, message);
     if (size > 0 && !outbox_hold(&loop->outbox, route, loop->frame, size, loop->now_boot_ms))
-        send_frame(loop, route, size);
+        loop_send_frame(loop, route, size);
     failpoint_message(FAILPOINT_SEND_AFTER, message);
 }
 
@@ -205,7 +205,7 @@ static void send_event(void *arg, const struct wire_event *event)
     struct event_sink *sink = arg;
 
     sink->message.u.event = *event;
-    send_message(sink->loop, sink->route, &sink->message);
+    loop_send_message(sink->loop, sink->route, &sink->message);
 }
 
 /* Only what the process cannot go on with is returned. */
@@ -253,7 +253,7 @@ static void send_manifest(struct loop *loop, const struct action *action)
     message.u.manifest_chunk.total = chunk.total;
     message.u.manifest_chunk.bytes.data = chunk.data;
     message.u.manifest_chunk.bytes.size = chunk.size;
-    send_message(loop, action->route, &message);
+    loop_send_message(loop, action->route, &message);
 }
 
 static void send_rows(struct loop *loop, const struct action *action)
@@ -281,7 +281,7 @@ static void send_rows(struct loop *loop, const struct action *action)
         message.u.rows.cells.data = loop->rows.cells;
         message.u.rows.cells.size = loop->rows.size;
     }
-    send_message(loop, action->route, &message);
+    loop_send_message(loop, action->route, &message);
 }
 
 static void send_tasks(struct loop *loop, const struct action *action)
@@ -296,7 +296,7 @@ static void send_tasks(struct loop *loop, const struct action *action)
         message.u.ack.code = MUSTER_E_STORAGE;
         message.u.ack.text = err.text;
     }
-    send_message(loop, action->route, &message);
+    loop_send_message(loop, action->route, &message);
 }
 
 static void send_task_result(struct loop *loop, const struct action *action)
@@ -311,7 +311,7 @@ static void send_task_result(struct loop *loop, const struct action *action)
     chunk->code = store_task_result(loop->store, asked, chunk, &err);
     if (chunk->code != MUSTER_OK && chunk->code != MUSTER_E_NOT_FOUND)
         broker_log(LOG_LEVEL_WARNING, "no result of a task of job %s: %s", action->job, err.text);
-    send_message(loop, action->route, &message);
+    loop_send_message(loop, action->route, &message);
 }
 
 static void publish_hints(struct loop *loop)
@@ -328,8 +328,8 @@ static void publish_hints(struct loop *loop)
     }
 }
 
-static enum muster_status carry_out(struct loop *loop, const struct action *action,
-                                    struct muster_error *err)
+static enum muster_status loop_carry_out(struct loop *loop, const struct action *action,
+                                         struct muster_error *err)
 {
     struct wire_msg message = action->message;
 
@@ -339,7 +339,7 @@ static enum muster_status carry_out(struct loop *loop, const struct action *acti
         if (action->patient)
             send_later(loop, action->route, &message);
         else
-            send_message(loop, action->route, &message);
+            loop_send_message(loop, action->route, &message);
         return MUSTER_OK;
     case ACTION_PUBLISH:
         publish_message(loop, action->job, &message);
@@ -366,12 +366,12 @@ static enum muster_status carry_out(struct loop *loop, const struct action *acti
     return MUSTER_OK;
 }
 
-static enum muster_status send_all(struct loop *loop, struct muster_error *err)
+static enum muster_status loop_send_all(struct loop *loop, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < loop->batch.count && status == MUSTER_OK; i++)
-        status = carry_out(loop, &loop->batch.items[i], err);
+        status = loop_carry_out(loop, &loop->batch.items[i], err);
     return status;
 }
 
@@ -388,7 +388,7 @@ static enum muster_status send_free_outputs(struct loop *loop, struct muster_err
             continue;
         if (action->kind == ACTION_SEND || action->kind == ACTION_PUBLISH)
             lower_head(loop, &action->message.down);
-        status = carry_out(loop, action, err);
+        status = loop_carry_out(loop, action, err);
     }
     actions_clear(&loop->free_outputs);
     return status;
@@ -434,7 +434,7 @@ static void unblock(struct loop *loop)
 }
 
 /* Writes the batch, then sends it. MUSTER_OK also when it is kept for later. */
-static enum muster_status commit(struct loop *loop, struct muster_error *err)
+static enum muster_status loop_commit(struct loop *loop, struct muster_error *err)
 {
     struct muster_error why;
     enum muster_status status;
@@ -455,7 +455,7 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
     unblock(loop);
     loop->epoch_written = core_epoch(loop->core);
     failpoint_batch(FAILPOINT_COMMIT_AFTER, &loop->batch);
-    status = send_all(loop, err);
+    status = loop_send_all(loop, err);
     failpoint_batch(FAILPOINT_SENT_ALL, &loop->batch);
     announce_batch(&loop->batch,
                    loop->core); /* committed, and on its way: a slow log delays nobody's save */
@@ -465,8 +465,8 @@ static enum muster_status commit(struct loop *loop, struct muster_error *err)
 
 /* --- receiving ------------------------------------------------------------------------------------ */
 
-static void refuse(struct loop *loop, uint64_t route, const struct wire_msg *message, unsigned code,
-                   const char *text)
+static void loop_refuse(struct loop *loop, uint64_t route, const struct wire_msg *message,
+                        unsigned code, const char *text)
 {
     struct wire_msg answer;
 
@@ -485,7 +485,7 @@ static void refuse(struct loop *loop, uint64_t route, const struct wire_msg *mes
             answer.u.ack.request = message->up.request;
     }
     lower_head(loop, &answer.down); /* it goes out before the batch is written */
-    send_message(loop, route, &answer);
+    loop_send_message(loop, route, &answer);
 }
 
 /* A notice is a fact also while nothing can be written: nodes may show it and plan with it. */
@@ -513,7 +513,7 @@ static void refuse_for_storage(struct loop *loop, uint64_t route, const struct w
     if (message->type == WIRE_NOTICE)
         hint_unwritten(loop, message);
     if (message->type == WIRE_HELLO || wire_is_request(message->type) || is_of_tasks(message->type))
-        refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
+        loop_refuse(loop, route, message, MUSTER_E_STORAGE, loop->blocked_by.text);
 }
 
 static void load_row(void *arg, const struct record *row)
@@ -561,7 +561,7 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
     status = wire_decode(frame->data, frame->size, &loop->arena, &message, &err);
     if (status == MUSTER_E_VERSION) {
         loop->counters.version++;
-        refuse(loop, frame->route, &message, MUSTER_E_VERSION, err.text);
+        loop_refuse(loop, frame->route, &message, MUSTER_E_VERSION, err.text);
     } else if (status != MUSTER_OK) {
         loop->counters.malformed++;
     } else if (!wire_is_up(message.type)) {
@@ -580,7 +580,7 @@ static void take_frame(struct loop *loop, const struct bus_frame *frame)
 }
 
 /* True once the queue is empty. */
-static bool receive_all(struct loop *loop)
+static bool loop_receive_all(struct loop *loop)
 {
     for (int i = 0; i < PASS_FRAMES_MAX; i++) {
         struct bus_frame frame;
@@ -626,7 +626,7 @@ static enum muster_status serve_lacking(struct loop *loop, struct muster_error *
 
         core_step(loop->core, &input, &loop->batch);
     }
-    return commit(loop, err);
+    return loop_commit(loop, err);
 }
 
 /* --- one pass --------------------------------------------------------------------------------------- */
@@ -667,7 +667,7 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     if (readable && signal_came(loop))
         *ret_stop = true;
     failpoint_pass(FAILPOINT_RECEIVE_BEFORE);
-    drained = receive_all(loop);
+    drained = loop_receive_all(loop);
     if (loop->failure != MUSTER_OK) {
         if (err != NULL)
             *err = loop->failed;
@@ -676,12 +676,12 @@ enum muster_status loop_pass(struct loop *loop, int64_t timeout_ms, bool *ret_st
     if (loop->blocked) {
         status = send_free_outputs(loop, err);
         if (status == MUSTER_OK && (loop->now_boot_ms >= loop->retry_boot_ms || *ret_stop))
-            status = commit(loop, err);
+            status = loop_commit(loop, err);
     } else {
         tick(loop, drained);
         publish_hints(loop);
         failpoint_pass(FAILPOINT_HINT_AFTER);
-        status = commit(loop, err);
+        status = loop_commit(loop, err);
     }
     if (status == MUSTER_OK)
         status = serve_lacking(loop, err);
@@ -750,7 +750,7 @@ enum muster_status loop_start(struct loop *loop, struct muster_error *err)
                store_is_older(loop->store) ? "its database had been put back to an older copy"
                                            : "");
     core_step(loop->core, &input, &loop->batch);
-    status = commit(loop, err);
+    status = loop_commit(loop, err);
     if (status == MUSTER_OK && loop->blocked) {
         if (err != NULL)
             *err = loop->blocked_by;

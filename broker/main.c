@@ -158,7 +158,7 @@ static enum muster_status make_core(struct program *program, struct muster_error
     return MUSTER_OK;
 }
 
-static enum muster_status start(struct program *program, struct muster_error *err)
+static enum muster_status main_start(struct program *program, struct muster_error *err)
 {
     const struct store_options store_options = {
         .allow_network_fs = program->config.allow_network_fs, .lock_wait_ms = LOCK_WAIT_MS};
@@ -195,12 +195,12 @@ static void stop(struct program *program, bool refused)
     config_free(&program->config);
 }
 
-static int run(struct program *program)
+static int main_run(struct program *program)
 {
     struct muster_error err;
     enum muster_status status;
 
-    status = start(program, &err);
+    status = main_start(program, &err);
     if (status != MUSTER_OK) {
         broker_log(LOG_LEVEL_ERROR, "%s: %s", muster_status_name(status), err.text);
         stop(program, true);
@@ -256,5 +256,5 @@ int main(int argc, char **argv)
     broker_log_format(program.config.log_format);
     broker_log_least(program.config.log_level);
     broker_log_never_waits();
-    return run(&program);
+    return main_run(&program);
 }

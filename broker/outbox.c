@@ -17,7 +17,7 @@ bool outbox_hold(struct outbox *outbox, uint64_t route, const uint8_t *frame, si
     return true;
 }
 
-static const struct outbox_frame *take(struct outbox *outbox, size_t index)
+static const struct outbox_frame *outbox_take_in(struct outbox *outbox, size_t index)
 {
     struct outbox_frame *held = &outbox->frames[index];
 
@@ -30,7 +30,7 @@ const struct outbox_frame *outbox_take(struct outbox *outbox, uint64_t route)
 {
     for (size_t i = 0; i < outbox->count; i++)
         if (outbox->frames[i].route == route)
-            return take(outbox, i);
+            return outbox_take_in(outbox, i);
     return NULL;
 }
 
@@ -38,7 +38,7 @@ const struct outbox_frame *outbox_take_due(struct outbox *outbox, int64_t now_bo
 {
     bool due = outbox->count > 0 && now_boot_ms >= outbox->frames[0].due_boot_ms;
 
-    return due ? take(outbox, 0) : NULL;
+    return due ? outbox_take_in(outbox, 0) : NULL;
 }
 
 int64_t outbox_wakeup_boot_ms(const struct outbox *outbox)

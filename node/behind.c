@@ -39,7 +39,7 @@ static void write_one(struct behind *behind)
     shard_files_clear(&files);
 }
 
-static void *run(void *arg)
+static void *behind_run(void *arg)
 {
     struct behind *behind = arg;
 
@@ -98,7 +98,7 @@ bool behind_destroy(struct behind **behind, int64_t limit_ms)
 static bool start_thread(struct behind *behind)
 {
     if (!behind->started)
-        behind->started = thread_start(&behind->thread, run, behind) == 0;
+        behind->started = thread_start(&behind->thread, behind_run, behind) == 0;
     return behind->started;
 }
 

@@ -108,7 +108,7 @@ static bool set(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
-static bool get_fd(void *socket, int *ret_fd)
+static bool link_get_fd(void *socket, int *ret_fd)
 {
     size_t size = sizeof *ret_fd;
 
@@ -144,7 +144,8 @@ static bool watch_connection(struct link *link, struct half *half)
         return false;
     half->monitor = zmq_socket(link->context, ZMQ_PAIR);
     return half->monitor != NULL && set(half->monitor, ZMQ_LINGER, 0) &&
-           socket_connect(half->monitor, name) == 0 && get_fd(half->monitor, &half->monitor_fd);
+           socket_connect(half->monitor, name) == 0 &&
+           link_get_fd(half->monitor, &half->monitor_fd);
 }
 
 static void half_close(struct half *half)
@@ -199,7 +200,7 @@ static bool half_open(struct link *link, struct half *half)
     half->retry_mono_ms = clock_ms(CLOCK_MONOTONIC) + HANDSHAKE_MS;
     half->socket = zmq_socket(link->context, half->type);
     if (half->socket != NULL && set_options(link, half) && watch_connection(link, half) &&
-        get_fd(half->socket, &half->fd) && socket_connect(half->socket, half->endpoint) == 0) {
+        link_get_fd(half->socket, &half->fd) && socket_connect(half->socket, half->endpoint) == 0) {
         half_hear(link, half); /* a monitor that was never read says nothing by its descriptor */
         return true;
     }
@@ -235,7 +236,7 @@ static enum muster_status endpoint_fails(struct muster_error *err, const char *w
                           what, endpoint, zmq_strerror(code));
 }
 
-static enum muster_status start(struct link *link, struct muster_error *err)
+static enum muster_status link_start(struct link *link, struct muster_error *err)
 {
     link->context = zmq_ctx_new();
     if (link->context == NULL)
@@ -301,7 +302,7 @@ enum muster_status link_open(const char *endpoint, const char *job, struct link 
         ((uint64_t)getpid() << 32 | (uint64_t)clock_ms(CLOCK_MONOTONIC)) ^ (uintptr_t)link;
     link->jitter |= 1;
     read_switches(link);
-    status = start(link, err);
+    status = link_start(link, err);
     if (status == MUSTER_OK)
         *ret_link = link;
     else

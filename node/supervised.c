@@ -150,7 +150,7 @@ static json_t *error_json(const struct supervised_facts *facts, const struct mus
 }
 
 /* Whole or not at all. `replace` false: a file that is there stays as it is. */
-static void put(const char *path, const char *text, size_t size, bool replace)
+static void supervised_put(const char *path, const char *text, size_t size, bool replace)
 {
     char temporary[FS_PATH_MAX];
     int fd, length;
@@ -188,7 +188,7 @@ void supervised_error(struct supervised *supervised, const struct supervised_fac
     json_decref(document);
     if (text == NULL)
         return;
-    put(supervised->error_path, text, strlen(text), true);
-    put(supervised->torch_path, text, strlen(text), false);
+    supervised_put(supervised->error_path, text, strlen(text), true);
+    supervised_put(supervised->torch_path, text, strlen(text), false);
     free(text);
 }

@@ -48,7 +48,7 @@ static struct job *take_first(struct writer *writer)
     return job;
 }
 
-static void work(struct writer *writer, const struct job *job);
+static void writer_work(struct writer *writer, const struct job *job);
 
 /* A deletion of many files goes on for long, and whatever else comes meanwhile is not to wait for it. */
 static void work_between(void *arg)
@@ -61,12 +61,12 @@ static void work_between(void *arg)
         job = take_first(writer);
         pthread_mutex_unlock(&writer->mutex);
         if (job != NULL)
-            work(writer, job);
+            writer_work(writer, job);
         free(job);
     } while (job != NULL);
 }
 
-static void work(struct writer *writer, const struct job *job)
+static void writer_work(struct writer *writer, const struct job *job)
 {
     char path[FS_PATH_MAX];
     struct muster_error err = {.status = MUSTER_OK};
@@ -98,7 +98,7 @@ static void work(struct writer *writer, const struct job *job)
     writer->done(&result, writer->arg);
 }
 
-static struct job *take(struct writer *writer)
+static struct job *writer_take(struct writer *writer)
 {
     struct job *job = take_first(writer);
 
@@ -110,13 +110,13 @@ static struct job *take(struct writer *writer)
     return job;
 }
 
-static void *run(void *arg)
+static void *writer_run(void *arg)
 {
     struct writer *writer = arg;
 
     pthread_mutex_lock(&writer->mutex);
     while (!writer->stop || writer->first != NULL) {
-        struct job *job = take(writer);
+        struct job *job = writer_take(writer);
 
         if (job == NULL) {
             pthread_cond_wait(&writer->changed, &writer->mutex);
@@ -124,7 +124,7 @@ static void *run(void *arg)
         }
         writer->working = true;
         pthread_mutex_unlock(&writer->mutex);
-        work(writer, job);
+        writer_work(writer, job);
         free(job);
         pthread_mutex_lock(&writer->mutex);
         writer->working = false;
@@ -204,17 +204,17 @@ bool writer_destroy(struct writer **writer, int64_t limit_ms)
 }
 
 /* Under the mutex. */
-static bool start(struct writer *writer)
+static bool writer_start(struct writer *writer)
 {
     if (!writer->started)
-        writer->started = thread_start(&writer->thread, run, writer) == 0;
+        writer->started = thread_start(&writer->thread, writer_run, writer) == 0;
     return writer->started;
 }
 
 static enum muster_status push(struct writer *writer, struct job *job, struct muster_error *err)
 {
     pthread_mutex_lock(&writer->mutex);
-    if (!start(writer)) {
+    if (!writer_start(writer)) {
         pthread_mutex_unlock(&writer->mutex);
         free(job);
         return error_set(err, MUSTER_E_BUSY,

@@ -73,7 +73,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t needed)
 }
 
 /* Under ASan the last bytes of a rounded size stay poisoned, but count as used. */
-static void *take(struct arena *arena, size_t size)
+static void *arena_take(struct arena *arena, size_t size)
 {
     struct arena_chunk *chunk = arena->chunks;
     size_t rounded;
@@ -97,7 +97,7 @@ static void *take(struct arena *arena, size_t size)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    void *at = take(arena, size);
+    void *at = arena_take(arena, size);
 
     if (at != NULL && size > 0)
         memset(at, 0, size);
@@ -112,7 +112,7 @@ char *arena_strdup(struct arena *arena, const char *text)
 char *arena_strndup(struct arena *arena, const char *text, size_t size)
 {
     size_t length = text == NULL ? 0 : strnlen(text, size);
-    char *copy = take(arena, length + 1);
+    char *copy = arena_take(arena, length + 1);
 
     if (copy == NULL)
         return NULL;
@@ -133,7 +133,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     va_end(args);
     if (length < 0)
         return NULL;
-    text = take(arena, (size_t)length + 1);
+    text = arena_take(arena, (size_t)length + 1);
     if (text == NULL)
         return NULL;
     va_start(args, format);

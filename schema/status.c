@@ -87,12 +87,12 @@ void error_clean(char *text)
     }
 }
 
-static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
-                               const char *format, va_list args)
+static enum muster_status status_fill(struct muster_error *err, enum muster_status status, int code,
+                                      const char *format, va_list args)
     __attribute__((format(printf, 4, 0)));
 
-static enum muster_status fill(struct muster_error *err, enum muster_status status, int code,
-                               const char *format, va_list args)
+static enum muster_status status_fill(struct muster_error *err, enum muster_status status, int code,
+                                      const char *format, va_list args)
 {
     if (err == NULL)
         return status;
@@ -113,7 +113,7 @@ enum muster_status error_set(struct muster_error *err, enum muster_status status
     va_list args;
 
     va_start(args, format);
-    fill(err, status, 0, format, args);
+    status_fill(err, status, 0, format, args);
     va_end(args);
     return status;
 }
@@ -124,7 +124,7 @@ enum muster_status error_set_code(struct muster_error *err, enum muster_status s
     va_list args;
 
     va_start(args, format);
-    fill(err, status, code, format, args);
+    status_fill(err, status, code, format, args);
     va_end(args);
     return status;
 }

@@ -32,7 +32,7 @@ static void list_free(struct list *list)
 }
 
 /* A directory without a manifest is no checkpoint; one whose manifest cannot be read is said so. */
-static void look_at(struct list *list, const char *path)
+static void import_look_at(struct list *list, const char *path)
 {
     struct manifest *manifest = NULL;
     struct muster_error err;
@@ -62,7 +62,7 @@ static void look_at(struct list *list, const char *path)
 
 /* Entries of one folder; those of .muster are rounds that were committed and never got their name. An errno value: it could
  * not be read to its end, and what is missing may be the newest. */
-static int look_into(struct list *list, const char *folder)
+static int import_look_into(struct list *list, const char *folder)
 {
     DIR *dir = fs_opendir(folder);
     const struct dirent *entry;
@@ -74,7 +74,7 @@ static int look_into(struct list *list, const char *folder)
     while ((entry = fs_readdir(dir)) != NULL)
         if (entry->d_name[0] != '.' && strncmp(entry->d_name, "trash-", 6) != 0 &&
             fs_path(path, NULL, "%s/%s", folder, entry->d_name) == MUSTER_OK && fs_is_dir(path))
-            look_at(list, path);
+            import_look_at(list, path);
     code = errno;
     closedir(dir);
     return code;
@@ -104,7 +104,7 @@ static void read_owner(struct list *list, const char *root)
 }
 
 /* The absolute form: the broker's rows name it for all. */
-static int read_directory(const char *name, struct list *list, char *ret_root)
+static int import_read_directory(const char *name, struct list *list, char *ret_root)
 {
     char inner[FS_PATH_MAX];
     char *real = realpath(name, NULL);
@@ -114,13 +114,13 @@ static int read_directory(const char *name, struct list *list, char *ret_root)
         code = ENAMETOOLONG;
     free(real);
     if (code == 0)
-        code = look_into(list, ret_root);
+        code = import_look_into(list, ret_root);
     if (code != 0)
         return tool_fail(TOOL_NO,
                          "%s cannot be read: %s; nothing was imported; give the job's checkpoint "
                          "directory",
                          name, strerror(code));
-    code = fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK ? look_into(list, inner)
+    code = fs_path(inner, NULL, "%s/.muster", ret_root) == MUSTER_OK ? import_look_into(list, inner)
                                                                      : ENAMETOOLONG;
     if (code != 0 && code != ENOENT) /* copied without it, say */
         return tool_fail(TOOL_NO,
@@ -185,7 +185,8 @@ static enum muster_status send(struct tool *tool, const struct found *found, boo
     return status;
 }
 
-static int print_result(struct tool *tool, const char *root, const struct list *list, int64_t added)
+static int import_print_result(struct tool *tool, const char *root, const struct list *list,
+                               int64_t added)
 {
     int64_t there = (int64_t)list->count - added - list->refused;
     int code = list->refused > 0 ? TOOL_REFUSED : list->unreadable > 0 ? TOOL_NO : TOOL_DONE;
@@ -212,8 +213,8 @@ static int print_result(struct tool *tool, const char *root, const struct list *
 }
 
 /* One that is refused for its number does not keep the others out. */
-static enum muster_status send_all(struct tool *tool, struct list *list, int64_t *ret_added,
-                                   struct muster_error *err)
+static enum muster_status import_send_all(struct tool *tool, struct list *list, int64_t *ret_added,
+                                          struct muster_error *err)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct found *found = &list->items[i];
@@ -252,7 +253,7 @@ int cmd_import(struct tool *tool)
     int code = tool_check_broker(tool);
 
     if (code == TOOL_DONE)
-        code = read_directory(tool->args[0], &list, root);
+        code = import_read_directory(tool->args[0], &list, root);
     if (code == TOOL_DONE && tool->values[OPTION_JOB] != NULL &&
         strcmp(tool->values[OPTION_JOB], list.job) != 0)
         code = tool_fail(TOOL_REFUSED,
@@ -260,9 +261,9 @@ int cmd_import(struct tool *tool)
                          "(MUSTER_JOB), or name that one",
                          root, list.job, tool->values[OPTION_JOB]);
     if (code == TOOL_DONE) {
-        status = send_all(tool, &list, &added, &err);
+        status = import_send_all(tool, &list, &added, &err);
         code = status != MUSTER_OK ? tool_fail_status(status, &err)
-                                   : print_result(tool, root, &list, added);
+                                   : import_print_result(tool, root, &list, added);
     }
     list_free(&list);
     /* E_BUSY: a broker that is there says "not now" */

@@ -17,7 +17,7 @@ struct order_id {
 };
 
 /* A name for this order, so that the broker takes a repeated message for the same one. */
-static struct order_id new_id(const char *what)
+static struct order_id order_new_id(const char *what)
 {
     struct order_id id;
     uint32_t random = 0;
@@ -61,7 +61,7 @@ static int print_order(struct tool *tool, json_t *document, const char *sentence
 
 /* --- notify -------------------------------------------------------------------------------------- */
 
-static int withdraw(struct tool *tool, const char *id)
+static int order_withdraw(struct tool *tool, const char *id)
 {
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status = muster_client_cancel(tool->client, tool->job, id, &err);
@@ -81,7 +81,7 @@ static int withdraw(struct tool *tool, const char *id)
 static int give_notice(struct tool *tool, int rank, int64_t grace_ms)
 {
     struct muster_error err = {.status = MUSTER_OK};
-    struct order_id id = new_id("operator");
+    struct order_id id = order_new_id("operator");
     const char *text = tool->values[OPTION_TEXT];
     int64_t round = 0;
     enum muster_status status;
@@ -129,7 +129,7 @@ int cmd_notify(struct tool *tool)
         code = tool_find_job(tool);
     if (code != TOOL_DONE)
         return code;
-    return cancel != NULL ? withdraw(tool, cancel) : give_notice(tool, (int)rank, grace_ms);
+    return cancel != NULL ? order_withdraw(tool, cancel) : give_notice(tool, (int)rank, grace_ms);
 }
 
 /* --- save ---------------------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static int print_outcome(struct tool *tool, const struct outcome *outcome)
 int cmd_save(struct tool *tool)
 {
     struct muster_error err = {.status = MUSTER_OK};
-    struct order_id id = new_id("save");
+    struct order_id id = order_new_id("save");
     struct outcome outcome = {NULL, 0};
     int64_t round = 0;
     enum muster_status status;

@@ -7,7 +7,7 @@
 
 #define PIN_ID "operator"
 
-static int prepare(struct tool *tool, int64_t *ret_checkpoint)
+static int pin_prepare(struct tool *tool, int64_t *ret_checkpoint)
 {
     int code = TOOL_DONE;
 
@@ -18,7 +18,7 @@ static int prepare(struct tool *tool, int64_t *ret_checkpoint)
     return code == TOOL_DONE ? tool_find_job(tool) : code;
 }
 
-static const char *id_of(const struct tool *tool)
+static const char *pin_id_of(const struct tool *tool)
 {
     return tool->values[OPTION_ID] != NULL ? tool->values[OPTION_ID] : PIN_ID;
 }
@@ -36,7 +36,7 @@ static int print(struct tool *tool, const char *what, int64_t checkpoint, int64_
     document = render_document();
     json_object_set_new(document, "job", json_string(tool->job));
     json_object_set_new(document, what, json_integer(checkpoint));
-    json_object_set_new(document, "id", json_string(id_of(tool)));
+    json_object_set_new(document, "id", json_string(pin_id_of(tool)));
     if (until_unix_ms >= 0)
         json_object_set_new(document, "until_unix_ms", json_integer(until_unix_ms));
     return render_json(document, tool->out, false) ? TOOL_DONE
@@ -70,7 +70,7 @@ static int64_t until_of(struct tool *tool, int64_t checkpoint, int64_t lease_ms)
     if (lease_ms > 0 &&
         muster_client_checkpoint(tool->client, tool->job, checkpoint, &rows, NULL) == MUSTER_OK &&
         muster_rows_count(rows) > 0 &&
-        find_pin(muster_rows_checkpoints(rows)->pins, id_of(tool), &pin))
+        find_pin(muster_rows_checkpoints(rows)->pins, pin_id_of(tool), &pin))
         until_unix_ms = pin.until_unix_ms;
     muster_rows_destroy(&rows);
     return until_unix_ms;
@@ -83,7 +83,7 @@ int cmd_pin(struct tool *tool)
     int64_t checkpoint = 0, lease_ms = 0;
     char sentence[1024], until[80] = "until it is let go";
     bool named = tool->values[OPTION_ID] != NULL;
-    int code = prepare(tool, &checkpoint);
+    int code = pin_prepare(tool, &checkpoint);
 
     if (code == TOOL_DONE && tool->values[OPTION_LEASE] != NULL)
         code = tool_seconds_ms(tool->values[OPTION_LEASE], "--lease", &lease_ms);
@@ -94,7 +94,7 @@ int cmd_pin(struct tool *tool)
                          tool->values[OPTION_LEASE]);
     if (code != TOOL_DONE)
         return code;
-    status = muster_client_pin(tool->client, tool->job, checkpoint, id_of(tool), lease_ms,
+    status = muster_client_pin(tool->client, tool->job, checkpoint, pin_id_of(tool), lease_ms,
                                &checkpoint, &err);
     if (status != MUSTER_OK)
         return fail_pin(status, &err);
@@ -104,7 +104,7 @@ int cmd_pin(struct tool *tool)
              "Checkpoint %" PRId64 " of job %s is not deleted %s: `muster unpin %" PRId64
              " --job %s%s%s` lets it go.",
              checkpoint, tool->job, until, checkpoint, tool->job, named ? " --id " : "",
-             named ? id_of(tool) : "");
+             named ? pin_id_of(tool) : "");
     return print(tool, "pinned", checkpoint,
                  tool_json(tool) ? until_of(tool, checkpoint, lease_ms) : 0, sentence);
 }
@@ -135,7 +135,7 @@ static void name_holders(const struct tool *tool, const char *pins, char *ret_te
 }
 
 /* Is it there, and who holds it? A failure is said. *ret_rows, freed by the caller, keeps its row. */
-static int look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_rows)
+static int pin_look(struct tool *tool, int64_t checkpoint, muster_rows_t **ret_rows)
 {
     struct muster_error err = {.status = MUSTER_OK};
     enum muster_status status =
@@ -152,14 +152,14 @@ static void say_let_go(const struct tool *tool, const struct muster_checkpoint_r
              "Checkpoint %" PRId64 " of job %s is %s by %s (who else holds it is not known: %s: "
              "%.600s).",
              before->checkpoint, tool->job,
-             holds(before->pins, id_of(tool)) ? "held no more" : "not held", id_of(tool),
+             holds(before->pins, pin_id_of(tool)) ? "held no more" : "not held", pin_id_of(tool),
              muster_status_name(why->status), why->text);
 }
 
 static void say_unpinned(const struct tool *tool, const struct muster_checkpoint_row *before,
                          const struct muster_checkpoint_row *after, char *ret_text, size_t size)
 {
-    const char *id = id_of(tool);
+    const char *id = pin_id_of(tool);
     bool held = after != NULL && after->pinned; /* it may be deleted by now */
     char holders[1024], what[1536];
 
@@ -183,17 +183,17 @@ int cmd_unpin(struct tool *tool)
     muster_rows_t *before = NULL, *after = NULL;
     int64_t checkpoint = 0;
     char sentence[2048];
-    int code = prepare(tool, &checkpoint);
+    int code = pin_prepare(tool, &checkpoint);
 
     if (code == TOOL_DONE)
-        code = look(tool, checkpoint, &before);
+        code = pin_look(tool, checkpoint, &before);
     if (code == TOOL_DONE && muster_rows_count(before) == 0)
         code = tool_fail(TOOL_NO,
                          "job %s has no checkpoint %" PRId64
                          ": `muster checkpoints --job %s` lists them",
                          tool->job, checkpoint, tool->job);
     if (code == TOOL_DONE)
-        status = muster_client_unpin(tool->client, tool->job, checkpoint, id_of(tool), &err);
+        status = muster_client_unpin(tool->client, tool->job, checkpoint, pin_id_of(tool), &err);
     if (status != MUSTER_OK)
         code = fail_pin(status, &err);
     if (code == TOOL_DONE) { /* it is done: what cannot be asked any more does not undo it */

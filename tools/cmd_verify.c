@@ -88,8 +88,8 @@ static void count_read(struct verify *v, const char *path, enum muster_status st
     v->bytes += info.st_size;
 }
 
-static void verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                        const char *place, const struct muster_file_row *row)
+static void verify_verify_file(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                               const char *place, const struct muster_file_row *row)
 {
     const struct wire_file file = {
         .path = row->path, .bytes = (uint64_t)row->bytes, .checksum = row->checksum};
@@ -150,9 +150,9 @@ static const char *file_that_differs(const struct manifest *m, const struct must
 }
 
 /* A restore goes by what stands in it, so that has to be what was saved. */
-static void compare(struct verify *v, const struct muster_checkpoint_row *checkpoint,
-                    const char *path, const struct manifest *m, const struct muster_file_row *files,
-                    size_t count)
+static void verify_compare(struct verify *v, const struct muster_checkpoint_row *checkpoint,
+                           const char *path, const struct manifest *m,
+                           const struct muster_file_row *files, size_t count)
 {
     const char *number = number_that_differs(m, checkpoint, steps_done(v, checkpoint));
     const char *file = file_that_differs(m, files, count);
@@ -192,7 +192,7 @@ static void verify_manifest(struct verify *v, const struct muster_checkpoint_row
         manifest->step != steps_done(v, checkpoint))
         say_damage(v, checkpoint, path, "it is the manifest of another checkpoint");
     else
-        compare(v, checkpoint, path, manifest, files, count);
+        verify_compare(v, checkpoint, path, manifest, files, count);
     manifest_destroy(&manifest);
 }
 
@@ -236,7 +236,7 @@ static enum muster_status verify_files(struct verify *v,
     if (!is_there)
         say_damage(v, checkpoint, place, "its directory is not there");
     for (size_t i = 0; is_there && i < muster_rows_count(rows); i++)
-        verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
+        verify_verify_file(v, checkpoint, place, &muster_rows_files(rows)[i]);
     if (is_there) {
         verify_manifest(v, checkpoint, place, muster_rows_files(rows), muster_rows_count(rows));
         verify_claim(v, checkpoint, place);
@@ -263,9 +263,9 @@ static enum muster_status still_counts(struct verify *v, int64_t number, bool *r
 
 /* Nobody deletes it while it is read; a database alone can hold nothing. Without a pin (as many as there may be) the second
  * look has to do. So it does for one that is read in a moment: two orders that are synced take longer. */
-static enum muster_status hold(const struct verify *v,
-                               const struct muster_checkpoint_row *checkpoint,
-                               struct hold **ret_hold, struct muster_error *err)
+static enum muster_status verify_hold(const struct verify *v,
+                                      const struct muster_checkpoint_row *checkpoint,
+                                      struct hold **ret_hold, struct muster_error *err)
 {
     const struct hold_wish wish = {.broker = v->tool->address,
                                    .job = v->tool->job,
@@ -287,7 +287,7 @@ static enum muster_status verify_checkpoint(struct verify *v,
 {
     struct hold *held = NULL;
     bool counts = true;
-    enum muster_status status = hold(v, checkpoint, &held, err);
+    enum muster_status status = verify_hold(v, checkpoint, &held, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -309,7 +309,7 @@ static enum muster_status verify_checkpoint(struct verify *v,
     return status;
 }
 
-static bool is_damaged(const struct verify *v, int64_t checkpoint)
+static bool verify_is_damaged(const struct verify *v, int64_t checkpoint)
 {
     const json_t *damage;
     size_t index;
@@ -342,13 +342,14 @@ static bool find_choice(const struct verify *v, struct choice *ret_choice)
         if (strcmp(at[i].state, "committed") != 0)
             continue;
         newest_take(&choice.newest, &at[i]);
-        if (!is_damaged(v, at[i].checkpoint))
+        if (!verify_is_damaged(v, at[i].checkpoint))
             least = at[i].step < least ? at[i].step : least;
         else
             damaged = at[i].step > damaged ? at[i].step : damaged;
     }
     muster_rows_destroy(&rows);
-    choice.newest_whole = choice.newest.checkpoint > 0 && !is_damaged(v, choice.newest.checkpoint);
+    choice.newest_whole =
+        choice.newest.checkpoint > 0 && !verify_is_damaged(v, choice.newest.checkpoint);
     choice.older = least < damaged;
     *ret_choice = choice;
     return true;
@@ -383,7 +384,7 @@ static void print_advice(const struct verify *v)
                 v->tool->job);
 }
 
-static int print_result(struct verify *v)
+static int verify_print_result(struct verify *v)
 {
     struct tool *tool = v->tool;
     json_t *document;
@@ -417,8 +418,8 @@ static int print_result(struct verify *v)
 }
 
 /* One of the job's, or all that are committed. */
-static enum muster_status fetch(struct tool *tool, int64_t number, muster_rows_t **ret_rows,
-                                struct muster_error *err)
+static enum muster_status verify_fetch(struct tool *tool, int64_t number, muster_rows_t **ret_rows,
+                                       struct muster_error *err)
 {
     if (number > 0)
         return muster_client_checkpoint(tool->client, tool->job, number, ret_rows, err);
@@ -430,7 +431,7 @@ static enum muster_status verify_list(struct verify *v, int64_t number, bool *re
                                       struct muster_error *err)
 {
     muster_rows_t *rows = NULL;
-    enum muster_status status = fetch(v->tool, number, &rows, err);
+    enum muster_status status = verify_fetch(v->tool, number, &rows, err);
 
     *ret_any = false;
     for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++) {
@@ -465,7 +466,7 @@ int cmd_verify(struct tool *tool)
     for (int i = 0; i < LISTS_MAX && status == MUSTER_OK && any && v.checkpoints == 0; i++)
         status = verify_list(&v, number, &any, &err);
     if (status == MUSTER_OK && v.checkpoints > 0)
-        return print_result(&v);
+        return verify_print_result(&v);
     json_decref(v.damages);
     if (status != MUSTER_OK)
         return tool_fail_status(status, &err);

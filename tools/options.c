@@ -40,7 +40,7 @@ const struct tool_option tool_option_table[OPTION_COUNT] = {
     [OPTION_HELP] = {"help", NULL, NULL, "describe the verb"},
 };
 
-static int find_option(const struct tool_verb *verb, const char *name, size_t length)
+static int options_find_option(const struct tool_verb *verb, const char *name, size_t length)
 {
     unsigned allowed = verb->options | OPTIONS_COMMON;
 
@@ -51,7 +51,7 @@ static int find_option(const struct tool_verb *verb, const char *name, size_t le
     return -1;
 }
 
-static int no_option(const struct tool_verb *verb, const char *word)
+static int options_no_option(const struct tool_verb *verb, const char *word)
 {
     struct nearest nearest = {.word = word + 2, .length = strcspn(word + 2, "=")};
     char hint[NEAREST_HINT_MAX];
@@ -82,10 +82,10 @@ static int parse_option(struct tool *tool, const struct tool_verb *verb, int arg
     const char *name = long_name(argv[*at]);
     const char *equals = strchr(name, '=');
     size_t length = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    int id = find_option(verb, name, length);
+    int id = options_find_option(verb, name, length);
 
     if (id < 0)
-        return no_option(verb, argv[*at]);
+        return options_no_option(verb, argv[*at]);
     if (tool_option_table[id].value == NULL) {
         if (equals != NULL)
             return tool_fail(TOOL_USAGE, "--%s takes no value: leave it out",
@@ -101,7 +101,7 @@ static int parse_option(struct tool *tool, const struct tool_verb *verb, int arg
 }
 
 /* What no option names comes from the environment. A place named by option hides both variables. */
-static void take_environment(struct tool *tool)
+static void options_take_environment(struct tool *tool)
 {
     bool place = tool->values[OPTION_BROKER] != NULL || tool->values[OPTION_DB] != NULL;
 
@@ -118,7 +118,7 @@ static void take_environment(struct tool *tool)
     }
 }
 
-static int check(struct tool *tool, const struct tool_verb *verb)
+static int options_check(struct tool *tool, const struct tool_verb *verb)
 {
     int64_t timeout_ms = MUSTER_CLIENT_TIMEOUT_MS;
 
@@ -160,8 +160,8 @@ int tool_parse(struct tool *tool, const struct tool_verb *verb, int argc, char *
     }
     if (tool->values[OPTION_HELP] != NULL)
         return TOOL_DONE;
-    take_environment(tool);
-    return check(tool, verb);
+    options_take_environment(tool);
+    return options_check(tool, verb);
 }
 
 int tool_number(const char *text, const char *what, int64_t min, int64_t max, int64_t *ret_number)

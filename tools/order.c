@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static bool is_saved(const struct muster_round_row *round)
+static bool order_is_saved(const struct muster_round_row *round)
 {
     return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0;
 }
@@ -33,7 +33,7 @@ static enum order_state look_behind(const struct muster_round_row *round, size_t
 
         if (strcmp(round[i].cause, "policy") == 0)
             continue;
-        if (is_saved(&round[i])) {
+        if (order_is_saved(&round[i])) {
             *ret_index = i;
             return ORDER_OVER;
         }
@@ -56,5 +56,5 @@ enum order_state order_look(const muster_rows_t *rounds, int64_t order_round, si
     if (is_aborted(round) && !round->final)
         return look_behind(round, muster_rows_count(rounds), ret_index);
     *ret_index = 0;
-    return is_saved(round) || is_aborted(round) ? ORDER_OVER : ORDER_WAITS;
+    return order_is_saved(round) || is_aborted(round) ? ORDER_OVER : ORDER_WAITS;
 }

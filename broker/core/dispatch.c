@@ -66,7 +66,7 @@ DISPATCH_TAKES(cancel, notice_cancel(core, s->job, s->m->u.cancel.id,
                                      s->peer != NULL ? s->peer->incarnation : 0))
 
 /* The answer names the round that is opened for it. */
-static struct answer take_notice(struct core *core, const struct said *s)
+static struct answer dispatch_take_notice(struct core *core, const struct said *s)
 {
     const struct wire_notice *m = &s->m->u.notice;
     int64_t rank = s->peer != NULL ? (int64_t)s->peer->rank : m->rank;
@@ -161,7 +161,7 @@ static const struct message messages[] = {
     [WIRE_ERROR] = {MEMBERS, take_error, ACKED, false},
     [WIRE_RESTORED] = {MEMBERS, take_restored, ACKED, false},
     [WIRE_RESTORE_FAILED] = {MEMBERS, take_restore_failed, ACKED, false},
-    [WIRE_NOTICE] = {MEMBERS | TOOLS, take_notice, ACKED, false},
+    [WIRE_NOTICE] = {MEMBERS | TOOLS, dispatch_take_notice, ACKED, false},
     [WIRE_CANCEL] = {MEMBERS | TOOLS, take_cancel, ACKED, false},
     [WIRE_PIN] = {MEMBERS | TOOLS, take_pin, ACKED, false},
     [WIRE_UNPIN] = {MEMBERS | TOOLS, take_unpin, ACKED, false},

@@ -21,7 +21,7 @@ static void place_opening(const struct core *core, struct round *round)
 }
 
 /* The cause is wanted again, with the attempt's number: it was not its fault. */
-static void give_up(struct core *core, struct job *job, struct round *round, const char *why)
+static void start_give_up(struct core *core, struct job *job, struct round *round, const char *why)
 {
     const struct want want = {round->cause, round->attempt, round->aborted_steps};
     uint64_t attempts_before = round->attempts_before;
@@ -78,11 +78,12 @@ static void restart_rounds(struct core *core, struct job *job)
         for (size_t p = 0; p < round->count; p++)
             round->parts[p].at_step_boot_ms = core->now;
         if (round->state == ROUND_FREEZING)
-            give_up(core, job, round, "the broker was restarted before a step was decided");
+            start_give_up(core, job, round, "the broker was restarted before a step was decided");
         else if (core->older)
-            give_up(core, job, round,
-                    "the broker's database was put back to an older copy: this round may have "
-                    "ended since, and its shards be deleted");
+            start_give_up(
+                core, job, round,
+                "the broker's database was put back to an older copy: this round may have "
+                "ended since, and its shards be deleted");
     }
 }
 

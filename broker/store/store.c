@@ -111,8 +111,8 @@ static enum muster_status end_transaction(struct store *store, enum muster_statu
 }
 
 /* One transaction. What was held is gone afterwards: written, or dropped for want of room. */
-static enum muster_status write_all(struct store *store, const struct actions *actions,
-                                    int64_t now_boot_ms, struct muster_error *err)
+static enum muster_status store_write_all(struct store *store, const struct actions *actions,
+                                          int64_t now_boot_ms, struct muster_error *err)
 {
     uint64_t ends = 0;
     enum muster_status status = store_step(store, store->begin, "begin a transaction", err);
@@ -152,7 +152,7 @@ static bool all_may_wait(const struct actions *actions)
 }
 
 /* Keeps a copy. Without memory the row is dropped: the node tells it again within a second. */
-static void hold(struct store *store, const struct record *row)
+static void store_hold(struct store *store, const struct record *row)
 {
     struct record *copy;
 
@@ -211,7 +211,7 @@ static enum muster_status flush_held(struct store *store, int64_t now_boot_ms,
     status = set_synchronous(store, "PRAGMA synchronous=NORMAL", 1, err);
     if (status != MUSTER_OK)
         return status;
-    status = write_all(store, &nothing, now_boot_ms, err);
+    status = store_write_all(store, &nothing, now_boot_ms, err);
     restored = sync_again(store, err);
     if (restored != MUSTER_OK)
         return restored;
@@ -226,10 +226,10 @@ enum muster_status store_apply(struct store *store, const struct actions *action
     if (status != MUSTER_OK)
         return status;
     if (!all_may_wait(actions))
-        return write_all(store, actions, now_boot_ms, err);
+        return store_write_all(store, actions, now_boot_ms, err);
     for (size_t i = 0; i < actions->count; i++) {
         if (actions->items[i].kind == ACTION_PERSIST)
-            hold(store, &actions->items[i].record);
+            store_hold(store, &actions->items[i].record);
     }
     if (store->held_count == 0 || now_boot_ms < store->held_due_boot_ms)
         return MUSTER_OK;
@@ -367,7 +367,7 @@ static void remove_created(const struct store *store)
 }
 
 /* Also of a half-built store. */
-static void destroy(struct store *store, bool discard)
+static void store_destroy(struct store *store, bool discard)
 {
     sqlite3_stmt *statement;
 
@@ -414,7 +414,7 @@ enum muster_status store_open(const char *path, const struct store_options *opti
     if (status != MUSTER_OK) {
         if (status == MUSTER_E_IO && store->db != NULL)
             store_log_cut(store);
-        destroy(store, true);
+        store_destroy(store, true);
         return status;
     }
     *ret_store = store;
@@ -428,7 +428,7 @@ void store_close(struct store **store)
     if ((*store)->held_count > 0)
         flush_held(*store, 0, NULL);
     store_log_end(*store);
-    destroy(*store, false);
+    store_destroy(*store, false);
     *store = NULL;
 }
 
@@ -436,6 +436,6 @@ void store_discard(struct store **store)
 {
     if (*store == NULL)
         return;
-    destroy(*store, true);
+    store_destroy(*store, true);
     *store = NULL;
 }

@@ -52,8 +52,8 @@ enum muster_status store_forget_prepare(struct store *store, struct muster_error
     return status;
 }
 
-static enum muster_status run(struct store *store, sqlite3_stmt *statement, const char *job,
-                              struct muster_error *err)
+static enum muster_status store_forget_run(struct store *store, sqlite3_stmt *statement,
+                                           const char *job, struct muster_error *err)
 {
     sqlite3_bind_text(statement, 1, job, -1, SQLITE_STATIC);
     return store_step(store, statement, "forget a job", err);
@@ -66,19 +66,19 @@ static enum muster_status slice(struct store *store, const char *job, bool *ret_
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < STORE_FORGET_TABLES && status == MUSTER_OK; i++) {
-        status = run(store, store->forget[i], job, err);
+        status = store_forget_run(store, store->forget[i], job, err);
         if (status == MUSTER_OK && sqlite3_changes(store->db) >= SLICE_ROWS)
             return MUSTER_OK; /* there may be more of these */
     }
     if (status == MUSTER_OK)
-        status = run(store, store->forget_over, job, err);
+        status = store_forget_run(store, store->forget_over, job, err);
     *ret_over = status == MUSTER_OK;
     return status;
 }
 
 enum muster_status store_forget(struct store *store, const char *job, struct muster_error *err)
 {
-    enum muster_status status = run(store, store->forget_add, job, err);
+    enum muster_status status = store_forget_run(store, store->forget_add, job, err);
     bool over = false;
 
     if (status == MUSTER_OK)
@@ -88,8 +88,8 @@ enum muster_status store_forget(struct store *store, const char *job, struct mus
 }
 
 /* "" = any. ret_job: "" = none. */
-static enum muster_status find(struct store *store, const char *job, char *ret_job,
-                               struct muster_error *err)
+static enum muster_status store_forget_find(struct store *store, const char *job, char *ret_job,
+                                            struct muster_error *err)
 {
     sqlite3_stmt *statement = store->forget_first;
     enum muster_status status = MUSTER_OK;
@@ -111,7 +111,7 @@ enum muster_status store_forget_slice(struct store *store, struct muster_error *
 {
     char job[JOB_NAME_MAX + 1];
     bool over;
-    enum muster_status status = find(store, "", job, err);
+    enum muster_status status = store_forget_find(store, "", job, err);
 
     if (status == MUSTER_OK && job[0] == '\0')
         store->forgets = false;
@@ -127,7 +127,7 @@ enum muster_status store_forget_rest(struct store *store, const char *job, struc
     enum muster_status status = MUSTER_OK;
 
     while (store->forgets && status == MUSTER_OK) {
-        status = find(store, job, name, err);
+        status = store_forget_find(store, job, name, err);
         if (status != MUSTER_OK || name[0] == '\0')
             break;
         status = slice(store, name, &over, err);

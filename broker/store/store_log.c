@@ -52,8 +52,8 @@ static enum muster_status set_wal(struct store *store, struct muster_error *err)
     return status;
 }
 
-static enum muster_status expect(struct store *store, const char *sql, int64_t wanted,
-                                 struct muster_error *err)
+static enum muster_status store_log_expect(struct store *store, const char *sql, int64_t wanted,
+                                           struct muster_error *err)
 {
     int64_t value = -1;
     enum muster_status status = store_get_int(store, sql, &value, err);
@@ -249,9 +249,9 @@ enum muster_status store_log_begin(struct store *store, struct muster_error *err
                        " PRAGMA journal_size_limit=" WAL_KEEP_BYTES,
                        err);
     if (status == MUSTER_OK)
-        status = expect(store, "PRAGMA synchronous", 2, err);
+        status = store_log_expect(store, "PRAGMA synchronous", 2, err);
     if (status == MUSTER_OK)
-        status = expect(store, "PRAGMA foreign_keys", 1, err);
+        status = store_log_expect(store, "PRAGMA foreign_keys", 1, err);
     if (status == MUSTER_OK)
         status = copy_whole_log(store, err);
     if (store->checkpoint_frames == 0)

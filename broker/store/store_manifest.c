@@ -43,14 +43,14 @@ struct store_manifests {
     } now;
 };
 
-static const char *text_of(sqlite3_stmt *statement, int index)
+static const char *store_manifest_text_of(sqlite3_stmt *statement, int index)
 {
     const unsigned char *text = sqlite3_column_text(statement, index);
 
     return text == NULL ? "" : (const char *)text;
 }
 
-static enum muster_status no_memory(const char *job, struct muster_error *err)
+static enum muster_status store_manifest_no_memory(const char *job, struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOMEM, "no memory for the manifest of job %s", job);
 }
@@ -70,8 +70,10 @@ static enum muster_status prepare_of_round(struct store *store, const char *sql,
     return MUSTER_OK;
 }
 
-static enum muster_status read_checkpoint(struct store *store, const char *job, uint64_t round,
-                                          struct manifest *ret_manifest, struct muster_error *err)
+static enum muster_status store_manifest_read_checkpoint(struct store *store, const char *job,
+                                                         uint64_t round,
+                                                         struct manifest *ret_manifest,
+                                                         struct muster_error *err)
 {
     sqlite3_stmt *statement = NULL;
     enum muster_status status = prepare_of_round(
@@ -90,18 +92,19 @@ static enum muster_status read_checkpoint(struct store *store, const char *job, 
     if (result == SQLITE_ROW) {
         ret_manifest->generation = (uint64_t)sqlite3_column_int64(statement, 0);
         ret_manifest->step = sqlite3_column_int64(statement, 1);
-        ret_manifest->layout = strcmp(text_of(statement, 2), wire_layout_name(LAYOUT_SHARDED)) == 0
-                                   ? LAYOUT_SHARDED
-                                   : LAYOUT_REPLICATED;
+        ret_manifest->layout =
+            strcmp(store_manifest_text_of(statement, 2), wire_layout_name(LAYOUT_SHARDED)) == 0
+                ? LAYOUT_SHARDED
+                : LAYOUT_REPLICATED;
         ret_manifest->world_size = (uint64_t)sqlite3_column_int64(statement, 3);
         ret_manifest->epoch = sqlite3_column_int64(statement, 4);
         ret_manifest->step_in_epoch = sqlite3_column_int64(statement, 5);
         ret_manifest->data_position = sqlite3_column_int64(statement, 6);
         ret_manifest->total_run_calls = ret_manifest->step;
         ret_manifest->created_unix_ms = sqlite3_column_int64(statement, 7);
-        ret_manifest->cause = arena_strdup(&store->arena, text_of(statement, 8));
-        ret_manifest->metrics = arena_strdup(&store->arena, text_of(statement, 9));
-        ret_manifest->custom = arena_strdup(&store->arena, text_of(statement, 10));
+        ret_manifest->cause = arena_strdup(&store->arena, store_manifest_text_of(statement, 8));
+        ret_manifest->metrics = arena_strdup(&store->arena, store_manifest_text_of(statement, 9));
+        ret_manifest->custom = arena_strdup(&store->arena, store_manifest_text_of(statement, 10));
         ret_manifest->resumed_step = sqlite3_column_int64(statement, 11);
         ret_manifest->resumed_known = sqlite3_column_type(statement, 11) == SQLITE_INTEGER &&
                                       ret_manifest->resumed_step <= ret_manifest->step;
@@ -131,7 +134,7 @@ static enum muster_status read_shards(struct store *store, struct muster_error *
                                                      &m->now.shard_capacity, 16, sizeof *shards);
 
         if (shards == NULL) {
-            status = no_memory(m->now.job, err);
+            status = store_manifest_no_memory(m->now.job, err);
             break;
         }
         m->now.shards = shards;
@@ -161,12 +164,12 @@ static enum muster_status open_shards(struct store_manifests *m, uint64_t rank,
 }
 
 /* Files of a rank whose shard did not come are left out. */
-static enum muster_status add_file(struct store_manifests *m, sqlite3_stmt *statement,
-                                   struct muster_error *err)
+static enum muster_status store_manifest_add_file(struct store_manifests *m,
+                                                  sqlite3_stmt *statement, struct muster_error *err)
 {
-    const struct wire_file file = {.path = text_of(statement, 1),
+    const struct wire_file file = {.path = store_manifest_text_of(statement, 1),
                                    .bytes = (uint64_t)sqlite3_column_int64(statement, 2),
-                                   .checksum = text_of(statement, 3)};
+                                   .checksum = store_manifest_text_of(statement, 3)};
     const uint64_t rank = (uint64_t)sqlite3_column_int64(statement, 0);
     enum muster_status status = open_shards(m, rank, err);
 
@@ -178,7 +181,8 @@ static enum muster_status add_file(struct store_manifests *m, sqlite3_stmt *stat
 }
 
 /* *ret_last: those were the last. */
-static enum muster_status read_files(struct store *store, bool *ret_last, struct muster_error *err)
+static enum muster_status store_manifest_read_files(struct store *store, bool *ret_last,
+                                                    struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;
     sqlite3_stmt *statement = NULL;
@@ -196,7 +200,7 @@ static enum muster_status read_files(struct store *store, bool *ret_last, struct
     sqlite3_bind_text(statement, 4, m->now.path, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int(statement, 5, STORE_MANIFEST_SLICE);
     while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        status = add_file(m, statement, err);
+        status = store_manifest_add_file(m, statement, err);
         count++;
     }
     if (status == MUSTER_OK && result != SQLITE_DONE)
@@ -208,22 +212,22 @@ static enum muster_status read_files(struct store *store, bool *ret_last, struct
 
 /* --- one after another --------------------------------------------------------------------------- */
 
-static void drop(struct store_manifests *m)
+static void store_manifest_drop(struct store_manifests *m)
 {
     manifest_text_destroy(&m->now.text);
     free(m->now.shards);
     memset(&m->now, 0, sizeof m->now);
 }
 
-static enum muster_status begin(struct store *store, const char *job, uint64_t round,
-                                struct muster_error *err)
+static enum muster_status store_manifest_begin(struct store *store, const char *job, uint64_t round,
+                                               struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;
     struct manifest head = {.cause = ""};
     enum muster_status status;
 
     arena_reset(&store->arena);
-    status = read_checkpoint(store, job, round, &head, err);
+    status = store_manifest_read_checkpoint(store, job, round, &head, err);
     if (status == MUSTER_OK)
         status = manifest_text_begin(&head, &m->now.text, err);
     arena_reset(&store->arena);
@@ -238,7 +242,8 @@ static enum muster_status begin(struct store *store, const char *job, uint64_t r
 }
 
 /* In the place of the one that was asked for longest ago. */
-static void keep(struct store_manifests *m, char *text, size_t size, const struct muster_error *why)
+static void store_manifest_keep(struct store_manifests *m, char *text, size_t size,
+                                const struct muster_error *why)
 {
     struct kept *kept = &m->kept[0];
 
@@ -265,7 +270,7 @@ static enum muster_status go_on(struct store *store, struct muster_error *err)
     bool last = false;
     char *text = NULL;
     size_t size = 0;
-    enum muster_status status = read_files(store, &last, &why);
+    enum muster_status status = store_manifest_read_files(store, &last, &why);
 
     if (status == MUSTER_OK && !last)
         return MUSTER_OK;
@@ -274,14 +279,14 @@ static enum muster_status go_on(struct store *store, struct muster_error *err)
     if (status == MUSTER_OK)
         status = manifest_text_end(m->now.text, &text, &size, &why);
     if (status == MUSTER_OK)
-        keep(m, text, size, NULL);
+        store_manifest_keep(m, text, size, NULL);
     else if (status == MUSTER_E_ARGUMENT)
-        keep(m, NULL, 0, &why);
-    drop(m);
+        store_manifest_keep(m, NULL, 0, &why);
+    store_manifest_drop(m);
     return error_pass(err, status, &why);
 }
 
-static struct kept *find(struct store_manifests *m, const char *job, uint64_t round)
+static struct kept *store_manifest_find(struct store_manifests *m, const char *job, uint64_t round)
 {
     for (size_t i = 0; i < MANIFESTS_KEPT; i++)
         if (m->kept[i].round == round && strcmp(m->kept[i].job, job) == 0)
@@ -290,20 +295,20 @@ static struct kept *find(struct store_manifests *m, const char *job, uint64_t ro
 }
 
 /* Makes it as far as one slice goes. *ret_kept: it is there. */
-static enum muster_status make(struct store *store, const char *job, uint64_t round,
-                               struct kept **ret_kept, struct muster_error *err)
+static enum muster_status store_manifest_make(struct store *store, const char *job, uint64_t round,
+                                              struct kept **ret_kept, struct muster_error *err)
 {
     struct store_manifests *m = store->manifests;
     enum muster_status status = MUSTER_OK;
 
     if (m->now.round == 0) {
-        status = begin(store, job, round, err);
+        status = store_manifest_begin(store, job, round, err);
         if (status != MUSTER_OK)
-            drop(m);
+            store_manifest_drop(m);
     }
     if (status == MUSTER_OK)
         status = go_on(store, err);
-    *ret_kept = find(m, job, round);
+    *ret_kept = store_manifest_find(m, job, round);
     if (status == MUSTER_OK && *ret_kept == NULL)
         return error_set(err, MUSTER_E_BUSY,
                          "the manifest of job %s, round %" PRIu64
@@ -323,10 +328,10 @@ enum muster_status store_manifest(struct store *store, const char *job, uint64_t
     if (store->manifests == NULL)
         store->manifests = calloc(1, sizeof *store->manifests);
     if (store->manifests == NULL)
-        return no_memory(job, err);
-    kept = round != 0 ? find(store->manifests, job, round) : NULL;
+        return store_manifest_no_memory(job, err);
+    kept = round != 0 ? store_manifest_find(store->manifests, job, round) : NULL;
     if (kept == NULL)
-        status = make(store, job, round, &kept, err);
+        status = store_manifest_make(store, job, round, &kept, err);
     if (status != MUSTER_OK)
         return status;
     kept->used = ++store->manifests->uses;
@@ -362,7 +367,7 @@ void store_manifests_free(struct store *store)
 {
     if (store->manifests == NULL)
         return;
-    drop(store->manifests);
+    store_manifest_drop(store->manifests);
     for (size_t i = 0; i < MANIFESTS_KEPT; i++)
         free(store->manifests->kept[i].text);
     free(store->manifests);

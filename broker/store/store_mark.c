@@ -29,8 +29,8 @@
 #define MARK_FORMAT "%020" PRIu64 " %020" PRIu64 "\n"
 #define MARK_BYTES 42
 
-static enum muster_status failed(const struct store *store, const char *doing,
-                                 struct muster_error *err)
+static enum muster_status store_mark_failed(const struct store *store, const char *doing,
+                                            struct muster_error *err)
 {
     return error_set_code(err, errno == ENOSPC || errno == EDQUOT ? MUSTER_E_STORAGE : MUSTER_E_IO,
                           errno, "cannot %s %s.mark: %s; check the disk", doing, store->path,
@@ -50,7 +50,7 @@ static enum muster_status read_count(struct store *store, struct muster_error *e
 }
 
 /* What cannot be read is of a former life in an unknown state: as if it were ahead. */
-static void compare(struct store *store, const char *text, ssize_t size)
+static void store_mark_compare(struct store *store, const char *text, ssize_t size)
 {
     char *at = NULL;
     struct stat self;
@@ -82,11 +82,11 @@ enum muster_status store_mark_open(struct store *store, struct muster_error *err
     if (store->mark_fd < 0 && errno == EEXIST)
         store->mark_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (store->mark_fd < 0)
-        return failed(store, "open", err);
+        return store_mark_failed(store, "open", err);
     size = pread(store->mark_fd, text, MARK_BYTES, 0);
     if (size < 0)
-        return failed(store, "read", err);
-    compare(store, text, size);
+        return store_mark_failed(store, "read", err);
+    store_mark_compare(store, text, size);
     return MUSTER_OK;
 }
 
@@ -139,10 +139,10 @@ enum muster_status store_mark_tell(struct store *store, uint64_t ends, struct mu
         return MUSTER_OK;
     store->ends = ends;
     if (fstat(store->mark_fd, &self) != 0)
-        return failed(store, "look at", err);
+        return store_mark_failed(store, "look at", err);
     snprintf(text, sizeof text, MARK_FORMAT, ends, (uint64_t)self.st_ino);
     if (pwrite(store->mark_fd, text, MARK_BYTES, 0) != MARK_BYTES || fsync(store->mark_fd) != 0)
-        return failed(store, "write", err);
+        return store_mark_failed(store, "write", err);
     if (store->ends_told == 0)
         status = name_is_durable(store, err);
     if (status == MUSTER_OK)

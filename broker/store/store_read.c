@@ -13,7 +13,7 @@
 
 #define EVENT_ARENA_MAX (1u << 20) /* one event decoded: 64 KiB, and its members as structs */
 
-static const char *text_of(sqlite3_stmt *statement, int index)
+static const char *store_read_text_of(sqlite3_stmt *statement, int index)
 {
     const unsigned char *text = sqlite3_column_text(statement, index);
 
@@ -46,7 +46,7 @@ static int64_t left_now(const struct store *store, sqlite3_stmt *statement, int6
 
     if (deadline == 0)
         return as_told;
-    if (strcmp(text_of(statement, 1), store->boot_id) != 0)
+    if (strcmp(store_read_text_of(statement, 1), store->boot_id) != 0)
         return -1; /* unknown until the node repeats its notice */
     return deadline > now_boot_ms ? deadline - now_boot_ms : 0;
 }
@@ -144,8 +144,8 @@ static bool pack_row(msgpack_sbuffer *buffer, sqlite3_stmt *statement)
     return true;
 }
 
-static enum muster_status collect(struct store *store, sqlite3_stmt *statement,
-                                  struct store_rows *ret_rows, struct muster_error *err)
+static enum muster_status store_read_collect(struct store *store, sqlite3_stmt *statement,
+                                             struct store_rows *ret_rows, struct muster_error *err)
 {
     msgpack_sbuffer row;
     enum muster_status status = MUSTER_OK;
@@ -193,7 +193,7 @@ static enum muster_status collect_in_time(struct store *store, const struct stor
     enum muster_status status;
 
     sqlite3_progress_handler(store->db, QUERY_LOOK_STEPS, query_look, &watch);
-    status = collect(store, statement, ret_rows, err);
+    status = store_read_collect(store, statement, ret_rows, err);
     sqlite3_progress_handler(store->db, 0, NULL, NULL);
     if (status != MUSTER_OK && watch.looks > watch.max)
         return error_set(err, MUSTER_E_UNSUPPORTED,

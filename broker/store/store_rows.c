@@ -365,7 +365,7 @@ enum muster_status store_rows_prepare(struct store *store, struct muster_error *
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static int bind_text(sqlite3_stmt *statement, int parameter, const char *text)
+static int store_rows_bind_text(sqlite3_stmt *statement, int parameter, const char *text)
 {
     return sqlite3_bind_text(statement, parameter, text == NULL ? "" : text, -1, SQLITE_STATIC);
 }
@@ -377,7 +377,7 @@ static int bind_word(sqlite3_stmt *statement, int parameter, const struct words 
 
     if (value >= words->count)
         return SQLITE_RANGE; /* a number without a word must not get into the file */
-    return bind_text(statement, parameter, none ? "" : words->name((unsigned)value));
+    return store_rows_bind_text(statement, parameter, none ? "" : words->name((unsigned)value));
 }
 
 static int bind_body(struct store *store, sqlite3_stmt *statement, int parameter,
@@ -407,13 +407,13 @@ static int bind_column(struct store *store, sqlite3_stmt *statement, int paramet
     case COLUMN_BOOL:
         return sqlite3_bind_int64(statement, parameter, FIELD(bool, row, column) ? 1 : 0);
     case COLUMN_TEXT:
-        return bind_text(statement, parameter, FIELD(const char *, row, column));
+        return store_rows_bind_text(statement, parameter, FIELD(const char *, row, column));
     case COLUMN_WORD:
         return bind_word(statement, parameter, column->words, FIELD(unsigned, row, column));
     case COLUMN_WORD64:
         return bind_word(statement, parameter, column->words, FIELD(uint64_t, row, column));
     case COLUMN_BOOT_ID:
-        return bind_text(statement, parameter, store->boot_id);
+        return store_rows_bind_text(statement, parameter, store->boot_id);
     case COLUMN_BODY:
         return bind_body(store, statement, parameter, &row->u.event.body);
     }
@@ -431,7 +431,7 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
         return sqlite3_bind_text(statement, 1, epoch, -1, SQLITE_TRANSIENT);
     }
     if (row->kind == RECORD_SUPERSEDE) {
-        result = bind_text(statement, 1, row->u.supersede.job);
+        result = store_rows_bind_text(statement, 1, row->u.supersede.job);
         if (result == SQLITE_OK)
             result = sqlite3_bind_int64(statement, 2, row->u.supersede.beyond_step);
         return result != SQLITE_OK
@@ -439,7 +439,7 @@ static int bind_row(struct store *store, sqlite3_stmt *statement, const struct r
                    : sqlite3_bind_int64(statement, 3, (int64_t)row->u.supersede.before_generation);
     }
     if (row->kind == RECORD_SHARDS_GONE) {
-        result = bind_text(statement, 1, row->u.shards_gone.job);
+        result = store_rows_bind_text(statement, 1, row->u.shards_gone.job);
         return result != SQLITE_OK
                    ? result
                    : sqlite3_bind_int64(statement, 2, (int64_t)row->u.shards_gone.round);
@@ -611,7 +611,7 @@ static enum muster_status load_rows(struct store *store, enum record_kind kind, 
     if (status != MUSTER_OK)
         return status;
     if (sqlite3_bind_parameter_count(statement) >= 1)
-        bind_text(statement, 1, job);
+        store_rows_bind_text(statement, 1, job);
     if (sqlite3_bind_parameter_count(statement) >= 2)
         sqlite3_bind_int64(statement, 2, (int64_t)generation);
     while (status == MUSTER_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -682,8 +682,9 @@ static const struct {
     {RECORD_HISTORY, HISTORY_SQL},
 };
 
-static enum muster_status load_job(struct store *store, const char *job, uint64_t generation,
-                                   store_row_fn *row_fn, void *arg, struct muster_error *err)
+static enum muster_status store_rows_load_job(struct store *store, const char *job,
+                                              uint64_t generation, store_row_fn *row_fn, void *arg,
+                                              struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -737,8 +738,8 @@ static enum muster_status load_jobs(struct store *store, store_row_fn *row_fn, v
         status = store_prepare(
             store, "SELECT job, generation FROM job WHERE " AWAKE " ORDER BY job", &jobs, err);
     while (status == MUSTER_OK && (result = sqlite3_step(jobs)) == SQLITE_ROW)
-        status = load_job(store, column_text(jobs, 0), (uint64_t)sqlite3_column_int64(jobs, 1),
-                          row_fn, arg, err);
+        status = store_rows_load_job(store, column_text(jobs, 0),
+                                     (uint64_t)sqlite3_column_int64(jobs, 1), row_fn, arg, err);
     if (status == MUSTER_OK && result != SQLITE_DONE)
         status = store_failed(store, result, "read the jobs", err);
     sqlite3_finalize(jobs);
@@ -769,7 +770,7 @@ enum muster_status store_load_job(struct store *store, const char *job, store_ro
 
     if (status != MUSTER_OK)
         return status;
-    bind_text(found, 1, job);
+    store_rows_bind_text(found, 1, job);
     if (sqlite3_step(found) == SQLITE_ROW)
         generation = sqlite3_column_int64(found, 0);
     sqlite3_finalize(found);
@@ -777,7 +778,7 @@ enum muster_status store_load_job(struct store *store, const char *job, store_ro
         return MUSTER_OK;
     status = load_rows(store, RECORD_JOB, " WHERE job = ?1", job, 0, row_fn, arg, err);
     if (status == MUSTER_OK)
-        status = load_job(store, job, (uint64_t)generation, row_fn, arg, err);
+        status = store_rows_load_job(store, job, (uint64_t)generation, row_fn, arg, err);
     return status;
 }
 

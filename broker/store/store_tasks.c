@@ -74,7 +74,7 @@ enum muster_status store_tasks_prepare(struct store *store, struct muster_error 
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
-static int64_t id_of(uint64_t queue, uint64_t number)
+static int64_t store_tasks_id_of(uint64_t queue, uint64_t number)
 {
     return (int64_t)(queue << 40 | number);
 }
@@ -84,7 +84,7 @@ static void bind_number(sqlite3_stmt *statement, int index, uint64_t number)
     sqlite3_bind_int64(statement, index, (int64_t)number);
 }
 
-static void bind_text(sqlite3_stmt *statement, int index, const char *text)
+static void store_tasks_bind_text(sqlite3_stmt *statement, int index, const char *text)
 {
     sqlite3_bind_text(statement, index, text == NULL ? "" : text, -1, SQLITE_STATIC);
 }
@@ -98,7 +98,8 @@ static void bind_bytes(sqlite3_stmt *statement, int index, struct wire_bytes byt
 }
 
 /* Steps a statement whose parameters are bound, to its end. */
-static enum muster_status run(struct store *store, enum store_task which, struct muster_error *err)
+static enum muster_status store_tasks_run(struct store *store, enum store_task which,
+                                          struct muster_error *err)
 {
     sqlite3_stmt *statement = store->tasks[which];
     int result = sqlite3_step(statement);
@@ -117,8 +118,8 @@ static enum muster_status write_queue(struct store *store, const struct record_t
     sqlite3_stmt *s = store->tasks[STORE_TASK_QUEUE];
 
     bind_number(s, 1, row->queue);
-    bind_text(s, 2, row->job);
-    bind_text(s, 3, row->name);
+    store_tasks_bind_text(s, 2, row->job);
+    store_tasks_bind_text(s, 3, row->name);
     bind_number(s, 4, row->coordinator);
     bind_number(s, 5, row->taken);
     bind_number(s, 6, row->ended);
@@ -129,20 +130,20 @@ static enum muster_status write_queue(struct store *store, const struct record_t
     bind_number(s, 11, row->error_number);
     bind_number(s, 12, row->error_status);
     sqlite3_bind_int64(s, 13, row->error_code);
-    bind_text(s, 14, row->error_text);
+    store_tasks_bind_text(s, 14, row->error_text);
     bind_number(s, 15, row->raised);
     bind_number(s, 16, row->cancelled_to);
     sqlite3_bind_int64(s, 17, row->created_unix_ms);
     bind_number(s, 18, row->told);
-    return run(store, STORE_TASK_QUEUE, err);
+    return store_tasks_run(store, STORE_TASK_QUEUE, err);
 }
 
 static void bind_task(sqlite3_stmt *s, const struct record_task *row)
 {
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
     bind_number(s, 2, row->timeout_ms);
     sqlite3_bind_int64(s, 3, row->unix_ms);
-    bind_text(s, 4, row->fn);
+    store_tasks_bind_text(s, 4, row->fn);
     bind_bytes(s, 5, row->uses);
     bind_bytes(s, 6, row->args);
 }
@@ -150,7 +151,7 @@ static void bind_task(sqlite3_stmt *s, const struct record_task *row)
 /* Where it is now, from parameter `first` on. */
 static void bind_state(sqlite3_stmt *s, int first, const struct record_task *row)
 {
-    bind_text(s, first, wire_task_state_name(row->state));
+    store_tasks_bind_text(s, first, wire_task_state_name(row->state));
     bind_number(s, first + 1, row->attempt);
     bind_number(s, first + 2, row->losses);
     bind_number(s, first + 3, row->worker);
@@ -163,7 +164,7 @@ static enum muster_status write_task(struct store *store, const struct record_ta
                                      struct muster_error *err)
 {
     bind_task(store->tasks[STORE_TASK_ADD], row);
-    return run(store, STORE_TASK_ADD, err);
+    return store_tasks_run(store, STORE_TASK_ADD, err);
 }
 
 /* Between the two of a task that is given at once stands its queue's row. */
@@ -191,7 +192,7 @@ enum muster_status store_task_write_given(struct store *store, const struct reco
 
     bind_task(s, &row->u.task);
     bind_state(s, 7, &given->u.task);
-    return run(store, STORE_TASK_ADD_GIVEN, err);
+    return store_tasks_run(store, STORE_TASK_ADD_GIVEN, err);
 }
 
 static enum muster_status write_state(struct store *store, const struct record_task *row,
@@ -199,9 +200,9 @@ static enum muster_status write_state(struct store *store, const struct record_t
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_STATE];
 
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
     bind_state(s, 2, row);
-    return run(store, STORE_TASK_STATE, err);
+    return store_tasks_run(store, STORE_TASK_STATE, err);
 }
 
 static enum muster_status write_end(struct store *store, const struct record_task *row,
@@ -210,35 +211,35 @@ static enum muster_status write_end(struct store *store, const struct record_tas
     sqlite3_stmt *s = store->tasks[STORE_TASK_END];
     enum muster_status status;
 
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
-    bind_text(s, 2, wire_task_state_name(row->state));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
+    store_tasks_bind_text(s, 2, wire_task_state_name(row->state));
     bind_number(s, 3, row->attempt);
     bind_number(s, 4, row->losses);
     bind_number(s, 5, row->worker);
     sqlite3_bind_int64(s, 6, row->unix_ms);
     bind_number(s, 7, row->status);
     sqlite3_bind_int64(s, 8, row->code);
-    bind_text(s, 9, row->text);
+    store_tasks_bind_text(s, 9, row->text);
     bind_bytes(s, 10, row->result);
     bind_number(s, 11, row->bytes);
     bind_number(s, 12, row->excused);
-    status = run(store, STORE_TASK_END, err);
+    status = store_tasks_run(store, STORE_TASK_END, err);
     if (status != MUSTER_OK || row->attempt < 2) /* nobody else can have left parts of a result */
         return status;
     s = store->tasks[STORE_TASK_PARTS_OTHER];
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
     bind_number(s, 2, row->attempt);
-    return run(store, STORE_TASK_PARTS_OTHER, err);
+    return store_tasks_run(store, STORE_TASK_PARTS_OTHER, err);
 }
 
-static enum muster_status write_text(struct store *store, const struct record_task *row,
-                                     struct muster_error *err)
+static enum muster_status store_tasks_write_text(struct store *store, const struct record_task *row,
+                                                 struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_TEXT];
 
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
-    bind_text(s, 2, row->text);
-    return run(store, STORE_TASK_TEXT, err);
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
+    store_tasks_bind_text(s, 2, row->text);
+    return store_tasks_run(store, STORE_TASK_TEXT, err);
 }
 
 static enum muster_status write_part(struct store *store, const struct record_task_part *row,
@@ -246,11 +247,11 @@ static enum muster_status write_part(struct store *store, const struct record_ta
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_PART];
 
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->number));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->number));
     bind_number(s, 2, row->attempt);
     bind_number(s, 3, row->offset);
     bind_bytes(s, 4, row->bytes);
-    return run(store, STORE_TASK_PART, err);
+    return store_tasks_run(store, STORE_TASK_PART, err);
 }
 
 static enum muster_status write_resource(struct store *store,
@@ -261,9 +262,9 @@ static enum muster_status write_resource(struct store *store,
 
     bind_number(s, 1, row->queue);
     bind_number(s, 2, row->number);
-    bind_text(s, 3, row->fn);
+    store_tasks_bind_text(s, 3, row->fn);
     bind_bytes(s, 4, row->args);
-    return run(store, STORE_TASK_RESOURCE, err);
+    return store_tasks_run(store, STORE_TASK_RESOURCE, err);
 }
 
 static const char *const worker_states[] = {"live", "left", "lost"};
@@ -273,17 +274,17 @@ static enum muster_status write_worker(struct store *store, const struct record_
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_WORKER];
 
-    bind_text(s, 1, row->job);
+    store_tasks_bind_text(s, 1, row->job);
     bind_number(s, 2, row->index);
     bind_number(s, 3, row->incarnation);
     bind_number(s, 4, row->node);
-    bind_text(s, 5, row->host);
+    store_tasks_bind_text(s, 5, row->host);
     bind_number(s, 6, row->pid);
     bind_number(s, 7, row->slots);
     bind_number(s, 8, row->takes);
-    bind_text(s, 9, worker_states[row->state]);
+    store_tasks_bind_text(s, 9, worker_states[row->state]);
     sqlite3_bind_int64(s, 10, row->unix_ms);
-    return run(store, STORE_TASK_WORKER, err);
+    return store_tasks_run(store, STORE_TASK_WORKER, err);
 }
 
 static enum muster_status write_cancel(struct store *store, const struct record_task_range *row,
@@ -291,11 +292,11 @@ static enum muster_status write_cancel(struct store *store, const struct record_
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_CANCEL];
 
-    sqlite3_bind_int64(s, 1, id_of(row->queue, row->from));
-    sqlite3_bind_int64(s, 2, id_of(row->queue, row->to));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(row->queue, row->from));
+    sqlite3_bind_int64(s, 2, store_tasks_id_of(row->queue, row->to));
     sqlite3_bind_int64(s, 3, row->unix_ms);
     sqlite3_bind_int64(s, 4, MUSTER_E_CANCELLED);
-    return run(store, STORE_TASK_CANCEL, err);
+    return store_tasks_run(store, STORE_TASK_CANCEL, err);
 }
 
 static enum muster_status write_drop(struct store *store, const struct record_task_range *row,
@@ -306,7 +307,7 @@ static enum muster_status write_drop(struct store *store, const struct record_ta
 
     for (size_t i = 0; i < sizeof which / sizeof *which && status == MUSTER_OK; i++) {
         bind_number(store->tasks[which[i]], 1, row->queue);
-        status = run(store, which[i], err);
+        status = store_tasks_run(store, which[i], err);
     }
     return status == MUSTER_OK ? store_tidy_range(store, row->queue, row->from, row->to, false, err)
                                : status;
@@ -332,7 +333,7 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
     case RECORD_TASK_END:
         return write_end(store, &row->u.task, err);
     case RECORD_TASK_TEXT:
-        return write_text(store, &row->u.task, err);
+        return store_tasks_write_text(store, &row->u.task, err);
     case RECORD_TASK_PART:
         return write_part(store, &row->u.task_part, err);
     case RECORD_TASK_CANCEL:
@@ -352,26 +353,26 @@ enum muster_status store_task_write(struct store *store, const struct record *ro
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
-static const char *text_of(sqlite3_stmt *statement, int column)
+static const char *store_tasks_text_of(sqlite3_stmt *statement, int column)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);
 
     return text == NULL ? "" : (const char *)text;
 }
 
-static uint64_t number_of(sqlite3_stmt *statement, int column)
+static uint64_t store_tasks_number_of(sqlite3_stmt *statement, int column)
 {
     return (uint64_t)sqlite3_column_int64(statement, column);
 }
 
-static struct wire_bytes bytes_of(sqlite3_stmt *statement, int column)
+static struct wire_bytes store_tasks_bytes_of(sqlite3_stmt *statement, int column)
 {
     const void *data = sqlite3_column_blob(statement, column);
 
     return (struct wire_bytes){data, (size_t)sqlite3_column_bytes(statement, column)};
 }
 
-static bool state_of(const char *word, enum wire_task_state *ret_state)
+static bool store_tasks_state_of(const char *word, enum wire_task_state *ret_state)
 {
     for (unsigned state = TASK_QUEUED; state < TASK_STATE_COUNT; state++)
         if (strcmp(wire_task_state_name(state), word) == 0) {
@@ -386,46 +387,48 @@ typedef bool read_fn(sqlite3_stmt *statement, struct record *row);
 static bool read_queue(sqlite3_stmt *s, struct record *row)
 {
     row->u.task_queue = (struct record_task_queue){
-        .queue = number_of(s, 0),
-        .job = text_of(s, 1),
-        .name = text_of(s, 2),
-        .coordinator = number_of(s, 3),
-        .taken = number_of(s, 4),
-        .ended = number_of(s, 5),
-        .released = number_of(s, 6),
-        .max_queued = number_of(s, 7),
-        .max_attempts = number_of(s, 8),
-        .error_pending = number_of(s, 9) != 0,
-        .error_number = number_of(s, 10),
-        .error_status = (unsigned)number_of(s, 11),
+        .queue = store_tasks_number_of(s, 0),
+        .job = store_tasks_text_of(s, 1),
+        .name = store_tasks_text_of(s, 2),
+        .coordinator = store_tasks_number_of(s, 3),
+        .taken = store_tasks_number_of(s, 4),
+        .ended = store_tasks_number_of(s, 5),
+        .released = store_tasks_number_of(s, 6),
+        .max_queued = store_tasks_number_of(s, 7),
+        .max_attempts = store_tasks_number_of(s, 8),
+        .error_pending = store_tasks_number_of(s, 9) != 0,
+        .error_number = store_tasks_number_of(s, 10),
+        .error_status = (unsigned)store_tasks_number_of(s, 11),
         .error_code = sqlite3_column_int64(s, 12),
-        .error_text = text_of(s, 13),
-        .raised = number_of(s, 14),
-        .cancelled_to = number_of(s, 15),
+        .error_text = store_tasks_text_of(s, 13),
+        .raised = store_tasks_number_of(s, 14),
+        .cancelled_to = store_tasks_number_of(s, 15),
         .created_unix_ms = sqlite3_column_int64(s, 16),
-        .told = number_of(s, 17),
+        .told = store_tasks_number_of(s, 17),
     };
     return row->u.task_queue.queue >= 1 && row->u.task_queue.queue <= TASK_QUEUE_ID_MAX &&
-           row->u.task_queue.taken <= TASK_NUMBER_MAX && wire_job_name_ok(text_of(s, 1)) &&
-           wire_job_name_ok(text_of(s, 2)) &&
+           row->u.task_queue.taken <= TASK_NUMBER_MAX &&
+           wire_job_name_ok(store_tasks_text_of(s, 1)) &&
+           wire_job_name_ok(store_tasks_text_of(s, 2)) &&
            row->u.task_queue.error_status <= UINT8_MAX && /* a newer broker may know more of them */
            row->u.task_queue.max_attempts <= UINT8_MAX;
 }
 
 static bool read_garbage(sqlite3_stmt *s, struct record *row)
 {
-    row->u.task_range = (struct record_task_range){
-        .queue = number_of(s, 0), .from = number_of(s, 1), .to = number_of(s, 2)};
+    row->u.task_range = (struct record_task_range){.queue = store_tasks_number_of(s, 0),
+                                                   .from = store_tasks_number_of(s, 1),
+                                                   .to = store_tasks_number_of(s, 2)};
     return row->u.task_range.queue >= 1 && row->u.task_range.queue <= TASK_QUEUE_ID_MAX &&
            row->u.task_range.from <= TASK_NUMBER_MAX && row->u.task_range.to <= TASK_NUMBER_MAX;
 }
 
 static bool read_resource(sqlite3_stmt *s, struct record *row)
 {
-    row->u.task_resource = (struct record_task_resource){.queue = number_of(s, 0),
-                                                         .number = number_of(s, 1),
-                                                         .fn = text_of(s, 2),
-                                                         .args = bytes_of(s, 3)};
+    row->u.task_resource = (struct record_task_resource){.queue = store_tasks_number_of(s, 0),
+                                                         .number = store_tasks_number_of(s, 1),
+                                                         .fn = store_tasks_text_of(s, 2),
+                                                         .args = store_tasks_bytes_of(s, 3)};
     return row->u.task_resource.args.size <= TASK_ARGS_MAX &&
            strlen(row->u.task_resource.fn) <= NAME_MAX_BYTES &&
            row->u.task_resource.number <= TASK_RESOURCES_MAX;
@@ -433,14 +436,14 @@ static bool read_resource(sqlite3_stmt *s, struct record *row)
 
 static bool read_worker(sqlite3_stmt *s, struct record *row)
 {
-    row->u.task_worker = (struct record_task_worker){.job = text_of(s, 0),
-                                                     .index = number_of(s, 1),
-                                                     .incarnation = number_of(s, 2),
-                                                     .node = number_of(s, 3),
-                                                     .host = text_of(s, 4),
-                                                     .pid = number_of(s, 5),
-                                                     .slots = number_of(s, 6),
-                                                     .takes = number_of(s, 7),
+    row->u.task_worker = (struct record_task_worker){.job = store_tasks_text_of(s, 0),
+                                                     .index = store_tasks_number_of(s, 1),
+                                                     .incarnation = store_tasks_number_of(s, 2),
+                                                     .node = store_tasks_number_of(s, 3),
+                                                     .host = store_tasks_text_of(s, 4),
+                                                     .pid = store_tasks_number_of(s, 5),
+                                                     .slots = store_tasks_number_of(s, 6),
+                                                     .takes = store_tasks_number_of(s, 7),
                                                      .state = RECORD_WORKER_LIVE,
                                                      .unix_ms = sqlite3_column_int64(s, 8)};
     return row->u.task_worker.index <= INT32_MAX && row->u.task_worker.takes <= TASK_CREDIT_MAX &&
@@ -449,24 +452,24 @@ static bool read_worker(sqlite3_stmt *s, struct record *row)
 
 static bool read_task(sqlite3_stmt *s, struct record *row)
 {
-    uint64_t id = number_of(s, 0);
+    uint64_t id = store_tasks_number_of(s, 0);
     struct record_task *task = &row->u.task;
 
     *task = (struct record_task){.queue = id >> 40,
                                  .number = id & TASK_NUMBER_MAX,
-                                 .attempt = number_of(s, 2),
-                                 .losses = number_of(s, 3),
-                                 .worker = number_of(s, 4),
-                                 .worker_index = number_of(s, 5),
-                                 .timeout_ms = number_of(s, 6),
+                                 .attempt = store_tasks_number_of(s, 2),
+                                 .losses = store_tasks_number_of(s, 3),
+                                 .worker = store_tasks_number_of(s, 4),
+                                 .worker_index = store_tasks_number_of(s, 5),
+                                 .timeout_ms = store_tasks_number_of(s, 6),
                                  .unix_ms = sqlite3_column_int64(s, 7),
-                                 .fn = text_of(s, 8),
-                                 .uses = bytes_of(s, 9),
-                                 .args = bytes_of(s, 10),
-                                 .text = text_of(s, 11),
-                                 .excused = number_of(s, 12)};
-    return state_of(text_of(s, 1), &task->state) && task->attempt <= UINT8_MAX &&
-           task->losses <= UINT8_MAX && task->excused <= UINT8_MAX &&
+                                 .fn = store_tasks_text_of(s, 8),
+                                 .uses = store_tasks_bytes_of(s, 9),
+                                 .args = store_tasks_bytes_of(s, 10),
+                                 .text = store_tasks_text_of(s, 11),
+                                 .excused = store_tasks_number_of(s, 12)};
+    return store_tasks_state_of(store_tasks_text_of(s, 1), &task->state) &&
+           task->attempt <= UINT8_MAX && task->losses <= UINT8_MAX && task->excused <= UINT8_MAX &&
            task->timeout_ms <= INT32_MAX && strlen(task->fn) <= NAME_MAX_BYTES &&
            task->args.size <= TASK_ARGS_MAX && task->uses.size <= (size_t)TASK_USES_MAX * 4;
 }
@@ -538,23 +541,24 @@ enum muster_status store_tasks_load(struct store *store, store_row_fn *row_fn, v
 
 static bool add_ended(struct store *store, sqlite3_stmt *s, struct wire_ended_entry *entry)
 {
-    struct wire_bytes result = bytes_of(s, 7);
+    struct wire_bytes result = store_tasks_bytes_of(s, 7);
     enum wire_task_state state = TASK_NONE;
     uint8_t *copy = arena_alloc(&store->arena, result.size + 1);
 
-    if (!state_of(text_of(s, 2), &state) || copy == NULL)
+    if (!store_tasks_state_of(store_tasks_text_of(s, 2), &state) || copy == NULL)
         return false;
     if (result.size > 0)
         memcpy(copy, result.data, result.size);
-    *entry = (struct wire_ended_entry){.queue = number_of(s, 0) >> 40,
-                                       .number = number_of(s, 0) & TASK_NUMBER_MAX,
-                                       .attempt = number_of(s, 1),
-                                       .state = state,
-                                       .status = number_of(s, 3),
-                                       .code = sqlite3_column_int64(s, 4),
-                                       .text = arena_strdup(&store->arena, text_of(s, 5)),
-                                       .bytes = number_of(s, 6),
-                                       .result = {copy, result.size}};
+    *entry =
+        (struct wire_ended_entry){.queue = store_tasks_number_of(s, 0) >> 40,
+                                  .number = store_tasks_number_of(s, 0) & TASK_NUMBER_MAX,
+                                  .attempt = store_tasks_number_of(s, 1),
+                                  .state = state,
+                                  .status = store_tasks_number_of(s, 3),
+                                  .code = sqlite3_column_int64(s, 4),
+                                  .text = arena_strdup(&store->arena, store_tasks_text_of(s, 5)),
+                                  .bytes = store_tasks_number_of(s, 6),
+                                  .result = {copy, result.size}};
     return entry->text != NULL;
 }
 
@@ -572,8 +576,8 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
     items = arena_alloc(&store->arena, TASKS_FRAME_MAX * sizeof *items);
     page->more = false;
     page->next = last < TASK_NUMBER_MAX ? last + 1 : last;
-    sqlite3_bind_int64(s, 1, id_of(page->queue, page->from));
-    sqlite3_bind_int64(s, 2, id_of(page->queue, last));
+    sqlite3_bind_int64(s, 1, store_tasks_id_of(page->queue, page->from));
+    sqlite3_bind_int64(s, 2, store_tasks_id_of(page->queue, last));
     sqlite3_bind_int64(s, 3, TASKS_FRAME_MAX + 1);
     bind_number(s, 4, page->queue);
     while (items != NULL && (result = sqlite3_step(s)) == SQLITE_ROW) {
@@ -581,7 +585,7 @@ enum muster_status store_task_page(struct store *store, struct wire_tasks_page *
                  (size_t)sqlite3_column_bytes(s, 7);
         if (count == TASKS_FRAME_MAX || (count > 0 && bytes > TASK_FRAME_BYTES)) {
             page->more = true;
-            page->next = number_of(s, 0) & TASK_NUMBER_MAX;
+            page->next = store_tasks_number_of(s, 0) & TASK_NUMBER_MAX;
             result = SQLITE_DONE;
             break;
         }
@@ -615,7 +619,7 @@ static enum muster_status result_part(struct store *store, int64_t id, uint64_t 
     bind_number(s, 3, offset);
     result = sqlite3_step(s);
     if (result == SQLITE_ROW) {
-        struct wire_bytes part = bytes_of(s, 0);
+        struct wire_bytes part = store_tasks_bytes_of(s, 0);
         uint8_t *copy = arena_alloc(&store->arena, part.size + 1);
 
         if (copy == NULL)
@@ -654,7 +658,7 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
                                      struct wire_result_chunk *ret_chunk, struct muster_error *err)
 {
     sqlite3_stmt *s = store->tasks[STORE_TASK_RESULT];
-    int64_t id = id_of(asked->queue, asked->number);
+    int64_t id = store_tasks_id_of(asked->queue, asked->number);
     enum wire_task_state state = TASK_NONE;
     enum muster_status status = MUSTER_OK;
     uint64_t attempt = 0;
@@ -664,11 +668,12 @@ enum muster_status store_task_result(struct store *store, const struct wire_resu
     arena_reset(&store->arena);
     sqlite3_bind_int64(s, 1, id);
     result = sqlite3_step(s);
-    if (result == SQLITE_ROW && state_of(text_of(s, 0), &state) && state == TASK_DONE) {
-        struct wire_bytes bytes = bytes_of(s, 2);
+    if (result == SQLITE_ROW && store_tasks_state_of(store_tasks_text_of(s, 0), &state) &&
+        state == TASK_DONE) {
+        struct wire_bytes bytes = store_tasks_bytes_of(s, 2);
 
-        ret_chunk->total = number_of(s, 1);
-        attempt = number_of(s, 3);
+        ret_chunk->total = store_tasks_number_of(s, 1);
+        attempt = store_tasks_number_of(s, 3);
         in_parts = bytes.size != ret_chunk->total;
         if (bytes.data == NULL && bytes.size == 0 && sqlite3_errcode(store->db) == SQLITE_NOMEM)
             status = store_failed(store, SQLITE_NOMEM, "read a result", err);

@@ -35,8 +35,8 @@ enum muster_status store_tidy_prepare(struct store *store, struct muster_error *
     return status;
 }
 
-static enum muster_status run(struct store *store, enum store_tidy which, const int64_t values[3],
-                              struct muster_error *err)
+static enum muster_status store_tidy_run(struct store *store, enum store_tidy which,
+                                         const int64_t values[3], struct muster_error *err)
 {
     sqlite3_stmt *s = store->tidy[which];
     enum muster_status status = MUSTER_OK;
@@ -52,8 +52,8 @@ static enum muster_status run(struct store *store, enum store_tidy which, const 
 }
 
 /* Where the slice ends that begins with the first: `last` if there are no more. */
-static enum muster_status look(struct store *store, const int64_t range[3], int64_t *ret_last,
-                               struct muster_error *err)
+static enum muster_status store_tidy_look(struct store *store, const int64_t range[3],
+                                          int64_t *ret_last, struct muster_error *err)
 {
     sqlite3_stmt *s = store->tidy[STORE_TIDY_LOOK];
     enum muster_status status = MUSTER_OK;
@@ -80,21 +80,21 @@ enum muster_status store_tidy_range(struct store *store, uint64_t queue, uint64_
     const int64_t base = (int64_t)(queue << 40);
     int64_t range[3] = {base + (int64_t)first, base + (int64_t)last, ended_only};
     int64_t slice_last = 0;
-    enum muster_status status = look(store, range, &slice_last, err);
+    enum muster_status status = store_tidy_look(store, range, &slice_last, err);
     bool over = slice_last == range[1];
 
     range[1] = slice_last;
     if (status == MUSTER_OK)
-        status = run(store, STORE_TIDY_TASKS, range, err);
+        status = store_tidy_run(store, STORE_TIDY_TASKS, range, err);
     if (status == MUSTER_OK)
-        status = run(store, STORE_TIDY_PARTS, range, err);
+        status = store_tidy_run(store, STORE_TIDY_PARTS, range, err);
     if (status != MUSTER_OK)
         return status;
     if (over)
-        return run(store, STORE_TIDY_OVER, (int64_t[]){(int64_t)queue, 0, 0}, err);
+        return store_tidy_run(store, STORE_TIDY_OVER, (int64_t[]){(int64_t)queue, 0, 0}, err);
     store->untidy = true;
-    return run(store, STORE_TIDY_REST,
-               (int64_t[]){(int64_t)queue, slice_last - base + 1, (int64_t)last}, err);
+    return store_tidy_run(store, STORE_TIDY_REST,
+                          (int64_t[]){(int64_t)queue, slice_last - base + 1, (int64_t)last}, err);
 }
 
 /* In a transaction. */

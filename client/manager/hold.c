@@ -52,7 +52,7 @@ static void unpin(struct hold *hold)
 }
 
 /* False: it is to stop. */
-static bool pause_ms(struct hold *hold, int64_t ms)
+static bool hold_pause_ms(struct hold *hold, int64_t ms)
 {
     struct timespec until = thread_time_after(ms);
     bool stop;
@@ -72,7 +72,7 @@ static void *prolong(void *arg)
     struct hold *hold = arg;
     int64_t due_ms = hold->lease_ms / 3;
 
-    while (pause_ms(hold, due_ms)) {
+    while (hold_pause_ms(hold, due_ms)) {
         struct muster_error why = {.status = MUSTER_OK};
         enum muster_status status = pin(hold, hold->lease_ms, &why);
 
@@ -83,7 +83,7 @@ static void *prolong(void *arg)
     return NULL;
 }
 
-static void init_sync(struct hold *hold)
+static void hold_init_sync(struct hold *hold)
 {
     pthread_condattr_t attributes;
 
@@ -107,7 +107,7 @@ static struct hold *hold_new(const struct hold_wish *wish)
     snprintf(hold->job, sizeof hold->job, "%s", wish->job);
     hold->checkpoint = wish->checkpoint;
     hold->lease_ms = wish->lease_ms;
-    init_sync(hold);
+    hold_init_sync(hold);
     return hold;
 }
 

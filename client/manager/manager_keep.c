@@ -24,7 +24,8 @@ struct keep_rules {
 
 /* --- from the user's form ---------------------------------------------------------------------------- */
 
-static enum muster_status wrong(struct muster_error *err, size_t index, const char *what)
+static enum muster_status manager_keep_wrong(struct muster_error *err, size_t index,
+                                             const char *what)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "muster_manager_open: policies.keep[%zu] %s", index,
                      what);
@@ -51,12 +52,13 @@ static enum muster_status take_keep(struct keep_policies *to, const struct muste
                                .unmeasured = p->keep_unmeasured};
     if (p->kind == MUSTER_KEEP_BEST) {
         if (!policy_metric_ok(p->metric))
-            return wrong(err, index, "has a metric that is no name: letters, digits and . _ - /");
+            return manager_keep_wrong(err, index,
+                                      "has a metric that is no name: letters, digits and . _ - /");
         memcpy(rule->metric, p->metric, strlen(p->metric) + 1);
     }
     if (p->kind == MUSTER_KEEP_STEPS) {
         if (to->steps_count + p->steps_count > POLICY_STEPS_MAX)
-            return wrong(err, index, "brings the list above 512 given steps");
+            return manager_keep_wrong(err, index, "brings the list above 512 given steps");
         rule->steps_first = to->steps_count;
         rule->steps_count = p->steps_count;
         for (size_t i = 0; i < p->steps_count; i++)
@@ -137,8 +139,8 @@ static bool has_to_tell(const struct muster_manager *manager)
     return manager->keep != NULL && manager->rank == 0 && manager->node->agent != NULL;
 }
 
-static enum muster_status tell(struct muster_manager *manager, int64_t timeout_ms,
-                               struct muster_error *err)
+static enum muster_status manager_keep_told(struct muster_manager *manager, int64_t timeout_ms,
+                                               struct muster_error *err)
 {
     struct wire_msg message = {.type = WIRE_POLICIES};
     uint64_t start = agent_broker_start(manager->node->agent);
@@ -155,7 +157,7 @@ static enum muster_status tell(struct muster_manager *manager, int64_t timeout_m
 
 enum muster_status manager_keep_tell(struct muster_manager *manager, struct muster_error *err)
 {
-    return has_to_tell(manager) ? tell(manager, TELL_MS, err) : MUSTER_OK;
+    return has_to_tell(manager) ? manager_keep_told(manager, TELL_MS, err) : MUSTER_OK;
 }
 
 void manager_keep_tell_again(struct muster_manager *manager)
@@ -165,7 +167,7 @@ void manager_keep_tell_again(struct muster_manager *manager)
     if (!has_to_tell(manager) || manager->told_start == agent_broker_start(manager->node->agent) ||
         clock_ms(CLOCK_MONOTONIC) < manager->tell_again_ms)
         return;
-    if (tell(manager, FREEZE_MS, &why) == MUSTER_OK)
+    if (manager_keep_told(manager, FREEZE_MS, &why) == MUSTER_OK)
         return;
     manager->tell_again_ms = clock_ms(CLOCK_MONOTONIC) + TELL_AGAIN_MS;
     node_log(manager->node, 1, "the broker that started anew was not told the job's policies: %s",

@@ -30,7 +30,7 @@ void manager_source_close(struct manager_source *source)
     query_link_close(&source->link);
 }
 
-static enum muster_status no_memory(struct muster_error *err)
+static enum muster_status manager_list_no_memory(struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
@@ -74,7 +74,7 @@ static enum muster_status take_row(struct manager_list *list, const struct manag
         const char *state = arena_strdup(&list->arena, row->state);
 
         if (state == NULL)
-            return no_memory(err);
+            return manager_list_no_memory(err);
         list->unlisted[list->unlisted_count++] =
             (struct manager_unlisted){row->step - 1, state, (uint64_t)row->checkpoint};
         return MUSTER_OK;
@@ -93,7 +93,7 @@ static enum muster_status take_row(struct manager_list *list, const struct manag
         .pinned = row->pinned,
         .metrics = arena_strdup(&list->arena, row->metrics)};
     if (info->path == NULL || info->metrics == NULL)
-        return no_memory(err);
+        return manager_list_no_memory(err);
     list->count++;
     return MUSTER_OK;
 }
@@ -108,7 +108,7 @@ static enum muster_status take_rows(struct manager_list *list, const struct mana
     list->items = arena_alloc(&list->arena, (count + 1) * sizeof *list->items);
     list->unlisted = arena_alloc(&list->arena, (count + 1) * sizeof *list->unlisted);
     if (list->items == NULL || list->unlisted == NULL)
-        return no_memory(err);
+        return manager_list_no_memory(err);
     for (size_t i = 0; i < count && status == MUSTER_OK; i++)
         status = take_row(list, source, &all[i], err);
     return status;
@@ -124,7 +124,7 @@ static enum muster_status ask_all(struct manager_source *source, struct question
     question.job = source->job;
     *ret_rows = rows_create(question.query);
     if (*ret_rows == NULL)
-        return no_memory(err);
+        return manager_list_no_memory(err);
     if (source->link == NULL)
         status = query_link_open(source->broker, source->timeout_ms, &source->link, err);
     while (status == MUSTER_OK && more) {
@@ -215,9 +215,9 @@ static bool take_found(struct manager_list *list, const struct dir_list *found)
     return true;
 }
 
-static enum muster_status read_directory(struct manager_list *list,
-                                         const struct manager_source *source,
-                                         struct muster_error *err)
+static enum muster_status manager_list_read_directory(struct manager_list *list,
+                                                      const struct manager_source *source,
+                                                      struct muster_error *err)
 {
     struct dir_list found;
     enum muster_status status =
@@ -228,7 +228,7 @@ static enum muster_status read_directory(struct manager_list *list,
         return status;
     ok = take_found(list, &found);
     dir_list_free(&found);
-    return ok ? MUSTER_OK : no_memory(err);
+    return ok ? MUSTER_OK : manager_list_no_memory(err);
 }
 
 /* --- both ------------------------------------------------------------------------------------------ */
@@ -241,7 +241,7 @@ static enum muster_status read_list(struct manager_list *list, struct manager_so
 
     manager_list_free(list);
     status = source->broker != NULL ? ask_broker(list, source, query, err)
-                                    : read_directory(list, source, err);
+                                    : manager_list_read_directory(list, source, err);
     if (status != MUSTER_OK) {
         manager_list_free(list);
         return status;

@@ -107,8 +107,8 @@ enum muster_status manager_outcome_await(struct muster_manager *m, size_t first,
 }
 
 /* The first one is returned, the others are in the log. */
-static void tell(struct muster_manager *m, const struct muster_error *why, enum muster_status *told,
-                 struct muster_error *err)
+static void manager_outcome_tell(struct muster_manager *m, const struct muster_error *why,
+                                 enum muster_status *told, struct muster_error *err)
 {
     if (*told != MUSTER_OK) {
         node_log(m->node, 1, "%s", why->text);
@@ -132,7 +132,7 @@ enum muster_status manager_outcome_end(struct muster_manager *m, struct muster_e
         enum muster_status status = await_all(m, 0, m->pending_count, &wait, &failed, &why);
 
         if (status != MUSTER_OK)
-            tell(m, &why, &told, err);
+            manager_outcome_tell(m, &why, &told, err);
     }
     return told;
 }

@@ -14,7 +14,8 @@ struct rule {
     size_t index;
 };
 
-static enum muster_status wrong(struct muster_error *err, struct rule rule, const char *what)
+static enum muster_status manager_policy_wrong(struct muster_error *err, struct rule rule,
+                                               const char *what)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "muster_manager_open: policies.%s[%zu] %s", rule.list,
                      rule.index, what);
@@ -35,11 +36,13 @@ static enum muster_status check_steps(struct rule rule, const int64_t *steps, si
                                       struct muster_error *err)
 {
     if (steps == NULL || count == 0)
-        return wrong(err, rule, "has no steps; give at least one, or leave the policy out");
+        return manager_policy_wrong(err, rule,
+                                    "has no steps; give at least one, or leave the policy out");
     if (count > MUSTER_POLICY_STEPS_MAX)
-        return wrong(err, rule,
-                     "has more steps than a list of policies may (512); use several rules of every "
-                     "so many");
+        return manager_policy_wrong(
+            err, rule,
+            "has more steps than a list of policies may (512); use several rules of every "
+            "so many");
     for (size_t i = 0; i < count; i++)
         if (steps[i] < 0)
             return error_set(
@@ -69,9 +72,9 @@ static enum muster_status check_save(struct rule rule, const struct muster_save_
                                      struct muster_error *err)
 {
     if (p->kind <= MUSTER_SAVE_NONE || p->kind >= MUSTER_SAVE_KIND_COUNT)
-        return wrong(err, rule, "has a kind that does not exist");
+        return manager_policy_wrong(err, rule, "has a kind that does not exist");
     if (unused_by_save(p) != NULL)
-        return wrong(err, rule, unused_by_save(p));
+        return manager_policy_wrong(err, rule, unused_by_save(p));
     switch (p->kind) {
     case MUSTER_SAVE_EVERY_STEPS:
         return check_number(rule, p->number, 1, "steps", err);
@@ -90,7 +93,7 @@ static enum muster_status check_save(struct rule rule, const struct muster_save_
                          rule.index, p->share);
     case MUSTER_SAVE_FUNCTION:
         if (p->should_save_fn == NULL)
-            return wrong(err, rule, "is a function, but should_save_fn is NULL");
+            return manager_policy_wrong(err, rule, "is a function, but should_save_fn is NULL");
         return MUSTER_OK;
     default:
         return MUSTER_OK;
@@ -116,13 +119,13 @@ static enum muster_status check_keep(struct rule rule, const struct muster_keep_
                                      struct muster_error *err)
 {
     if (p->kind <= MUSTER_KEEP_NONE || p->kind >= MUSTER_KEEP_KIND_COUNT)
-        return wrong(err, rule, "has a kind that does not exist");
+        return manager_policy_wrong(err, rule, "has a kind that does not exist");
     if (unused_by_keep(p) != NULL)
-        return wrong(err, rule, unused_by_keep(p));
+        return manager_policy_wrong(err, rule, unused_by_keep(p));
     switch (p->kind) {
     case MUSTER_KEEP_BEST:
         if (p->metric == NULL || p->metric[0] == '\0')
-            return wrong(err, rule, "keeps the best, but names no metric");
+            return manager_policy_wrong(err, rule, "keeps the best, but names no metric");
         return check_number(rule, p->number, 0, "checkpoints", err);
     case MUSTER_KEEP_LATEST:
         return check_number(rule, p->number, 0, "checkpoints", err);
@@ -167,8 +170,9 @@ static enum muster_status check_lists(const struct muster_policies *policies,
 
 /* --- the rules ------------------------------------------------------------------------------------- */
 
-static enum muster_status take(struct step_rules *rules, const struct muster_save_policy *p,
-                               size_t i, struct muster_error *err)
+static enum muster_status manager_policy_take(struct step_rules *rules,
+                                              const struct muster_save_policy *p, size_t i,
+                                              struct muster_error *err)
 {
     switch (p->kind) {
     case MUSTER_SAVE_EVERY_STEPS:
@@ -176,7 +180,8 @@ static enum muster_status take(struct step_rules *rules, const struct muster_sav
         return MUSTER_OK;
     case MUSTER_SAVE_STEPS:
         if (rules->steps_count + p->steps_count > MUSTER_POLICY_STEPS_MAX)
-            return wrong(err, (struct rule){"save", i}, "brings the list above 512 given steps");
+            return manager_policy_wrong(err, (struct rule){"save", i},
+                                        "brings the list above 512 given steps");
         memcpy(rules->steps + rules->steps_count, p->steps, p->steps_count * sizeof *p->steps);
         rules->steps_count += p->steps_count;
         return MUSTER_OK;
@@ -204,7 +209,7 @@ enum muster_status step_rules_take(const struct muster_policies *policies,
     for (size_t i = 0; i < policies->save_count && status == MUSTER_OK; i++) {
         status = check_save((struct rule){"save", i}, &policies->save[i], err);
         if (status == MUSTER_OK)
-            status = take(ret_rules, &policies->save[i], i, err);
+            status = manager_policy_take(ret_rules, &policies->save[i], i, err);
     }
     return status;
 }

@@ -21,7 +21,7 @@
 
 /* --- clocks ------------------------------------------------------------------------------------------ */
 
-static void pause_ms(int64_t ms)
+static void manager_read_pause_ms(int64_t ms)
 {
     struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
@@ -65,7 +65,8 @@ enum muster_status manager_read_placed(struct muster_manager *m, struct muster_e
         agent_wait_in_place(m->node->agent, MANIFEST_WAIT_MS);
     status = manager_read_list(m, err);
     while (status == MUSTER_OK && is_on_its_way(m) && clock_ms(CLOCK_MONOTONIC) < until_ms) {
-        pause_ms(TRY_MS); /* a rank that took no part in its round hears nothing of it */
+        manager_read_pause_ms(
+            TRY_MS); /* a rank that took no part in its round hears nothing of it */
         status = manager_read_list(m, err);
     }
     if (is_on_its_way(m)) /* a full disk: it is not waited for again */
@@ -151,7 +152,8 @@ enum muster_status muster_manager_metadata(muster_manager_t *manager, int64_t st
     for (int tries = 0; status == MUSTER_OK && manifest == NULL && tries < MOVES_MAX; tries++) {
         status = manager_find(manager, step, &info, &why);
         if (status == MUSTER_OK && shard_manifest_read(info->path, &manifest, &why) != MUSTER_OK)
-            pause_ms(tries > 0 ? TRY_MS : 0); /* named, or deleted, since it was asked for */
+            manager_read_pause_ms(tries > 0 ? TRY_MS
+                                            : 0); /* named, or deleted, since it was asked for */
     }
     if (manifest == NULL)
         return error_pass(ret_error, status != MUSTER_OK ? status : why.status, &why);
@@ -171,7 +173,7 @@ bool manager_try_again(const struct muster_manager *manager, int *tries)
 {
     if ((manager->list.count == 0 && manager->list.hidden == 0) || ++*tries > TRIES_MAX)
         return false;
-    pause_ms(TRY_MS);
+    manager_read_pause_ms(TRY_MS);
     return true;
 }
 
@@ -206,7 +208,7 @@ enum muster_status muster_manager_wait_for_new_checkpoint(muster_manager_t *mana
                        : error_set(ret_error, MUSTER_E_TIMEOUT,
                                    "no checkpoint above step %lld was made within %lld ms",
                                    (long long)after_step, (long long)timeout_ms);
-        pause_ms(left_ms < LOOK_MS ? left_ms : LOOK_MS);
+        manager_read_pause_ms(left_ms < LOOK_MS ? left_ms : LOOK_MS);
     }
     if (ret_step != NULL)
         *ret_step = newest->step;

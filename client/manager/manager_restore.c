@@ -58,7 +58,8 @@ static enum muster_status begin_steps(struct muster_manager *m, struct muster_er
     return status;
 }
 
-static enum muster_status join(struct muster_manager *m, int64_t step, struct muster_error *err)
+static enum muster_status manager_restore_join(struct muster_manager *m, int64_t step,
+                                               struct muster_error *err)
 {
     struct node_wish wish = {.names = m->names, .resume_done = -1};
 
@@ -127,7 +128,7 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
         return status;
     if (step != MUSTER_STEP_LATEST && manager_list_find(&m->list, step) == NULL)
         return manager_not_found(m, step, err);
-    status = join(m, step, err);
+    status = manager_restore_join(m, step, err);
     if (status == MUSTER_OK)
         status = begin_steps(m, err);
     if (status == MUSTER_OK)
@@ -152,7 +153,7 @@ static enum muster_status restore_job(struct muster_manager *m, int64_t step,
 
 /* --- a reader's -------------------------------------------------------------------------------------- */
 
-static int call_restore_fn(void *arg, const struct shard_found *found)
+static int manager_restore_call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_manager *m = arg;
     const struct muster_restore_context context = {.directory = found->dir,
@@ -166,19 +167,21 @@ static int call_restore_fn(void *arg, const struct shard_found *found)
     return m->restore_fn(&context);
 }
 
-static enum muster_status read_one(struct muster_manager *m,
-                                   const struct muster_checkpoint_info *info,
-                                   struct muster_restored *ret, struct muster_error *err)
+static enum muster_status manager_restore_read_one(struct muster_manager *m,
+                                                   const struct muster_checkpoint_info *info,
+                                                   struct muster_restored *ret,
+                                                   struct muster_error *err)
 {
-    struct shard_restore request = {.checkpoint_path = info->path,
-                                    .job = m->source.job,
-                                    .world_size = 1,
-                                    .wholes = true,
-                                    .step = info->step + 1,
-                                    .round = info->checkpoint,
-                                    .state = m->state,
-                                    .restore_fn = m->restore_fn != NULL ? call_restore_fn : NULL,
-                                    .arg = m};
+    struct shard_restore request = {
+        .checkpoint_path = info->path,
+        .job = m->source.job,
+        .world_size = 1,
+        .wholes = true,
+        .step = info->step + 1,
+        .round = info->checkpoint,
+        .state = m->state,
+        .restore_fn = m->restore_fn != NULL ? manager_restore_call_restore_fn : NULL,
+        .arg = m};
     struct manifest *manifest = NULL;
     enum muster_status status = shard_manifest_read(info->path, &manifest, err);
 
@@ -217,10 +220,10 @@ static enum muster_status read_held(struct muster_manager *m,
     enum muster_status status;
 
     if (m->source.broker == NULL)
-        return read_one(m, info, ret, err);
+        return manager_restore_read_one(m, info, ret, err);
     status = hold_begin(&wish, &hold, err);
     if (status == MUSTER_OK)
-        status = read_one(m, info, ret, err);
+        status = manager_restore_read_one(m, info, ret, err);
     hold_end(&hold);
     return status;
 }

@@ -94,9 +94,9 @@ static enum muster_status end_step(struct muster_manager *m, int64_t step,
 
 /* --- saving ------------------------------------------------------------------------------------------ */
 
-static enum muster_status check_request(const struct muster_manager *m,
-                                        const struct muster_save_request *r,
-                                        struct muster_error *err)
+static enum muster_status manager_save_check_request(const struct muster_manager *m,
+                                                     const struct muster_save_request *r,
+                                                     struct muster_error *err)
 {
     if (r->state != NULL &&
         (m->node_options.termination.save_fn != NULL || m->node_options.snapshot_fn != NULL))
@@ -337,7 +337,7 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
     if (status == MUSTER_OK && request != NULL)
         status = save_request_take(request, &own, &why);
     if (status == MUSTER_OK)
-        status = check_request(manager, r, &why);
+        status = manager_save_check_request(manager, r, &why);
     if (status == MUSTER_OK)
         status = check_step(manager, "muster_manager_save", step, &again, &why);
     if (status == MUSTER_OK && again)
@@ -359,8 +359,9 @@ enum muster_status muster_manager_save(muster_manager_t *manager, int64_t step,
 }
 
 /* The boundary behind step `step`, for a caller that saves by itself between this and muster_manager_save. */
-static enum muster_status ask(struct muster_manager *manager, const char *call, int64_t step,
-                              bool force, bool *ret_saves, struct muster_error *err)
+static enum muster_status manager_save_ask(struct muster_manager *manager, const char *call,
+                                           int64_t step, bool force, bool *ret_saves,
+                                           struct muster_error *err)
 {
     struct agent_end end = {.done = step + 1, .ask = true};
     enum muster_status status = manager_need_node(manager, call, err);
@@ -387,7 +388,7 @@ enum muster_status muster_manager_should_save(muster_manager_t *manager, int64_t
 {
     bool saves = false;
     enum muster_status status =
-        ask(manager, "muster_manager_should_save", step, false, &saves, ret_error);
+        manager_save_ask(manager, "muster_manager_should_save", step, false, &saves, ret_error);
 
     if (ret_should_save != NULL && status == MUSTER_OK)
         *ret_should_save = saves;
@@ -399,7 +400,7 @@ enum muster_status muster_manager_begin_save(muster_manager_t *manager, int64_t 
 {
     bool saves = false;
     enum muster_status status =
-        ask(manager, "muster_manager_begin_save", step, true, &saves, ret_error);
+        manager_save_ask(manager, "muster_manager_begin_save", step, true, &saves, ret_error);
 
     if (ret_begun != NULL && status == MUSTER_OK)
         *ret_begun = saves;

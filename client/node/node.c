@@ -31,14 +31,14 @@ static enum muster_status forked(const char *call, struct muster_error *err)
 }
 
 /* Is this call refused at once? `in_scope`: it is the one that may come inside a scope. */
-static bool refused(const struct muster_node *node, bool in_scope)
+static bool node_refused(const struct muster_node *node, bool in_scope)
 {
     return node == NULL || gate_forked(node->gate) || node->hold_depth > 0 ||
            node->scope_open != in_scope;
 }
 
-static COLD enum muster_status refuse(const struct muster_node *node, const char *call,
-                                      struct muster_error *err)
+static COLD enum muster_status node_refuse(const struct muster_node *node, const char *call,
+                                           struct muster_error *err)
 {
     if (node == NULL)
         return null_node(call, err);
@@ -176,8 +176,8 @@ enum muster_status muster_node_run(muster_node_t *node, muster_step_fn *step_fn,
     enum muster_status status;
     int code;
 
-    if (UNLIKELY(refused(node, false)))
-        return refuse(node, "muster_node_run", ret_error);
+    if (UNLIKELY(node_refused(node, false)))
+        return node_refuse(node, "muster_node_run", ret_error);
     if (UNLIKELY(step_fn == NULL))
         return error_set(ret_error, MUSTER_E_ARGUMENT, "muster_node_run: step_fn is NULL");
     status = boundary(node, arg, ret_error);
@@ -214,8 +214,8 @@ static COLD enum muster_status after_failure(struct muster_node *node, struct mu
 enum muster_status muster_node_save_if_preempted(muster_node_t *node, void *arg,
                                                  struct muster_error *ret_error)
 {
-    if (UNLIKELY(refused(node, false)))
-        return refuse(node, "muster_node_save_if_preempted", ret_error);
+    if (UNLIKELY(node_refused(node, false)))
+        return node_refuse(node, "muster_node_save_if_preempted", ret_error);
     if (UNLIKELY(!node->restored))
         return slow_boundary(node, true, arg, ret_error);
     if (UNLIKELY(atomic_load_explicit(&node->failed, memory_order_relaxed)))
@@ -253,8 +253,8 @@ enum muster_status node_end_step(struct muster_node *node, const struct agent_en
     enum muster_status status;
 
     *ret_ended = (struct agent_ended){.saves = false};
-    if (refused(node, false))
-        return refuse(node, "muster_manager_save", err);
+    if (node_refused(node, false))
+        return node_refuse(node, "muster_manager_save", err);
     if (!end->want && !gate_is_closed(node->gate) && gate_done(node->gate) + 1 == end->done &&
         gate_begun(node->gate) == end->done &&
         (node->agent == NULL || agent_commit_step(node->agent) < end->done) &&
@@ -273,8 +273,8 @@ enum muster_status muster_node_scope_enter(muster_node_t *node, struct muster_er
 {
     enum muster_status status;
 
-    if (refused(node, false))
-        return refuse(node, "muster_node_scope_enter", ret_error);
+    if (node_refused(node, false))
+        return node_refuse(node, "muster_node_scope_enter", ret_error);
     status = boundary(node, NULL, ret_error);
     node->scope_open = status == MUSTER_OK;
     return status;
@@ -283,8 +283,8 @@ enum muster_status muster_node_scope_enter(muster_node_t *node, struct muster_er
 enum muster_status muster_node_scope_leave(muster_node_t *node, int code,
                                            struct muster_error *ret_error)
 {
-    if (refused(node, true))
-        return refuse(node, "muster_node_scope_leave", ret_error);
+    if (node_refused(node, true))
+        return node_refuse(node, "muster_node_scope_leave", ret_error);
     node->scope_open = false;
     if (code != 0)
         return step_failed(node, code, ret_error);
@@ -299,8 +299,8 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
     struct muster_error why = {.status = MUSTER_OK};
     enum muster_status status;
 
-    if (refused(node, false))
-        return refuse(node, "muster_node_restore", ret_error);
+    if (node_refused(node, false))
+        return node_refuse(node, "muster_node_restore", ret_error);
     status = node_restore(node, &why);
     if (status == MUSTER_OK)
         return MUSTER_OK;
@@ -316,21 +316,21 @@ enum muster_status muster_node_restore(muster_node_t *node, struct muster_error 
 
 /* --- reads --------------------------------------------------------------------------------------- */
 
-static bool gone(const struct muster_node *node)
+static bool node_gone(const struct muster_node *node)
 {
     return node == NULL || gate_forked(node->gate);
 }
 
 int64_t muster_node_total_run_calls(const muster_node_t *node)
 {
-    return gone(node) ? 0 : gate_done(node->gate);
+    return node_gone(node) ? 0 : gate_done(node->gate);
 }
 
 bool muster_node_reached_preemption(const muster_node_t *node, int64_t step)
 {
     int64_t save_step;
 
-    if (gone(node))
+    if (node_gone(node))
         return false;
     save_step = node->agent != NULL ? agent_save_step(node->agent) : local_save_step(node->local);
     return save_step >= 0 && save_step == step + 1;
@@ -361,7 +361,7 @@ uint64_t muster_node_generation(const muster_node_t *node)
 {
     struct member_view view;
 
-    if (gone(node) || node->agent == NULL)
+    if (node_gone(node) || node->agent == NULL)
         return 0;
     agent_view(node->agent, &view);
     return view.generation;
@@ -380,7 +380,7 @@ static struct muster_announced announced_of(const struct muster_node *node)
     struct member_view view;
     int64_t deadline = 0;
 
-    if (gone(node))
+    if (node_gone(node))
         return announced;
     if (node->agent == NULL) {
         announced.kind = (enum muster_notice_kind)local_announced(node->local, &deadline);
@@ -426,7 +426,7 @@ int64_t muster_node_resumed_step(const muster_node_t *node)
 void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_in_epoch,
                               int64_t data_position)
 {
-    if (gone(node))
+    if (node_gone(node))
         return;
     if (node->agent != NULL)
         agent_set_position(node->agent, epoch, step_in_epoch, data_position);
@@ -436,13 +436,13 @@ void muster_node_set_position(muster_node_t *node, int64_t epoch, int64_t step_i
 
 void muster_node_save_progress(muster_node_t *node, uint64_t bytes)
 {
-    if (!gone(node) && node->agent != NULL)
+    if (!node_gone(node) && node->agent != NULL)
         agent_set_save_progress(node->agent, bytes);
 }
 
 int muster_node_save_fail(muster_node_t *node, int code, const char *text)
 {
-    if (!gone(node))
+    if (!node_gone(node))
         snprintf(node->save_error, sizeof node->save_error, "%s", text != NULL ? text : "");
     return code;
 }
@@ -469,7 +469,7 @@ enum muster_status muster_node_fail(muster_node_t *node, int code, const char *t
 
 bool muster_node_is_saving_in_progress(const muster_node_t *node)
 {
-    return !gone(node) && node->agent != NULL && agent_is_saving(node->agent);
+    return !node_gone(node) && node->agent != NULL && agent_is_saving(node->agent);
 }
 
 enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t timeout_ms,
@@ -492,7 +492,7 @@ enum muster_status muster_node_wait_until_finished(muster_node_t *node, int64_t 
 
 void muster_node_hold(muster_node_t *node)
 {
-    if (gone(node))
+    if (node_gone(node))
         return;
     node->hold_depth++;
     if (node->agent != NULL)
@@ -501,7 +501,7 @@ void muster_node_hold(muster_node_t *node)
 
 void muster_node_release(muster_node_t *node)
 {
-    if (gone(node) || node->hold_depth == 0)
+    if (node_gone(node) || node->hold_depth == 0)
         return;
     node->hold_depth--;
     if (node->agent != NULL)
@@ -541,7 +541,7 @@ void muster_notify_signal(int signo)
 /* --- closing ------------------------------------------------------------------------------------- */
 
 /* Has the program done all that it wanted? Who closes inside a scope or a hold did not finish it. */
-static bool has_finished(const struct muster_node *node, int code)
+static bool node_has_finished(const struct muster_node *node, int code)
 {
     return code == 0 && !node->told && !node->scope_open && node->hold_depth == 0;
 }
@@ -581,7 +581,7 @@ static void tell_supervisor(struct muster_node *node, const struct member_view *
 static enum muster_status close_with_broker(struct muster_node *node, int code,
                                             struct muster_error *err)
 {
-    bool finished = has_finished(node, code);
+    bool finished = node_has_finished(node, code);
     struct member_view view;
 
     agent_view(node->agent, &view);
@@ -609,7 +609,7 @@ static enum muster_status close_alone(struct muster_node *node, int code, struct
     if (!node->restored || code != 0 || node->scope_open ||
         node->hold_depth > 0 || /* inside a step, or what is to be saved whole: no state to save */
         local_boundary(node->local, false, NULL, &why) != MUSTER_PREEMPTED ||
-        (has_finished(node, code) && why.code == MUSTER_E_NOT_SAVED))
+        (node_has_finished(node, code) && why.code == MUSTER_E_NOT_SAVED))
         return MUSTER_OK;
     if (err != NULL)
         *err = why;
@@ -635,7 +635,7 @@ enum muster_status muster_node_close(muster_node_t **node, int code, struct must
         n->agent != NULL ? close_with_broker(n, code, ret_error) : close_alone(n, code, ret_error);
     if (n->local != NULL) {
         tell_words_alone(n);
-        if (status == MUSTER_OK && has_finished(n, code))
+        if (status == MUSTER_OK && node_has_finished(n, code))
             supervised_finished(&n->supervised);
         supervised_leaves(&n->supervised);
     }

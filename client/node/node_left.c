@@ -12,8 +12,8 @@
 #define ASK_MS 2000
 
 /* False: the broker does not answer. */
-static bool ask(struct query_link *link, const char *job, const struct dir_left *left,
-                bool *ret_aborted)
+static bool node_left_ask(struct query_link *link, const char *job, const struct dir_left *left,
+                          bool *ret_aborted)
 {
     const struct question question = {
         .query = "round", .job = job, .text_arg = "", .number_arg = (int64_t)left->round};
@@ -42,7 +42,7 @@ void node_clear_left(struct muster_node *node)
         return;
     query_link_set_over(link, node_is_over, node);
     /* open waits for no more than one answer that does not come: what stays is looked at by the next launch */
-    for (size_t i = 0; i < count && ask(link, node->job, &left[i], &aborted); i++)
+    for (size_t i = 0; i < count && node_left_ask(link, node->job, &left[i], &aborted); i++)
         if (left[i].round > 0 && aborted)
             agent_clear_left(node->agent, left[i].generation, left[i].round);
     query_link_close(&link);

@@ -40,7 +40,7 @@ enum muster_status node_log_configure(struct muster_node *node, struct muster_er
 }
 
 /* A reader of stderr that is gone ends no training: a SIGPIPE of ours is taken back. */
-static void write_line(const char *line, size_t size)
+static void node_log_write_line(const char *line, size_t size)
 {
     const struct timespec now = {0};
     sigset_t pipe, before, pending;
@@ -70,7 +70,7 @@ static void print_line(const struct muster_node *node, int level, const char *te
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
     line[used] = '\n';
-    write_line(line, (size_t)used + 1);
+    node_log_write_line(line, (size_t)used + 1);
 }
 
 static void tell_line(const struct muster_node *node, int level, const char *text)

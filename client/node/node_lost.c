@@ -65,8 +65,8 @@ static bool is_known(const struct newest *newest, const muster_rows_t *rows)
     return row->generation == (int64_t)newest->generation && row->step == newest->step;
 }
 
-static enum muster_status ask_once(struct asking *asking, const struct newest *newest,
-                                   bool *ret_known, struct muster_error *err)
+static enum muster_status node_lost_ask_once(struct asking *asking, const struct newest *newest,
+                                             bool *ret_known, struct muster_error *err)
 {
     const struct muster_node *node = asking->node;
     const struct question question = {.query = newest->whole ? "checkpoint" : "round",
@@ -99,14 +99,14 @@ static bool is_away(enum muster_status status)
 
 /* A broker that is away, or cannot read just now, says nothing about it: all else of a launch waits for it, too, and as
  * long as there is a launch. */
-static enum muster_status ask(struct asking *asking, const struct newest *newest, bool *ret_known,
-                              struct muster_error *err)
+static enum muster_status node_lost_ask(struct asking *asking, const struct newest *newest,
+                                        bool *ret_known, struct muster_error *err)
 {
     const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     enum muster_status status;
 
     for (;;) {
-        status = ask_once(asking, newest, ret_known, err);
+        status = node_lost_ask_once(asking, newest, ret_known, err);
         if (!is_away(status))
             return status;
         asking->over = node_is_over(asking->node);
@@ -156,7 +156,7 @@ static enum muster_status find_newest(const struct muster_node *node, const stru
 
         if (item.step <= ret_newest->step)
             continue;
-        status = ask(&asking, &item, &known, err);
+        status = node_lost_ask(&asking, &item, &known, err);
         if (status == MUSTER_OK && !known)
             *ret_newest = item;
     }
@@ -166,8 +166,9 @@ static enum muster_status find_newest(const struct muster_node *node, const stru
 }
 
 /* The command comes first: whoever cuts the text leaves it whole. */
-static enum muster_status refuse(const struct muster_node *node, const struct newest *newest,
-                                 int64_t resume, struct muster_error *err)
+static enum muster_status node_lost_refuse(const struct muster_node *node,
+                                           const struct newest *newest, int64_t resume,
+                                           struct muster_error *err)
 {
     char from[80] = "";
 
@@ -204,7 +205,7 @@ enum muster_status node_check_lost(const struct muster_node *node, int64_t resum
     if (status == MUSTER_OK) {
         status = find_newest(node, &list, above, &newest, ret_over, err);
         if (status == MUSTER_OK && newest.path != NULL)
-            status = refuse(node, &newest, resume, err);
+            status = node_lost_refuse(node, &newest, resume, err);
         dir_list_free(&list);
     } else if (status == MUSTER_E_NOT_FOUND)
         status =

@@ -86,7 +86,7 @@ static void call_release_fn(void *snapshot, void *arg)
     node->options.snapshot_release_fn(snapshot, node->options.arg);
 }
 
-static int call_restore_fn(void *arg, const struct shard_found *found)
+static int node_open_call_restore_fn(void *arg, const struct shard_found *found)
 {
     const struct muster_node *node = arg;
     const struct muster_restore_context context = {.directory = found->dir,
@@ -121,8 +121,8 @@ static struct save_target save_target(struct muster_node *node)
 /* --- restoring ----------------------------------------------------------------------------------- */
 
 /* An older copy of the broker's database lists what was deleted since; or the whole directory is away. */
-static enum muster_status is_gone(const struct muster_node *node, const char *path,
-                                  struct muster_error *err)
+static enum muster_status node_open_is_gone(const struct muster_node *node, const char *path,
+                                            struct muster_error *err)
 {
     return error_set_code(
         err, MUSTER_E_RESTORE, ENOENT,
@@ -167,9 +167,9 @@ static const char *advice(const struct muster_node *node)
                  "fallback in a manager's options)";
 }
 
-static enum muster_status read_checkpoint(struct muster_node *node, const char *path, int64_t step,
-                                          uint64_t round, bool *ret_damage,
-                                          struct muster_error *err)
+static enum muster_status node_open_read_checkpoint(struct muster_node *node, const char *path,
+                                                    int64_t step, uint64_t round, bool *ret_damage,
+                                                    struct muster_error *err)
 {
     struct shard_restore request = {.checkpoint_path = path,
                                     .job = node->job,
@@ -191,7 +191,7 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     }
     if (node->options.termination.restore_fn != NULL) {
         request.state = NULL;
-        request.restore_fn = call_restore_fn;
+        request.restore_fn = node_open_call_restore_fn;
         request.any_world_size = node->options.restore_any_world_size;
         request.arg = node;
     } else if (request.state == NULL) /* an evaluator without a state reads for itself */
@@ -199,7 +199,7 @@ static enum muster_status read_checkpoint(struct muster_node *node, const char *
     status = shard_restore(&request, &manifest, &why);
     *ret_damage = is_damage(status, path);
     if (status == MUSTER_E_NOT_FOUND && node->agent != NULL) /* damage has other codes */
-        return is_gone(node, path, err);
+        return node_open_is_gone(node, path, err);
     if (status != MUSTER_OK)
         return error_set_code(err, MUSTER_E_RESTORE, why.code,
                               "checkpoint %.300s was not restored at rank %d (%s): %.500s%s", path,
@@ -279,8 +279,8 @@ static enum muster_status take_offer(struct muster_node *node, struct offer *off
     }
     if (status != MUSTER_OK || offer->over || resume->checkpoint == 0)
         return status;
-    return read_checkpoint(node, resume->path, resume->step, resume->checkpoint, &offer->damage,
-                           &offer->why);
+    return node_open_read_checkpoint(node, resume->path, resume->step, resume->checkpoint,
+                                     &offer->damage, &offer->why);
 }
 
 /* *ret_again: another rank could not restore it, and all take an older one. */
@@ -366,7 +366,7 @@ static enum muster_status restore_alone(struct muster_node *node, struct muster_
         }
         status = resume.step == 0
                      ? MUSTER_OK
-                     : read_checkpoint(node, resume.path, resume.step, 0, &damage, err);
+                     : node_open_read_checkpoint(node, resume.path, resume.step, 0, &damage, err);
         below = resume.step;
     } while (status != MUSTER_OK && damage && node->options.restore_fallback);
     if (status != MUSTER_OK)
@@ -538,7 +538,7 @@ static void leave_preempted(struct muster_node *node)
     node_leave_process(node);
 }
 
-static void give_up(struct muster_node *node, enum muster_status status)
+static void node_open_give_up(struct muster_node *node, enum muster_status status)
 {
     if (status == MUSTER_PREEMPTED)
         leave_preempted(node);
@@ -597,6 +597,6 @@ enum muster_status node_open(const struct muster_node_options *options,
     node_tell_error(node, &error);
     if (ret_error != NULL)
         *ret_error = error;
-    give_up(node, status);
+    node_open_give_up(node, status);
     return status;
 }

@@ -20,7 +20,7 @@
 #define WATCHER_PERIOD_MS 1000  /* as TensorFlow's watcher thread */
 #define OPEN_TIMEOUT_MS 60000
 
-static const char *environment(const char *name)
+static const char *node_options_environment(const char *name)
 {
     const char *value = getenv(name);
 
@@ -65,7 +65,7 @@ static enum muster_status take_identity(struct muster_node *node, struct muster_
     node->rank = identity.rank;
     node->world_size = identity.world_size;
     if (job == NULL)
-        job = identity.job[0] != '\0' ? identity.job : environment("MUSTER_JOB");
+        job = identity.job[0] != '\0' ? identity.job : node_options_environment("MUSTER_JOB");
     if (job == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "this job has no name; set option job or MUSTER_JOB");
@@ -113,7 +113,7 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
     if (gethostname(node->host, sizeof node->host - 1) != 0)
         memcpy(node->host, "unknown", sizeof "unknown");
     if (dir == NULL)
-        dir = environment("MUSTER_CHECKPOINT_DIR");
+        dir = node_options_environment("MUSTER_CHECKPOINT_DIR");
     if (dir == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
                          "nobody says where checkpoints go; set option checkpoint_dir or "
@@ -123,7 +123,7 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
     if (status != MUSTER_OK)
         return status;
     if (broker == NULL)
-        broker = environment("MUSTER_BROKER");
+        broker = node_options_environment("MUSTER_BROKER");
     if (broker != NULL) {
         status = query_address_check(broker, err);
         return status != MUSTER_OK ? status
@@ -138,7 +138,7 @@ static enum muster_status take_places(struct muster_node *node, struct muster_er
 
 static enum muster_status take_restart_code(struct muster_node *node, struct muster_error *err)
 {
-    const char *text = environment("MUSTER_RESTART_CODE");
+    const char *text = node_options_environment("MUSTER_RESTART_CODE");
     long code = node->options.termination.restart_code;
     char *end;
 
@@ -166,7 +166,7 @@ static enum muster_status take_restart_code(struct muster_node *node, struct mus
 /* For the operator who starts a job again beside a damaged checkpoint, without a change to its program. */
 static enum muster_status take_fallback(struct muster_node *node, struct muster_error *err)
 {
-    const char *text = environment("MUSTER_FALLBACK");
+    const char *text = node_options_environment("MUSTER_FALLBACK");
 
     if (text != NULL && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
         return error_set(err, MUSTER_E_ARGUMENT, "MUSTER_FALLBACK is \"%.40s\"; give 0 or 1", text);
@@ -180,7 +180,7 @@ static enum muster_status take_sources(struct muster_node *node, struct muster_e
     enum muster_status status;
 
     if (text == NULL)
-        text = environment("MUSTER_NOTICE_SOURCES");
+        text = node_options_environment("MUSTER_NOTICE_SOURCES");
     status = sources_parse(text, &node->sources, err);
     if (status == MUSTER_OK)
         status = sources_check_environment(err);

@@ -44,8 +44,8 @@ void muster_state_destroy(muster_state_t **state)
     state_destroy(state);
 }
 
-static enum muster_status check(const char *call, const muster_state_t *state, const char *name,
-                                struct muster_error *ret_error)
+static enum muster_status state_check(const char *call, const muster_state_t *state,
+                                      const char *name, struct muster_error *ret_error)
 {
     if (state == NULL)
         return error_set(ret_error, MUSTER_E_ARGUMENT,
@@ -66,7 +66,7 @@ enum muster_status muster_state_add_tensor(muster_state_t *state, const char *na
                               .dtype = (enum state_dtype)dtype,
                               .dim_count = dim_count,
                               .data = data};
-    enum muster_status status = check("muster_state_add_tensor", state, name, ret_error);
+    enum muster_status status = state_check("muster_state_add_tensor", state, name, ret_error);
 
     if (status != MUSTER_OK)
         return status;
@@ -91,7 +91,7 @@ enum muster_status muster_state_add_split(muster_state_t *state, const char *nam
                               .dtype = (enum state_dtype)dtype,
                               .dim_count = dim_count,
                               .data = data};
-    enum muster_status status = check(call, state, name, ret_error);
+    enum muster_status status = state_check(call, state, name, ret_error);
 
     if (status != MUSTER_OK)
         return status;
@@ -131,7 +131,7 @@ static enum muster_status add_scalar(const char *call, muster_state_t *state, co
 {
     struct state_item item = {
         .name = name, .kind = STATE_KIND_SCALAR, .dtype = dtype, .data = value};
-    enum muster_status status = check(call, state, name, ret_error);
+    enum muster_status status = state_check(call, state, name, ret_error);
 
     return status != MUSTER_OK ? status : state_add(state, &item, ret_error);
 }
@@ -156,7 +156,7 @@ enum muster_status muster_state_add_blob(muster_state_t *state, const char *name
                               .dtype = STATE_DTYPE_U8,
                               .dim_count = 1,
                               .data = data};
-    enum muster_status status = check("muster_state_add_blob", state, name, ret_error);
+    enum muster_status status = state_check("muster_state_add_blob", state, name, ret_error);
 
     if (status != MUSTER_OK)
         return status;
@@ -170,7 +170,7 @@ enum muster_status muster_state_add_blob(muster_state_t *state, const char *name
 enum muster_status muster_state_remove(muster_state_t *state, const char *name,
                                        struct muster_error *ret_error)
 {
-    enum muster_status status = check("muster_state_remove", state, name, ret_error);
+    enum muster_status status = state_check("muster_state_remove", state, name, ret_error);
 
     return status != MUSTER_OK ? status : state_remove(state, name, ret_error);
 }

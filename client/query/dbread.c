@@ -19,7 +19,7 @@ struct dbread {
 };
 
 /* What a failed call means, and what to do about it. */
-static enum muster_status failed(const struct dbread *db, int rc, struct muster_error *err)
+static enum muster_status dbread_failed(const struct dbread *db, int rc, struct muster_error *err)
 {
     const char *why = db->sqlite == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db->sqlite);
 
@@ -75,7 +75,7 @@ static enum muster_status check_file(const char *path, struct muster_error *err)
 }
 
 /* The one integer that a statement gives; -1 if it gives no row. */
-static int read_number(struct dbread *db, const char *sql, int64_t *ret_number)
+static int dbread_read_number(struct dbread *db, const char *sql, int64_t *ret_number)
 {
     sqlite3_stmt *statement = NULL;
     int64_t number = -1;
@@ -98,17 +98,18 @@ static enum muster_status check_schema(struct dbread *db, struct muster_error *e
     const int64_t known = (int64_t)sql_migrations_count;
     int64_t version = 0;
     int64_t tables = 0;
-    int rc = read_number(db, "PRAGMA user_version", &version);
+    int rc = dbread_read_number(db, "PRAGMA user_version", &version);
 
     if (rc == SQLITE_OK)
-        rc = read_number(db,
-                         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name IN"
-                         " ('meta', 'job', 'generation', 'round', 'checkpoint')",
-                         &tables);
+        rc =
+            dbread_read_number(db,
+                               "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name IN"
+                               " ('meta', 'job', 'generation', 'round', 'checkpoint')",
+                               &tables);
     if (rc != SQLITE_OK)
-        return failed(db, rc, err);
+        return dbread_failed(db, rc, err);
     if (tables < 5 || version < 1)
-        return failed(db, SQLITE_NOTADB, err);
+        return dbread_failed(db, SQLITE_NOTADB, err);
     if (version > known)
         return error_set(err, MUSTER_E_SCHEMA,
                          "the database %s has schema %lld, this muster knows up to %lld: use the "
@@ -122,19 +123,19 @@ static enum muster_status check_schema(struct dbread *db, struct muster_error *e
     return MUSTER_OK;
 }
 
-static enum muster_status connect_to(struct dbread *db, int busy_timeout_ms,
-                                     struct muster_error *err)
+static enum muster_status dbread_connect_to(struct dbread *db, int busy_timeout_ms,
+                                            struct muster_error *err)
 {
     /* "./": a name like ":memory:" would mean something else to SQLite. */
     char *name = sqlite3_mprintf("%s%s", db->path[0] == '/' ? "" : "./", db->path);
     int rc;
 
     if (name == NULL)
-        return failed(db, SQLITE_NOMEM, err);
+        return dbread_failed(db, SQLITE_NOMEM, err);
     rc = sqlite3_open_v2(name, &db->sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_free(name);
     if (rc != SQLITE_OK)
-        return failed(db, rc, err);
+        return dbread_failed(db, rc, err);
     sqlite3_extended_result_codes(db->sqlite, 1);
     sqlite3_busy_timeout(db->sqlite, busy_timeout_ms);
     /* The file may come from anybody: nothing in its schema may run functions with side effects. */
@@ -157,7 +158,7 @@ enum muster_status dbread_open(const char *path, int busy_timeout_ms, struct dbr
     if (db == NULL || db->path == NULL)
         status = error_set(err, MUSTER_E_NOMEM, "no memory to open the database %s", path);
     else
-        status = connect_to(db, busy_timeout_ms, err);
+        status = dbread_connect_to(db, busy_timeout_ms, err);
     if (status != MUSTER_OK) {
         dbread_close(&db);
         return status;
@@ -204,7 +205,7 @@ static int bind_all(sqlite3_stmt *statement, const struct question *question)
 }
 
 /* sql is one of schema/sql/queries.def's, so its address is its name. */
-static int prepare(struct dbread *db, const char *sql)
+static int dbread_prepare(struct dbread *db, const char *sql)
 {
     int rc = SQLITE_OK;
 
@@ -229,7 +230,7 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
 
     if (sql == NULL)
         return error_set(err, MUSTER_E_NOT_FOUND, "there is no query named %s", question->query);
-    rc = prepare(db, sql);
+    rc = dbread_prepare(db, sql);
     if (rc == SQLITE_OK)
         rc = bind_all(db->statement, question);
     columns = sqlite3_column_count(db->statement);
@@ -249,7 +250,7 @@ enum muster_status dbread_page(struct dbread *db, const struct question *questio
         count++;
     }
     if (rc != SQLITE_OK)
-        status = failed(db, rc, err);
+        status = dbread_failed(db, rc, err);
     sqlite3_reset(db->statement); /* no page holds on to the database */
     if (db->statement != NULL)
         sqlite3_clear_bindings(db->statement); /* they are the asker's */

@@ -105,8 +105,8 @@ bool muster_client_is_database(const muster_client_t *client)
 
 /* --- questions ----------------------------------------------------------------------------------- */
 
-static enum muster_status run(muster_client_t *client, struct question question,
-                              muster_rows_t **ret_rows, struct muster_error *err)
+static enum muster_status query_run(muster_client_t *client, struct question question,
+                                    muster_rows_t **ret_rows, struct muster_error *err)
 {
     muster_rows_t *rows;
     enum muster_status status = MUSTER_OK;
@@ -179,20 +179,20 @@ enum muster_status client_count_as(muster_client_t *client, const char *job, int
 enum muster_status muster_client_jobs(muster_client_t *client, const char *job,
                                       muster_rows_t **ret_rows, struct muster_error *ret_error)
 {
-    return run(client, (struct question){.query = "jobs", .job = job}, ret_rows, ret_error);
+    return query_run(client, (struct question){.query = "jobs", .job = job}, ret_rows, ret_error);
 }
 
 /* The questions about one job and a number. Rows in the order of that number are keyed: there may be tens of thousands,
  * and a page that skips all before it again would make the answer take the square of their time. */
-#define QUESTION(name, is_keyed)                                                             \
-    enum muster_status muster_client_##name(muster_client_t *client, const char *job,        \
-                                            int64_t number, muster_rows_t **ret_rows,        \
-                                            struct muster_error *ret_error)                  \
-    {                                                                                        \
-        return run(client,                                                                   \
-                   (struct question){                                                        \
-                       .query = #name, .job = job, .number_arg = number, .keyed = is_keyed}, \
-                   ret_rows, ret_error);                                                     \
+#define QUESTION(name, is_keyed)                                                                   \
+    enum muster_status muster_client_##name(muster_client_t *client, const char *job,              \
+                                            int64_t number, muster_rows_t **ret_rows,              \
+                                            struct muster_error *ret_error)                        \
+    {                                                                                              \
+        return query_run(client,                                                                   \
+                         (struct question){                                                        \
+                             .query = #name, .job = job, .number_arg = number, .keyed = is_keyed}, \
+                         ret_rows, ret_error);                                                     \
     }
 QUESTION(nodes, false)
 QUESTION(rounds, true)
@@ -209,7 +209,7 @@ QUESTION(generations, true)
 enum muster_status muster_client_latest(muster_client_t *client, const char *job,
                                         muster_rows_t **ret_rows, struct muster_error *ret_error)
 {
-    return run(client, (struct question){.query = "latest", .job = job}, ret_rows, ret_error);
+    return query_run(client, (struct question){.query = "latest", .job = job}, ret_rows, ret_error);
 }
 
 enum muster_status muster_client_events(muster_client_t *client, const char *job, int64_t after_seq,
@@ -219,7 +219,7 @@ enum muster_status muster_client_events(muster_client_t *client, const char *job
     struct question question = {
         .query = "events", .job = job, .text_arg = kind, .number_arg = after_seq, .keyed = true};
 
-    return run(client, question, ret_rows, ret_error);
+    return query_run(client, question, ret_rows, ret_error);
 }
 
 enum muster_status muster_client_notices(muster_client_t *client, const char *job, const char *id,
@@ -229,14 +229,15 @@ enum muster_status muster_client_notices(muster_client_t *client, const char *jo
     struct question question = {
         .query = "notices", .job = job, .text_arg = id, .number_arg = generation};
 
-    return run(client, question, ret_rows, ret_error);
+    return query_run(client, question, ret_rows, ret_error);
 }
 
 enum muster_status muster_client_task_queues(muster_client_t *client, const char *job,
                                              muster_rows_t **ret_rows,
                                              struct muster_error *ret_error)
 {
-    return run(client, (struct question){.query = "task_queues", .job = job}, ret_rows, ret_error);
+    return query_run(client, (struct question){.query = "task_queues", .job = job}, ret_rows,
+                     ret_error);
 }
 
 /* The place of `key` among the columns of a task. */
@@ -258,14 +259,15 @@ enum muster_status muster_client_tasks(muster_client_t *client, const char *job,
         question.keyed = true;
         question.key_column = TASK_COLUMN_key;
     }
-    return run(client, question, ret_rows, ret_error);
+    return query_run(client, question, ret_rows, ret_error);
 }
 
 enum muster_status muster_client_task_workers(muster_client_t *client, const char *job,
                                               muster_rows_t **ret_rows,
                                               struct muster_error *ret_error)
 {
-    return run(client, (struct question){.query = "task_workers", .job = job}, ret_rows, ret_error);
+    return query_run(client, (struct question){.query = "task_workers", .job = job}, ret_rows,
+                     ret_error);
 }
 
 /* --- orders -------------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct query_link {
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
-static enum muster_status connect_to(struct query_link *link, struct muster_error *err)
+static enum muster_status query_link_connect_to(struct query_link *link, struct muster_error *err)
 {
     int linger_ms = 0;
     int64_t frame_max = WIRE_FRAME_MAX;
@@ -71,7 +71,7 @@ enum muster_status query_link_open(const char *address, int timeout_ms,
     while (link->incarnation == 0)
         if (getrandom(&link->incarnation, sizeof link->incarnation, 0) < 0)
             link->incarnation = (uint64_t)clock_ms(CLOCK_MONOTONIC);
-    status = connect_to(link, err);
+    status = query_link_connect_to(link, err);
     if (status != MUSTER_OK) {
         query_link_close(&link);
         return status;
@@ -183,13 +183,13 @@ static enum muster_status no_answer(const struct query_link *link, const char *p
         link->address, link->timeout_ms / 1000.0);
 }
 
-static bool is_over(const struct query_link *link)
+static bool query_link_is_over(const struct query_link *link)
 {
     return link->over != NULL && link->over(link->over_arg);
 }
 
-static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
-                              struct wire_msg *ret_answer, struct muster_error *err)
+static enum muster_status query_link_ask(struct query_link *link, struct wire_msg *msg,
+                                         struct wire_msg *ret_answer, struct muster_error *err)
 {
     char put_off[MUSTER_ERROR_TEXT_MAX - 128] = "", trouble[ADDRESS_TROUBLE_MAX];
     int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + link->timeout_ms;
@@ -204,13 +204,13 @@ static enum muster_status ask(struct query_link *link, struct wire_msg *msg,
     size = wire_encode(msg, frame, sizeof frame);
     if (size == 0)
         return error_set(err, MUSTER_E_ARGUMENT, "a name or text is longer than a broker accepts");
-    while (clock_ms(CLOCK_MONOTONIC) < end_ms && !is_over(link)) {
+    while (clock_ms(CLOCK_MONOTONIC) < end_ms && !query_link_is_over(link)) {
         int64_t again_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
 
         if (again_ms > end_ms)
             again_ms = end_ms;
         zmq_send(link->socket, frame, size, ZMQ_DONTWAIT); /* not sent: the next one is */
-        while (clock_ms(CLOCK_MONOTONIC) < again_ms && !is_over(link)) {
+        while (clock_ms(CLOCK_MONOTONIC) < again_ms && !query_link_is_over(link)) {
             bool got = false;
             enum muster_status status = receive(link, again_ms, ret_answer, &got, err);
 
@@ -234,7 +234,7 @@ enum muster_status query_link_order(struct query_link *link, struct wire_msg *or
                                     uint64_t *ret_value, struct muster_error *err)
 {
     struct wire_msg answer = {.type = WIRE_NONE};
-    enum muster_status status = ask(link, order, &answer, err);
+    enum muster_status status = query_link_ask(link, order, &answer, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -256,7 +256,7 @@ struct reader {
     size_t left;
 };
 
-static bool take(struct reader *reader, size_t size, const uint8_t **ret_bytes)
+static bool query_link_take(struct reader *reader, size_t size, const uint8_t **ret_bytes)
 {
     if (reader->left < size)
         return false;
@@ -271,7 +271,7 @@ static bool take_number(struct reader *reader, size_t size, uint64_t *ret_number
     const uint8_t *bytes;
     uint64_t number = 0;
 
-    if (!take(reader, size, &bytes))
+    if (!query_link_take(reader, size, &bytes))
         return false;
     for (size_t i = 0; i < size; i++)
         number = number << 8 | bytes[i];
@@ -283,7 +283,7 @@ static bool take_text(struct reader *reader, size_t size, struct cell *cell)
 {
     const uint8_t *bytes;
 
-    if (!take(reader, size, &bytes))
+    if (!query_link_take(reader, size, &bytes))
         return false;
     cell->text = (const char *)bytes;
     cell->size = size;
@@ -333,7 +333,7 @@ static bool take_cell(struct reader *reader, struct cell *ret_cell)
     bool ok = true;
     uint8_t tag;
 
-    if (!take(reader, 1, &bytes))
+    if (!query_link_take(reader, 1, &bytes))
         return false;
     tag = bytes[0];
     if (tag <= 0x7f)
@@ -395,7 +395,7 @@ enum muster_status query_link_page(struct query_link *link, const struct questio
                                       .text_arg = question->text_arg,
                                       .number_arg = question->number_arg,
                                       .after = question->after};
-    status = ask(link, &msg, &answer, err);
+    status = query_link_ask(link, &msg, &answer, err);
     if (status != MUSTER_OK)
         return status;
     if (answer.type == WIRE_REFUSED)

@@ -142,7 +142,7 @@ void muster_rows_destroy(muster_rows_t **rows)
     *rows = NULL;
 }
 
-static bool grow(muster_rows_t *rows)
+static bool query_rows_grow(muster_rows_t *rows)
 {
     size_t capacity = rows->capacity == 0 ? 16 : rows->capacity * 2;
     unsigned char *items;
@@ -159,7 +159,7 @@ static bool grow(muster_rows_t *rows)
     return true;
 }
 
-static bool set_text(muster_rows_t *rows, unsigned char *member, const struct cell *cell)
+static bool query_rows_set_text(muster_rows_t *rows, unsigned char *member, const struct cell *cell)
 {
     const char *text = "";
 
@@ -175,7 +175,7 @@ enum muster_status rows_append(muster_rows_t *rows, const struct cell *cells, si
     const struct shape *shape = rows->shape;
     unsigned char *item;
 
-    if (!grow(rows))
+    if (!query_rows_grow(rows))
         return error_set(err, MUSTER_E_NOMEM, "no memory for an answer of more than %zu rows",
                          rows->count);
     item = rows->items + rows->count * shape->size_bytes;
@@ -187,7 +187,7 @@ enum muster_status rows_append(muster_rows_t *rows, const struct cell *cells, si
         bool truth = integer != 0;
 
         if (column->kind == MUSTER_COLUMN_TEXT) {
-            if (!set_text(rows, item + column->offset, cell))
+            if (!query_rows_set_text(rows, item + column->offset, cell))
                 return error_set(err, MUSTER_E_NOMEM, "no memory for an answer's row %zu",
                                  rows->count);
         } else if (column->kind == MUSTER_COLUMN_BOOLEAN) {

@@ -42,7 +42,7 @@ enum muster_status coordinator_check(const struct muster_coordinator *c, const c
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
-static int64_t at_most(int64_t timeout_ms)
+static int64_t coordinator_at_most(int64_t timeout_ms)
 {
     return timeout_ms < LONGEST_MS ? timeout_ms : LONGEST_MS;
 }
@@ -51,8 +51,9 @@ struct call_time coordinator_time(int64_t timeout_ms)
 {
     int64_t now_ms = task_now_ms();
 
-    return (struct call_time){.from_ms = now_ms,
-                              .until_ms = timeout_ms < 0 ? 0 : now_ms + at_most(timeout_ms) + 1};
+    return (struct call_time){
+        .from_ms = now_ms,
+        .until_ms = timeout_ms < 0 ? 0 : now_ms + coordinator_at_most(timeout_ms) + 1};
 }
 
 static int64_t later_of(int64_t a_ms, int64_t b_ms)
@@ -134,8 +135,9 @@ static enum muster_status no_broker(const struct muster_coordinator *c, int64_t 
                      c->broker, (double)(now_ms - c->heard_ms) / 1000.0);
 }
 
-static enum muster_status is_over(struct muster_coordinator *c, enum awaited awaited,
-                                  int64_t from_ms, const char *what, struct muster_error *err)
+static enum muster_status coordinator_is_over(struct muster_coordinator *c, enum awaited awaited,
+                                              int64_t from_ms, const char *what,
+                                              struct muster_error *err)
 {
     int64_t now_ms = task_now_ms();
 
@@ -205,7 +207,7 @@ enum muster_status coordinator_wait(struct muster_coordinator *c, enum awaited a
                                     struct call_time time, const char *what,
                                     struct muster_error *err)
 {
-    enum muster_status status = is_over(c, awaited, time.from_ms, what, err);
+    enum muster_status status = coordinator_is_over(c, awaited, time.from_ms, what, err);
     int64_t now_ms = task_now_ms(), until_ms = time.until_ms;
     int64_t wait_ms = later_of(c->heard_ms, time.from_ms) + c->broker_timeout_ms - now_ms;
 
@@ -263,7 +265,8 @@ static bool is_unavailable(struct muster_coordinator *c)
 static enum muster_status raise_error(struct muster_coordinator *c, enum awaited awaited,
                                       struct call_time time, struct muster_error *err)
 {
-    enum muster_status status = is_over(c, awaited, time.from_ms, "nothing goes on", err);
+    enum muster_status status =
+        coordinator_is_over(c, awaited, time.from_ms, "nothing goes on", err);
 
     while (status == MUSTER_OK && is_unheard(c, 0, task_now_ms())) /* its error may be news */
         status = coordinator_wait(c, awaited, time, "no broker was heard", err);
@@ -309,9 +312,9 @@ enum muster_status coordinator_check_args(const char *function, const void *args
     return MUSTER_OK;
 }
 
-static enum muster_status check_value(const struct muster_coordinator *c,
-                                      const struct muster_call *call, size_t i,
-                                      struct muster_error *err)
+static enum muster_status coordinator_check_value(const struct muster_coordinator *c,
+                                                  const struct muster_call *call, size_t i,
+                                                  struct muster_error *err)
 {
     const struct muster_per_worker *value = call->per_worker[i];
 
@@ -347,7 +350,7 @@ static enum muster_status check_call(const struct muster_coordinator *c,
     if (call->per_worker_count > 0 && call->per_worker == NULL)
         return coordinator_is_null("muster_coordinator_schedule", "call.per_worker", err);
     for (size_t i = 0; i < call->per_worker_count && status == MUSTER_OK; i++)
-        status = check_value(c, call, i, err);
+        status = coordinator_check_value(c, call, i, err);
     return status;
 }
 
@@ -560,9 +563,9 @@ void muster_coordinator_release(muster_coordinator_t *c)
 
 /* --- open and close ----------------------------------------------------------------------------- */
 
-static enum muster_status configure(struct muster_coordinator *c,
-                                    const struct muster_coordinator_options *options,
-                                    struct muster_error *err)
+static enum muster_status coordinator_configure(struct muster_coordinator *c,
+                                                const struct muster_coordinator_options *options,
+                                                struct muster_error *err)
 {
     const char *name = options->name != NULL ? options->name : "main";
 
@@ -578,10 +581,11 @@ static enum muster_status configure(struct muster_coordinator *c,
     c->max_queued =
         options->max_queued > 0 ? (uint64_t)options->max_queued : (uint64_t)TASK_QUEUED_DEFAULT;
     c->max_attempts = (uint64_t)options->max_attempts;
-    c->connect_timeout_ms =
-        options->connect_timeout_ms > 0 ? at_most(options->connect_timeout_ms) : CONNECT_TIMEOUT_MS;
+    c->connect_timeout_ms = options->connect_timeout_ms > 0
+                                ? coordinator_at_most(options->connect_timeout_ms)
+                                : CONNECT_TIMEOUT_MS;
     c->broker_timeout_ms =
-        options->broker_timeout_ms > 0 ? at_most(options->broker_timeout_ms) : STUCK_MS;
+        options->broker_timeout_ms > 0 ? coordinator_at_most(options->broker_timeout_ms) : STUCK_MS;
     c->done_wait_ms = DONE_WAIT_MS;
     c->incarnation = task_incarnation();
     c->pid = getpid();
@@ -647,7 +651,7 @@ enum muster_status muster_coordinator_open(const struct muster_coordinator_optio
     c = calloc(1, sizeof *c);
     if (c == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a coordinator; free some");
-    status = configure(c, &own, ret_error);
+    status = coordinator_configure(c, &own, ret_error);
     if (status != MUSTER_OK) {
         free(c);
         return status;
@@ -702,7 +706,8 @@ static uint64_t taken_of(struct muster_coordinator *c)
 }
 
 /* As long as it goes on: what was scheduled is on record, or there is a reason that it cannot be. */
-static enum muster_status hand_over(struct muster_coordinator *c, struct muster_error *err)
+static enum muster_status coordinator_hand_over(struct muster_coordinator *c,
+                                                struct muster_error *err)
 {
     struct muster_error why;
     enum muster_status status;
@@ -731,7 +736,7 @@ enum muster_status muster_coordinator_close(muster_coordinator_t **coordinator,
     if (status != MUSTER_OK)
         return status; /* a child closes nothing of its parent's */
     if (c->ever_opened)
-        status = hand_over(c, ret_error);
+        status = coordinator_hand_over(c, ret_error);
     task_link_close(&c->link);
     while (c->first != NULL)
         values_forget(c, c->first);

@@ -78,8 +78,9 @@ static struct muster_per_worker *enlist(struct muster_coordinator *c,
     return fresh;
 }
 
-static enum muster_status refused(const struct muster_coordinator *c,
-                                  const struct muster_per_worker *value, struct muster_error *err)
+static enum muster_status coordinator_per_worker_refused(const struct muster_coordinator *c,
+                                                         const struct muster_per_worker *value,
+                                                         struct muster_error *err)
 {
     if (value->refused == MUSTER_E_EXISTS)
         return error_set(err, MUSTER_E_EXISTS,
@@ -93,8 +94,10 @@ static enum muster_status refused(const struct muster_coordinator *c,
 }
 
 /* Consumes fresh. One call at a time: a number that is refused is the newest. What was not answered stays in the list. */
-static enum muster_status record(struct muster_coordinator *c, struct muster_per_worker *fresh,
-                                 struct muster_per_worker **ret_value, struct muster_error *err)
+static enum muster_status coordinator_per_worker_record(struct muster_coordinator *c,
+                                                        struct muster_per_worker *fresh,
+                                                        struct muster_per_worker **ret_value,
+                                                        struct muster_error *err)
 {
     static const char what[] = "the per-worker value was not put on record";
     const struct call_time time = coordinator_time(c->connect_timeout_ms);
@@ -118,7 +121,7 @@ static enum muster_status record(struct muster_coordinator *c, struct muster_per
     task_link_wake(c->link); /* one that waits for its turn here may lead the link */
     value->given_up = status != MUSTER_OK;
     if (status == MUSTER_OK && value->refused != MUSTER_OK) {
-        status = refused(c, value, err);
+        status = coordinator_per_worker_refused(c, value, err);
         value->given_up = true;
         if (value == c->per_worker)
             forget_newest(c);
@@ -151,7 +154,7 @@ enum muster_status muster_coordinator_create_per_worker(muster_coordinator_t *c,
     if (value == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a per-worker value");
     pthread_mutex_lock(&c->mutex);
-    status = record(c, value, ret_value, ret_error);
+    status = coordinator_per_worker_record(c, value, ret_value, ret_error);
     coordinator_unlock(c);
     return status;
 }

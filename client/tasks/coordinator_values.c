@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct muster_remote_value **slot_of(struct muster_coordinator *c, uint64_t number)
+static struct muster_remote_value **coordinator_values_slot_of(struct muster_coordinator *c,
+                                                               uint64_t number)
 {
     return &c->hash[number % VALUES_HASH];
 }
@@ -24,7 +25,7 @@ struct muster_remote_value *values_find(const struct muster_coordinator *c, uint
 struct muster_remote_value *values_add(struct muster_coordinator *c, uint64_t number)
 {
     struct muster_remote_value *value = calloc(1, sizeof *value);
-    struct muster_remote_value **slot = slot_of(c, number);
+    struct muster_remote_value **slot = coordinator_values_slot_of(c, number);
 
     if (value == NULL)
         return NULL;
@@ -54,7 +55,7 @@ void values_call_set(struct muster_coordinator *c, struct muster_remote_value *v
         c->untaken_bytes += call->args_size + call->uses_size;
 }
 
-static void destroy(struct muster_remote_value *value)
+static void coordinator_values_destroy(struct muster_remote_value *value)
 {
     free(value->text);
     free(value->result);
@@ -64,7 +65,7 @@ static void destroy(struct muster_remote_value *value)
 
 static void unlink_value(struct muster_coordinator *c, struct muster_remote_value *value)
 {
-    struct muster_remote_value **slot = slot_of(c, value->number);
+    struct muster_remote_value **slot = coordinator_values_slot_of(c, value->number);
 
     while (*slot != value)
         slot = &(*slot)->next_hash;
@@ -81,7 +82,7 @@ void values_forget(struct muster_coordinator *c, struct muster_remote_value *val
     values_call_set(c, value, NULL);
     unlink_value(c, value);
     if (!held)
-        destroy(value);
+        coordinator_values_destroy(value);
 }
 
 void values_drop_unused(struct muster_coordinator *c, struct muster_remote_value *value)
@@ -156,7 +157,7 @@ void muster_remote_value_free(muster_remote_value_t **value)
         return;
     *value = NULL;
     if (c == NULL) {
-        destroy(v);
+        coordinator_values_destroy(v);
         return;
     }
     if (coordinator_is_forked(c))
@@ -167,8 +168,8 @@ void muster_remote_value_free(muster_remote_value_t **value)
     pthread_mutex_unlock(&c->mutex);
 }
 
-static enum muster_status check_value(const struct muster_remote_value *value, const char *call,
-                                      struct muster_error *err)
+static enum muster_status coordinator_values_check_value(const struct muster_remote_value *value,
+                                                         const char *call, struct muster_error *err)
 {
     if (value == NULL)
         return coordinator_is_null(call, "value", err);
@@ -180,7 +181,8 @@ static enum muster_status check_value(const struct muster_remote_value *value, c
 enum muster_status muster_remote_value_cancel(muster_remote_value_t *value,
                                               struct muster_error *ret_error)
 {
-    enum muster_status status = check_value(value, "muster_remote_value_cancel", ret_error);
+    enum muster_status status =
+        coordinator_values_check_value(value, "muster_remote_value_cancel", ret_error);
     struct muster_coordinator *c;
 
     if (status != MUSTER_OK)
@@ -220,7 +222,8 @@ static enum muster_status cancelled(const struct muster_remote_value *value,
                           number);
 }
 
-static enum muster_status failed(const struct muster_remote_value *value, struct muster_error *err)
+static enum muster_status coordinator_values_failed(const struct muster_remote_value *value,
+                                                    struct muster_error *err)
 {
     return error_set_code(err, (enum muster_status)value->status, (int)value->code, "%s",
                           value->text != NULL
@@ -230,16 +233,18 @@ static enum muster_status failed(const struct muster_remote_value *value, struct
 
 static enum muster_status failure(const struct muster_remote_value *value, struct muster_error *err)
 {
-    enum muster_status status =
-        value->state == TASK_CANCELLED ? cancelled(value, err) : failed(value, err);
+    enum muster_status status = value->state == TASK_CANCELLED
+                                    ? cancelled(value, err)
+                                    : coordinator_values_failed(value, err);
 
     if (err != NULL)
         err->task = value->number;
     return status;
 }
 
-static enum muster_status result_of(struct muster_remote_value *value, const void **ret_data,
-                                    size_t *ret_size, struct muster_error *err)
+static enum muster_status coordinator_values_result_of(struct muster_remote_value *value,
+                                                       const void **ret_data, size_t *ret_size,
+                                                       struct muster_error *err)
 {
     if (value->state != TASK_DONE)
         return failure(value, err);
@@ -278,9 +283,10 @@ static struct call_time time_for(const struct muster_remote_value *value, struct
 }
 
 /* With the mutex. */
-static enum muster_status fetch(struct muster_coordinator *c, struct muster_remote_value *value,
-                                struct call_time time, const void **ret_data, size_t *ret_size,
-                                struct muster_error *err)
+static enum muster_status coordinator_values_fetch(struct muster_coordinator *c,
+                                                   struct muster_remote_value *value,
+                                                   struct call_time time, const void **ret_data,
+                                                   size_t *ret_size, struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
 
@@ -288,7 +294,7 @@ static enum muster_status fetch(struct muster_coordinator *c, struct muster_remo
         bool ended = value->state != TASK_QUEUED;
 
         if (ended && (value->state != TASK_DONE || value->parts.have == value->bytes))
-            return result_of(value, ret_data, ret_size, err);
+            return coordinator_values_result_of(value, ret_data, ret_size, err);
         if (value->no_memory) {
             value->no_memory = false;
             return error_set(err, MUSTER_E_NOMEM,
@@ -317,7 +323,8 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
                                              const void **ret_data, size_t *ret_size,
                                              struct muster_error *ret_error)
 {
-    enum muster_status status = check_value(value, "muster_remote_value_fetch", ret_error);
+    enum muster_status status =
+        coordinator_values_check_value(value, "muster_remote_value_fetch", ret_error);
     struct muster_coordinator *c;
 
     if (status == MUSTER_OK && (ret_data == NULL || ret_size == NULL))
@@ -327,7 +334,7 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
         return status;
     c = value->coordinator;
     if (c == NULL && value->state != TASK_QUEUED && value->parts.have == value->bytes)
-        return result_of(value, ret_data, ret_size, ret_error);
+        return coordinator_values_result_of(value, ret_data, ret_size, ret_error);
     if (c == NULL)
         return error_set(ret_error, MUSTER_E_CLOSED,
                          "the coordinator of task %llu was closed before its result was fetched",
@@ -336,7 +343,8 @@ enum muster_status muster_remote_value_fetch(muster_remote_value_t *value, int64
     if (status != MUSTER_OK)
         return status;
     pthread_mutex_lock(&c->mutex);
-    status = fetch(c, value, coordinator_time(timeout_ms), ret_data, ret_size, ret_error);
+    status = coordinator_values_fetch(c, value, coordinator_time(timeout_ms), ret_data, ret_size,
+                                      ret_error);
     coordinator_unlock(c);
     return status;
 }

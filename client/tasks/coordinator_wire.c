@@ -101,7 +101,8 @@ static void take_opened(struct muster_coordinator *c, const struct wire_queue_op
     ask_pages(c);
 }
 
-static void take_taken(struct muster_coordinator *c, const struct wire_tasks_taken *m)
+static void coordinator_wire_take_taken(struct muster_coordinator *c,
+                                        const struct wire_tasks_taken *m)
 {
     c->full = m->code == MUSTER_E_BUSY;
     if (c->full)
@@ -113,7 +114,8 @@ static void take_taken(struct muster_coordinator *c, const struct wire_tasks_tak
 }
 
 /* One that ended; the list may have come before the answer to its TASKS_ADD. */
-static void take_end(struct muster_coordinator *c, const struct wire_ended_entry *entry)
+static void coordinator_wire_take_end(struct muster_coordinator *c,
+                                      const struct wire_ended_entry *entry)
 {
     if (entry->number <= c->scheduled)
         taken_to(c, entry->number);
@@ -125,7 +127,7 @@ static void take_ended(struct muster_coordinator *c, const struct wire_tasks_end
     for (size_t i = 0; i < m->tasks.count; i++) {
         if (m->tasks.items[i].state == TASK_FAILED && c->error_number == 0)
             c->error_number = m->tasks.items[i].number;
-        take_end(c, &m->tasks.items[i]);
+        coordinator_wire_take_end(c, &m->tasks.items[i]);
     }
     if (m->before <= c->ended && m->before + m->tasks.count > c->ended)
         c->ended = m->before + m->tasks.count;
@@ -142,7 +144,7 @@ static void take_page(struct muster_coordinator *c, const struct wire_tasks_page
     if (!c->asking || m->nonce != c->ask_nonce)
         return;
     for (size_t i = 0; i < m->tasks.count; i++)
-        take_end(c, &m->tasks.items[i]);
+        coordinator_wire_take_end(c, &m->tasks.items[i]);
     if (m->error_number > 0 && !c->raising)
         c->error_number = m->error_number;
     if (m->ended > c->ended && c->ask_to == 0) /* else others may have ended, unheard */
@@ -237,7 +239,8 @@ static void take_chunk(struct muster_coordinator *c, const struct wire_result_ch
         task_parts_again(&value->parts); /* the next begins elsewhere than was thought */
 }
 
-static void take_alive(struct muster_coordinator *c, const struct wire_queue_alive *m)
+static void coordinator_wire_take_alive(struct muster_coordinator *c,
+                                        const struct wire_queue_alive *m)
 {
     if (m->code == MUSTER_E_STALE && m->queue == c->queue)
         c->stale = true;
@@ -260,7 +263,8 @@ static void take_alive(struct muster_coordinator *c, const struct wire_queue_ali
         ask_pages(c);
 }
 
-static void take_resource(struct muster_coordinator *c, const struct wire_resource_taken *m)
+static void coordinator_wire_take_resource(struct muster_coordinator *c,
+                                           const struct wire_resource_taken *m)
 {
     for (struct muster_per_worker *value = c->per_worker; value != NULL; value = value->next)
         if (value->number == m->number) {
@@ -271,7 +275,8 @@ static void take_resource(struct muster_coordinator *c, const struct wire_resour
 
 /* As long as it can write nothing the broker answers a beat or an open with that, and nothing else but what it reads;
  * a page that it cannot read is answered the same, with the question's nonce. */
-static void take_trouble(struct muster_coordinator *c, const struct wire_msg *m, int64_t now_ms)
+static void coordinator_wire_take_trouble(struct muster_coordinator *c, const struct wire_msg *m,
+                                          int64_t now_ms)
 {
     bool page = m->type == WIRE_ACK && c->asking && m->u.ack.request == c->ask_nonce;
     struct broker_trouble *trouble = page ? &c->unread : &c->unwritten;
@@ -292,7 +297,7 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     pthread_mutex_lock(&c->mutex);
     coordinator_look(c, now_ms);
     c->heard_ms = now_ms;
-    take_trouble(c, m, now_ms);
+    coordinator_wire_take_trouble(c, m, now_ms);
     if (m->down.start_id != c->start_id) {
         c->start_id = m->down.start_id;
         if (c->opened)
@@ -302,9 +307,9 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     if (m->type == WIRE_QUEUE_OPENED)
         take_opened(c, &m->u.queue_opened);
     else if (m->type == WIRE_QUEUE_ALIVE)
-        take_alive(c, &m->u.queue_alive);
+        coordinator_wire_take_alive(c, &m->u.queue_alive);
     else if (c->opened && m->type == WIRE_TASKS_TAKEN)
-        take_taken(c, &m->u.tasks_taken);
+        coordinator_wire_take_taken(c, &m->u.tasks_taken);
     else if (c->opened && m->type == WIRE_TASKS_ENDED)
         take_ended(c, &m->u.tasks_ended);
     else if (c->opened && m->type == WIRE_TASKS_PAGE)
@@ -314,7 +319,7 @@ void coordinator_take(void *arg, const struct wire_msg *m, int64_t now_ms)
     else if (m->type == WIRE_RESULT_CHUNK)
         take_chunk(c, &m->u.result_chunk, now_ms);
     else if (m->type == WIRE_RESOURCE_TAKEN)
-        take_resource(c, &m->u.resource_taken);
+        coordinator_wire_take_resource(c, &m->u.resource_taken);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
 }

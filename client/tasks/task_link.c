@@ -132,7 +132,7 @@ void task_again_reset(struct task_again *again)
 
 /* --- turns -------------------------------------------------------------------------------------- */
 
-static void receive_all(struct task_link *link)
+static void task_link_receive_all(struct task_link *link)
 {
     for (int i = 0; i < TURN_FRAMES_MAX; i++) { /* what is left wakes the next wait */
         struct wire_msg message;
@@ -155,12 +155,12 @@ static void turn(struct task_link *link)
 
     atomic_store(&link->pushed, false); /* first: who still sees it set is among the calls */
     atomic_store(&link->heeded, atomic_load(&link->calls));
-    receive_all(link);
+    task_link_receive_all(link);
     now_ms = task_now_ms();
     link->due_ms = now_ms + link->owner.turn(link->owner.arg, now_ms);
 }
 
-static bool is_asked(struct task_link *link)
+static bool task_link_is_asked(struct task_link *link)
 {
     return atomic_load(&link->calls) != atomic_load(&link->heeded);
 }
@@ -182,7 +182,7 @@ static void call_thread(struct task_link *link)
 static void leave_turn(struct task_link *link)
 {
     pthread_mutex_unlock(&link->turns);
-    while (is_asked(link) && take_turn(link)) {
+    while (task_link_is_asked(link) && take_turn(link)) {
         turn(link);
         pthread_mutex_unlock(&link->turns);
     }
@@ -220,7 +220,7 @@ void task_link_ask(struct task_link *link)
  * when it leaves. */
 void task_link_push(struct task_link *link)
 {
-    if (!is_asked(link) || atomic_exchange(&link->pushed, true))
+    if (!task_link_is_asked(link) || atomic_exchange(&link->pushed, true))
         return;
     nudge(link);
     if (atomic_load(&link->resting) && !atomic_load(&link->led))
@@ -235,7 +235,7 @@ void task_link_wake(struct task_link *link)
 
 void task_link_drive(struct task_link *link)
 {
-    if (!is_asked(link))
+    if (!task_link_is_asked(link))
         return;
     if (!take_turn(link)) {
         task_link_push(link);
@@ -260,7 +260,7 @@ void task_link_lead(struct task_link *link, uint64_t seen, int64_t timeout_ms)
         nudge(link);
         pthread_mutex_lock(&link->turns);
     }
-    if (is_asked(link) || task_now_ms() >= link->due_ms)
+    if (task_link_is_asked(link) || task_now_ms() >= link->due_ms)
         turn(link);
     if (atomic_load(&link->events) == seen) {
         wait_for_frames(link, timeout_ms);
@@ -294,7 +294,7 @@ static void rest(struct task_link *link)
         uint64_t leads = atomic_load(&link->leads);
 
         link->call = false;
-        if (atomic_load(&link->stop) || (is_asked(link) && !atomic_load(&link->led)))
+        if (atomic_load(&link->stop) || (task_link_is_asked(link) && !atomic_load(&link->led)))
             break;
         sleep_for(link, REST_MS);
         if (link->call)
@@ -310,7 +310,7 @@ static void rest(struct task_link *link)
     pthread_mutex_unlock(&link->rest);
 }
 
-static void *run(void *arg)
+static void *task_link_run(void *arg)
 {
     struct task_link *link = arg;
 
@@ -376,7 +376,7 @@ enum muster_status task_link_open(const char *broker, const struct task_link_own
 
 enum muster_status task_link_start(struct task_link *link, struct muster_error *err)
 {
-    int code = thread_start(&link->thread, run, link);
+    int code = thread_start(&link->thread, task_link_run, link);
 
     if (code != 0)
         return error_set_code(err, MUSTER_E_NOMEM, code, "cannot start a thread: %s",

@@ -19,7 +19,7 @@ void task_parts_again(struct task_parts *parts)
     *parts = (struct task_parts){.have = parts->have, .sent = parts->have};
 }
 
-static int64_t at_most(int64_t ms, int64_t most_ms)
+static int64_t task_parts_at_most(int64_t ms, int64_t most_ms)
 {
     return ms < most_ms ? ms : most_ms;
 }
@@ -27,7 +27,8 @@ static int64_t at_most(int64_t ms, int64_t most_ms)
 /* Its place is for others meanwhile: one that is never answered well would hold it for ever. */
 void task_parts_failed(struct task_parts *parts, int64_t now_ms)
 {
-    int64_t ms = parts->pause_ms > 0 ? at_most(parts->pause_ms * 2, HEARTBEAT_MS) : RESEND_MIN_MS;
+    int64_t ms =
+        parts->pause_ms > 0 ? task_parts_at_most(parts->pause_ms * 2, HEARTBEAT_MS) : RESEND_MIN_MS;
 
     task_parts_again(parts);
     parts->pause_ms = ms;
@@ -42,7 +43,7 @@ static void be_patient(struct task_parts *parts, const struct task_window *windo
 
     if (parts->timed_to > 0 && ms < now_ms - parts->timed_ms)
         ms = now_ms - parts->timed_ms;
-    ms = ms < RESEND_MIN_MS ? RESEND_MIN_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
+    ms = ms < RESEND_MIN_MS ? RESEND_MIN_MS : task_parts_at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
     parts->every_ms = ms;
     parts->at_ms = now_ms + ms;
 }
@@ -54,7 +55,7 @@ static int64_t longest_ms(const struct task_window *window)
 
     if (window->took_ms == 0)
         return TASK_PARTS_AGAIN_MAX_MS;
-    return ms < HEARTBEAT_MS ? HEARTBEAT_MS : at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
+    return ms < HEARTBEAT_MS ? HEARTBEAT_MS : task_parts_at_most(ms, TASK_PARTS_AGAIN_MAX_MS);
 }
 
 /* They hold the place one after another, and after the last of them it is the others' for as long. */
@@ -71,7 +72,7 @@ static void overdue(struct task_parts *parts, struct task_window *window, size_t
     parts->sent = parts->have;
     parts->late = true;
     if (parts->every_ms < longest_ms(window))
-        parts->every_ms = at_most(parts->every_ms * 2, longest_ms(window));
+        parts->every_ms = task_parts_at_most(parts->every_ms * 2, longest_ms(window));
     parts->at_ms = now_ms + parts->every_ms;
     window->parts = 1;
     *ahead = *ahead > 0 ? 1 : 0;
@@ -82,7 +83,7 @@ static void overdue(struct task_parts *parts, struct task_window *window, size_t
     parts->again = true;
 }
 
-static size_t under_way(const struct task_parts *parts)
+static size_t task_parts_under_way(const struct task_parts *parts)
 {
     return (size_t)((parts->sent - parts->have + TASK_PART_MAX - 1) / TASK_PART_MAX);
 }
@@ -106,12 +107,12 @@ void task_parts_say(struct task_parts *parts, struct task_window *window, uint64
         overdue(parts, window, ahead, now_ms);
     window->unheard_now += parts->again;
     if (is_paused(parts, window, now_ms)) {
-        *wait_ms = at_most(*wait_ms, parts->paused_to_ms - now_ms);
+        *wait_ms = task_parts_at_most(*wait_ms, parts->paused_to_ms - now_ms);
         return;
     }
     if (!late && parts->sent == parts->have)
         be_patient(parts, window, now_ms);
-    sent = under_way(parts);
+    sent = task_parts_under_way(parts);
     *ahead -= sent < *ahead ? sent : *ahead;
     for (; *ahead > 0 && parts->sent < total; --*ahead) {
         uint64_t bytes = say(arg, parts->sent);

@@ -23,8 +23,8 @@ bool worker_is_forked(const struct muster_worker *worker)
     return worker->pid != getpid();
 }
 
-static enum muster_status check(const struct muster_worker *worker, const char *call,
-                                struct muster_error *err)
+static enum muster_status worker_check(const struct muster_worker *worker, const char *call,
+                                       struct muster_error *err)
 {
     if (worker == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -56,9 +56,9 @@ static int index_of(const struct muster_worker_options *options)
     return *text != '\0' && *end == '\0' && number >= 0 && number <= INT32_MAX ? (int)number : -1;
 }
 
-static enum muster_status configure(struct muster_worker *worker,
-                                    const struct muster_worker_options *options,
-                                    struct muster_error *err)
+static enum muster_status worker_configure(struct muster_worker *worker,
+                                           const struct muster_worker_options *options,
+                                           struct muster_error *err)
 {
     const struct muster_node *node = options->node;
     int slots = options->slots == 0 ? 1 : options->slots;
@@ -116,7 +116,7 @@ enum muster_status muster_worker_open(const struct muster_worker_options *option
     worker = calloc(1, sizeof *worker);
     if (worker == NULL)
         return error_set(ret_error, MUSTER_E_NOMEM, "no memory for a worker; free some");
-    status = configure(worker, &own, ret_error);
+    status = worker_configure(worker, &own, ret_error);
     if (status == MUSTER_OK) {
         worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (worker->wake_fd < 0)
@@ -141,7 +141,7 @@ enum muster_status muster_worker_register(muster_worker_t *worker, const char *n
                                           muster_task_fn *fn, void *arg,
                                           struct muster_error *ret_error)
 {
-    enum muster_status status = check(worker, "muster_worker_register", ret_error);
+    enum muster_status status = worker_check(worker, "muster_worker_register", ret_error);
     struct worker_function *function;
 
     if (status != MUSTER_OK)
@@ -323,8 +323,8 @@ static void begin_failed(struct muster_worker *worker)
     forget_all(worker, was_welcomed);
 }
 
-static enum muster_status begin(struct muster_worker *worker, size_t threads,
-                                struct muster_error *err) /* worker is checked */
+static enum muster_status worker_begin(struct muster_worker *worker, size_t threads,
+                                       struct muster_error *err) /* worker is checked */
 {
     const struct task_link_owner owner = {.arg = worker,
                                           .take = worker_take,
@@ -359,17 +359,17 @@ static enum muster_status begin(struct muster_worker *worker, size_t threads,
 
 enum muster_status muster_worker_start(muster_worker_t *worker, struct muster_error *ret_error)
 {
-    enum muster_status status = check(worker, "muster_worker_start", ret_error);
+    enum muster_status status = worker_check(worker, "muster_worker_start", ret_error);
 
-    return status != MUSTER_OK ? status : begin(worker, (size_t)worker->slots, ret_error);
+    return status != MUSTER_OK ? status : worker_begin(worker, (size_t)worker->slots, ret_error);
 }
 
 enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_error *ret_error)
 {
-    enum muster_status status = check(worker, "muster_worker_serve", ret_error);
+    enum muster_status status = worker_check(worker, "muster_worker_serve", ret_error);
 
     if (status == MUSTER_OK)
-        status = begin(worker, (size_t)worker->slots - 1, ret_error);
+        status = worker_begin(worker, (size_t)worker->slots - 1, ret_error);
     if (status != MUSTER_OK)
         return status;
     pthread_mutex_lock(&worker->mutex);
@@ -386,7 +386,7 @@ enum muster_status muster_worker_serve(muster_worker_t *worker, struct muster_er
     return status;
 }
 
-static void free_all(struct muster_worker *worker)
+static void worker_free_all(struct muster_worker *worker)
 {
     while (worker->first != NULL) {
         struct muster_task *task = worker->first;
@@ -424,11 +424,11 @@ enum muster_status muster_worker_close(muster_worker_t **worker, struct muster_e
     if (w == NULL)
         return MUSTER_OK;
     *worker = NULL;
-    status = check(w, "muster_worker_close", ret_error);
+    status = worker_check(w, "muster_worker_close", ret_error);
     if (status != MUSTER_OK)
         return status; /* a child closes nothing of its parent's */
     status = end(w, ret_error);
-    free_all(w);
+    worker_free_all(w);
     free(w->threads);
     if (!stops_return(w))
         return status; /* what they use stays */

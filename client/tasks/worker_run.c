@@ -18,7 +18,7 @@ static const struct worker_function *function_of(const struct muster_worker *wor
     return function;
 }
 
-static void set_text(struct muster_task *task, const char *text)
+static void worker_run_set_text(struct muster_task *task, const char *text)
 {
     free(task->text);
     task->text = text != NULL ? strdup(text) : NULL;
@@ -31,8 +31,8 @@ static uint64_t use_of(const struct muster_task *task, size_t n)
     return (uint64_t)bytes[0] << 24 | (uint64_t)bytes[1] << 16 | (uint64_t)bytes[2] << 8 | bytes[3];
 }
 
-static const struct worker_value *value_of(const struct muster_worker *worker, uint64_t queue,
-                                           uint64_t number)
+static const struct worker_value *worker_run_value_of(const struct muster_worker *worker,
+                                                      uint64_t queue, uint64_t number)
 {
     const struct worker_value *value = worker->values;
 
@@ -46,7 +46,7 @@ static bool values_are_there(struct muster_task *task)
 {
     for (size_t i = 0; i < task->uses_size / 4; i++) {
         uint64_t number = use_of(task, i);
-        const struct worker_value *value = value_of(task->worker, task->queue, number);
+        const struct worker_value *value = worker_run_value_of(task->worker, task->queue, number);
         char text[TASK_TEXT_MAX + 1];
 
         if (value != NULL && !value->failed)
@@ -57,7 +57,7 @@ static bool values_are_there(struct muster_task *task)
                  : value->text != NULL ? value->text
                                        : "its function gave no reason");
         task->status = MUSTER_E_INPUT;
-        set_text(task, text);
+        worker_run_set_text(task, text);
         return false;
     }
     return true;
@@ -75,7 +75,7 @@ static void call(struct muster_task *task)
                  "worker %llu has no function \"%s\"; register it before the worker serves",
                  (unsigned long long)task->worker->index, task->fn);
         task->status = MUSTER_E_NOT_FOUND;
-        set_text(task, text);
+        worker_run_set_text(task, text);
         return;
     }
     code = function->fn(task, function->arg);
@@ -168,7 +168,7 @@ static void wait_for_work(struct muster_worker *worker)
 }
 
 /* While this thread runs one, another leads, or soon the link's own; and that is called for the ends so far. */
-static void hand_over(struct muster_worker *worker)
+static void worker_run_hand_over(struct muster_worker *worker)
 {
     if (worker->idle > 0 && !worker->leading)
         pthread_cond_signal(&worker->changed);
@@ -187,7 +187,7 @@ void *worker_thread(void *arg)
             wait_for_work(worker);
             continue;
         }
-        hand_over(worker);
+        worker_run_hand_over(worker);
         if (worker_attempt_is_callable(task)) {
             pthread_mutex_unlock(&worker->mutex);
             call(task);
@@ -232,7 +232,7 @@ void *muster_task_value(const muster_task_t *task, size_t n)
     if (task == NULL || n >= task->uses_size / 4)
         return NULL;
     pthread_mutex_lock(&task->worker->mutex);
-    value = value_of(task->worker, task->queue, use_of(task, n));
+    value = worker_run_value_of(task->worker, task->queue, use_of(task, n));
     made = value != NULL ? value->value : NULL;
     pthread_mutex_unlock(&task->worker->mutex);
     return made;
@@ -264,7 +264,7 @@ static enum muster_status refuse_result(struct muster_task *task, size_t size,
             "\"%s\" gave a result of %zu bytes%s, at most %d are allowed: write it to a file and "
             "give the path",
             task->fn, size, size <= TASK_RESULT_MAX ? " that are nowhere" : "", TASK_RESULT_MAX);
-    set_text(task, text);
+    worker_run_set_text(task, text);
     task->result_refused = status;
     return status;
 }
@@ -292,7 +292,7 @@ enum muster_status muster_task_set_result(muster_task_t *task, const void *data,
 int muster_task_fail(muster_task_t *task, int code, const char *text)
 {
     if (task != NULL)
-        set_text(task, text);
+        worker_run_set_text(task, text);
     return code;
 }
 

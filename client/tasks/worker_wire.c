@@ -13,8 +13,8 @@
 
 /* --- hearing ------------------------------------------------------------------------------------ */
 
-static struct muster_task *find(const struct muster_worker *worker, uint64_t queue, uint64_t number,
-                                uint64_t attempt, uint64_t kind)
+static struct muster_task *worker_wire_find(const struct muster_worker *worker, uint64_t queue,
+                                            uint64_t number, uint64_t attempt, uint64_t kind)
 {
     struct muster_task *task = worker->first;
 
@@ -24,7 +24,7 @@ static struct muster_task *find(const struct muster_worker *worker, uint64_t que
     return task;
 }
 
-static void add(struct muster_worker *worker, const struct wire_task_entry *entry)
+static void worker_wire_add(struct muster_worker *worker, const struct wire_task_entry *entry)
 {
     struct muster_task *task = calloc(1, sizeof *task + entry->args.size + entry->uses.size);
 
@@ -57,8 +57,9 @@ static void take_work(struct muster_worker *worker, const struct wire_work *m, i
 
         if (entry->serial != worker->received + 1)
             continue; /* here already, or behind one that was lost */
-        if (find(worker, entry->queue, entry->number, entry->attempt, entry->kind) == NULL)
-            add(worker, entry);
+        if (worker_wire_find(worker, entry->queue, entry->number, entry->attempt, entry->kind) ==
+            NULL)
+            worker_wire_add(worker, entry);
         else
             worker->received = entry->serial;
     }
@@ -82,7 +83,7 @@ void worker_task_free(struct muster_task *task)
     free(task);
 }
 
-static void drop(struct muster_worker *worker, struct muster_task *gone)
+static void worker_wire_drop(struct muster_worker *worker, struct muster_task *gone)
 {
     struct muster_task **slot = &worker->first;
     struct muster_task *before = NULL;
@@ -97,19 +98,19 @@ static void drop(struct muster_worker *worker, struct muster_task *gone)
     worker_task_free(gone);
 }
 
-static void forget(struct muster_worker *worker, struct muster_task *gone)
+static void worker_wire_forget(struct muster_worker *worker, struct muster_task *gone)
 {
     worker->unsent--;
     worker->told++;
-    drop(worker, gone);
+    worker_wire_drop(worker, gone);
 }
 
-static void take_taken(struct muster_worker *worker, const struct wire_work_taken *m)
+static void worker_wire_take_taken(struct muster_worker *worker, const struct wire_work_taken *m)
 {
     for (size_t i = 0; i < m->tasks.count; i++) {
         const struct wire_lease_entry *entry = &m->tasks.items[i];
         struct muster_task *task =
-            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+            worker_wire_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
         if (task == NULL || task->state != ATTEMPT_ENDED)
             continue;
@@ -118,7 +119,7 @@ static void take_taken(struct muster_worker *worker, const struct wire_work_take
             task_again_reset(&task->again);
             continue;
         }
-        forget(worker, task);
+        worker_wire_forget(worker, task);
     }
     pthread_cond_broadcast(&worker->changed);
 }
@@ -127,7 +128,8 @@ static void take_part_taken(struct muster_worker *worker, const struct wire_part
                             int64_t now_ms)
 {
     uint64_t have = m->have;
-    struct muster_task *task = find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
+    struct muster_task *task =
+        worker_wire_find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
 
     if (task == NULL || task->state != ATTEMPT_ENDED)
         return;
@@ -167,7 +169,7 @@ static void take_confirmed(struct muster_worker *worker, uint64_t below)
     pthread_cond_broadcast(&worker->changed);
 }
 
-static void take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
+static void worker_wire_take_alive(struct muster_worker *worker, const struct wire_work_alive *m)
 {
     if (m->code == MUSTER_E_HELLO) {
         if (worker->welcomed || worker->hello.at_ms == 0)
@@ -179,7 +181,7 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
     for (size_t i = 0; i < m->back.count; i++) {
         const struct wire_lease_entry *entry = &m->back.items[i];
         struct muster_task *task =
-            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+            worker_wire_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
         if (task != NULL && task->state == ATTEMPT_WAITING)
             give_back(worker, task);
@@ -189,7 +191,7 @@ static void take_alive(struct muster_worker *worker, const struct wire_work_aliv
     for (size_t i = 0; i < m->cancelled.count; i++) {
         const struct wire_lease_entry *entry = &m->cancelled.items[i];
         struct muster_task *task =
-            find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
+            worker_wire_find(worker, entry->queue, entry->number, entry->attempt, entry->kind);
 
         if (task != NULL)
             atomic_store(&task->cancelled, true);
@@ -231,7 +233,7 @@ static void take_welcome(struct muster_worker *worker, const struct wire_work_we
 }
 
 /* It can write nothing, which is why it lets nobody in. */
-static void take_trouble(struct muster_worker *worker, const struct wire_ack *m)
+static void worker_wire_take_trouble(struct muster_worker *worker, const struct wire_ack *m)
 {
     if (m->code != MUSTER_E_STORAGE || worker->welcomed)
         return;
@@ -274,17 +276,17 @@ void worker_take(void *arg, const struct wire_msg *m, int64_t now_ms)
         worker->welcomed = false;
     }
     if (m->type == WIRE_ACK)
-        take_trouble(worker, &m->u.ack);
+        worker_wire_take_trouble(worker, &m->u.ack);
     else if (m->type == WIRE_WORK_WELCOME)
         take_welcome(worker, &m->u.work_welcome, now_ms);
     else if (m->type == WIRE_WORK)
         take_work(worker, &m->u.work, now_ms);
     else if (m->type == WIRE_WORK_TAKEN)
-        take_taken(worker, &m->u.work_taken);
+        worker_wire_take_taken(worker, &m->u.work_taken);
     else if (m->type == WIRE_PART_TAKEN)
         take_part_taken(worker, &m->u.part_taken, now_ms);
     else if (m->type == WIRE_WORK_ALIVE)
-        take_alive(worker, &m->u.work_alive);
+        worker_wire_take_alive(worker, &m->u.work_alive);
     else if (m->type == WIRE_WORK_LEFT && m->u.work_left.nonce == worker->nonce)
         worker->left = true, pthread_cond_broadcast(&worker->changed);
     if (m->type == WIRE_WORK_ALIVE || m->type == WIRE_WORK_TAKEN)
@@ -314,7 +316,7 @@ static void drop_unconfirmed(struct muster_worker *worker)
     for (struct muster_task *task = worker->first, *next; task != NULL; task = next) {
         next = task->next;
         if (task->state == ATTEMPT_WAITING && task->serial > worker->confirmed)
-            drop(worker, task);
+            worker_wire_drop(worker, task);
     }
 }
 
@@ -390,7 +392,7 @@ static bool in_parts(const struct muster_task *task)
     return task->result_size > TASK_INLINE_MAX;
 }
 
-static struct wire_ended_entry end_of(struct muster_task *task, struct arena *arena)
+static struct wire_ended_entry worker_wire_end_of(struct muster_task *task, struct arena *arena)
 {
     struct wire_ended_entry entry = {.queue = task->queue,
                                      .number = task->number,
@@ -449,11 +451,11 @@ static void say_ends(struct muster_worker *worker, int64_t now_ms, int64_t *wait
         }
         if (task->state != ATTEMPT_ENDED || !task_again_due(&task->again, now_ms, wait_ms))
             continue;
-        entry = end_of(task, &batch.arena);
+        entry = worker_wire_end_of(task, &batch.arena);
         bytes = TASK_ENTRY_BYTES + entry.result.size + TASK_TEXT_MAX;
         if (batch.count == TASKS_FRAME_MAX || batch.bytes + bytes > TASK_FRAME_BYTES) {
             send_batch(worker, &batch);
-            entry = end_of(task, &batch.arena);
+            entry = worker_wire_end_of(task, &batch.arena);
         }
         batch.items[batch.count++] = entry;
         batch.bytes +=

@@ -27,8 +27,8 @@ struct muster_training_state {
     bool deleted;     /* delete_backup was called: training is over */
 };
 
-static enum muster_status refuse(const struct muster_training_state *ts, const char *call,
-                                 struct muster_error *err)
+static enum muster_status training_refuse(const struct muster_training_state *ts, const char *call,
+                                          struct muster_error *err)
 {
     if (ts == NULL)
         return error_set(err, MUSTER_E_ARGUMENT,
@@ -38,30 +38,31 @@ static enum muster_status refuse(const struct muster_training_state *ts, const c
 
 /* --- opening ----------------------------------------------------------------------------------------- */
 
-static enum muster_status wrong(struct muster_error *err, const char *text)
+static enum muster_status training_wrong(struct muster_error *err, const char *text)
 {
     return error_set(err, MUSTER_E_ARGUMENT, "muster_training_state_open: %s", text);
 }
 
-static enum muster_status check(const struct muster_training_state_options *o,
-                                struct muster_error *err)
+static enum muster_status training_check(const struct muster_training_state_options *o,
+                                         struct muster_error *err)
 {
     if (o->node == NULL)
-        return wrong(err, "options.node is NULL; it says which job this is");
+        return training_wrong(err, "options.node is NULL; it says which job this is");
     if (o->backup_dir == NULL || o->backup_dir[0] == '\0')
-        return wrong(err, "backup_dir is not given; use one directory for all ranks");
+        return training_wrong(err, "backup_dir is not given; use one directory for all ranks");
     if (strlen(o->backup_dir) > PATH_BYTES_MAX - 128)
-        return wrong(err, "backup_dir is too long; use a shorter one");
+        return training_wrong(err, "backup_dir is too long; use a shorter one");
     if (o->node->checkpoint_dir != NULL)
-        return wrong(err, "the node's checkpoint_dir is <backup_dir>/chief; leave it unset");
+        return training_wrong(err,
+                              "the node's checkpoint_dir is <backup_dir>/chief; leave it unset");
     if (o->save_freq < MUSTER_SAVE_FREQ_EPOCH || o->save_freq > MUSTER_SAVE_FREQ_NEVER)
-        return wrong(err, "save_freq has no such value");
+        return training_wrong(err, "save_freq has no such value");
     if (o->save_freq == MUSTER_SAVE_FREQ_BATCHES && o->save_freq_batches < 1)
-        return wrong(err, "save_freq_batches is below 1, with save_freq BATCHES");
+        return training_wrong(err, "save_freq_batches is below 1, with save_freq BATCHES");
     if (o->save_freq != MUSTER_SAVE_FREQ_BATCHES && o->save_freq_batches != 0)
-        return wrong(err, "save_freq_batches is given, but save_freq is not BATCHES");
+        return training_wrong(err, "save_freq_batches is given, but save_freq is not BATCHES");
     if (o->batches_per_epoch < 0)
-        return wrong(err, "batches_per_epoch is negative; 0 is not known");
+        return training_wrong(err, "batches_per_epoch is negative; 0 is not known");
     return MUSTER_OK;
 }
 
@@ -102,9 +103,9 @@ enum muster_status muster_training_state_open(const struct muster_training_state
         own.node = &node;
     }
     if (status == MUSTER_OK)
-        status = check(&own, ret_error);
+        status = training_check(&own, ret_error);
     if (status == MUSTER_OK && ret_state == NULL)
-        status = wrong(ret_error, "ret_state is NULL; give the address of a handle");
+        status = training_wrong(ret_error, "ret_state is NULL; give the address of a handle");
     if (status != MUSTER_OK)
         return status;
     ts = calloc(1, sizeof *ts);
@@ -196,7 +197,7 @@ enum muster_status muster_training_state_restore(muster_training_state_t *state,
     enum muster_status status;
 
     if (state == NULL)
-        return refuse(state, "muster_training_state_restore", ret_error);
+        return training_refuse(state, "muster_training_state_restore", ret_error);
     status = muster_manager_restore(state->manager, MUSTER_STEP_LATEST, &restored, &why);
     if (status == MUSTER_OK) {
         state->saved_epoch = state->epoch = restored.epoch;
@@ -262,7 +263,8 @@ void muster_training_state_set_data_position(muster_training_state_t *state, int
 enum muster_status muster_training_state_delete_backup(muster_training_state_t *state,
                                                        struct muster_error *ret_error)
 {
-    enum muster_status status = refuse(state, "muster_training_state_delete_backup", ret_error);
+    enum muster_status status =
+        training_refuse(state, "muster_training_state_delete_backup", ret_error);
     struct muster_manager *m = status == MUSTER_OK ? state->manager : NULL;
 
     if (status == MUSTER_OK && m->rank != 0)
@@ -342,8 +344,9 @@ static enum muster_status check_position(const struct muster_training_state *ts,
 
 /* One boundary, and so one step of the manager: all ranks come to it alike, whatever each of them was told before. To save
  * the state of a boundary that was passed already would be refused where another rank had not asked yet. */
-static enum muster_status end(struct muster_training_state *ts, int64_t epoch, int64_t batch,
-                              bool want, bool *ret_saved, struct muster_error *err)
+static enum muster_status training_end(struct muster_training_state *ts, int64_t epoch,
+                                       int64_t batch, bool want, bool *ret_saved,
+                                       struct muster_error *err)
 {
     struct muster_save_request request = MUSTER_SAVE_REQUEST_INIT;
     int64_t step = ts->step + 1;
@@ -389,7 +392,7 @@ enum muster_status muster_training_state_batch_end(muster_training_state_t *stat
                                                    struct muster_error *ret_error)
 {
     static const char call[] = "muster_training_state_batch_end";
-    enum muster_status status = refuse(state, call, ret_error);
+    enum muster_status status = training_refuse(state, call, ret_error);
     bool saved = false;
 
     if (status == MUSTER_OK && batch < 0)
@@ -401,7 +404,8 @@ enum muster_status muster_training_state_batch_end(muster_training_state_t *stat
         status = check_position(state, call, epoch, batch, ret_error);
     if (status != MUSTER_OK)
         return status;
-    status = end(state, epoch, batch, batch_is_due(state, epoch, batch), &saved, ret_error);
+    status =
+        training_end(state, epoch, batch, batch_is_due(state, epoch, batch), &saved, ret_error);
     state->batch_ended = true;
     if (ret_saved != NULL)
         *ret_saved = saved;
@@ -412,7 +416,7 @@ enum muster_status muster_training_state_epoch_end(muster_training_state_t *stat
                                                    bool *ret_saved, struct muster_error *ret_error)
 {
     static const char call[] = "muster_training_state_epoch_end";
-    enum muster_status status = refuse(state, call, ret_error);
+    enum muster_status status = training_refuse(state, call, ret_error);
     bool saved = false, same, want, last;
 
     if (status == MUSTER_OK)
@@ -423,7 +427,7 @@ enum muster_status muster_training_state_epoch_end(muster_training_state_t *stat
     last = same && state->batch + 1 == state->options.batches_per_epoch; /* stood for this */
     want = state->options.save_freq == MUSTER_SAVE_FREQ_EPOCH;
     if (!same || (want && !last)) {
-        status = end(state, epoch, -1, want, &saved, ret_error);
+        status = training_end(state, epoch, -1, want, &saved, ret_error);
     } else {
         state->batch = -1;
         saved = want && state->saved;
@@ -438,7 +442,7 @@ enum muster_status muster_training_state_back_up(muster_training_state_t *state,
                                                  int64_t batch, struct muster_error *ret_error)
 {
     static const char call[] = "muster_training_state_back_up";
-    enum muster_status status = refuse(state, call, ret_error);
+    enum muster_status status = training_refuse(state, call, ret_error);
     bool saved = false, same;
 
     if (status != MUSTER_OK)
@@ -447,7 +451,7 @@ enum muster_status muster_training_state_back_up(muster_training_state_t *state,
     if (!same || batch != state->batch || state->deleted)
         status = check_position(state, call, epoch, batch, ret_error);
     if (status == MUSTER_OK)
-        status = end(state, epoch, batch, true, &saved, ret_error);
+        status = training_end(state, epoch, batch, true, &saved, ret_error);
     if (batch == -1)
         state->batch_ended = false;
     return status;

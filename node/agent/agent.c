@@ -86,7 +86,7 @@ static bool is_stopped(struct agent *agent)
     return stop;
 }
 
-static void sleep_until_woken(struct agent *agent, int64_t timeout_ms)
+static void agent_sleep_until_woken(struct agent *agent, int64_t timeout_ms)
 {
     uint64_t wakes;
 
@@ -102,10 +102,10 @@ static void await_connection(struct agent *agent)
 
     while (!link_is_up(agent->link) && !is_stopped(agent) &&
            (left_ms = until_ms - clock_ms(CLOCK_MONOTONIC)) > 0)
-        sleep_until_woken(agent, left_ms);
+        agent_sleep_until_woken(agent, left_ms);
 }
 
-static void *run(void *arg)
+static void *agent_run(void *arg)
 {
     struct agent *agent = arg;
     int64_t timeout_ms;
@@ -119,7 +119,7 @@ static void *run(void *arg)
         timeout_ms = pass(agent);
         pthread_mutex_unlock(&agent->mutex);
         exit_if_wanted(agent);
-        sleep_until_woken(agent, timeout_ms);
+        agent_sleep_until_woken(agent, timeout_ms);
         pthread_mutex_lock(&agent->mutex);
     }
     agent_feed_posts(agent); /* what the writer did last */
@@ -129,7 +129,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void init_sync(struct agent *agent)
+static void agent_init_sync(struct agent *agent)
 {
     pthread_condattr_t attributes;
 
@@ -140,8 +140,8 @@ static void init_sync(struct agent *agent)
     pthread_mutex_init(&agent->mutex, NULL);
 }
 
-static enum muster_status allocate(struct agent *agent, const struct agent_options *options,
-                                   struct muster_error *err)
+static enum muster_status agent_allocate(struct agent *agent, const struct agent_options *options,
+                                         struct muster_error *err)
 {
     agent->broker = strdup(options->broker);
     agent->options.broker = agent->broker;
@@ -160,7 +160,7 @@ static enum muster_status allocate(struct agent *agent, const struct agent_optio
 }
 
 /* All signals are blocked in the threads that start here, ZeroMQ's too. */
-static enum muster_status start(struct agent *agent, struct muster_error *err)
+static enum muster_status agent_start(struct agent *agent, struct muster_error *err)
 {
     sigset_t all, before;
     enum muster_status status;
@@ -169,7 +169,7 @@ static enum muster_status start(struct agent *agent, struct muster_error *err)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     status = link_open(agent->broker, agent->options.member.job, &agent->link, err);
     if (status == MUSTER_OK) {
-        int code = pthread_create(&agent->thread, NULL, run, agent);
+        int code = pthread_create(&agent->thread, NULL, agent_run, agent);
 
         agent->thread_started = code == 0;
         if (code != 0)
@@ -192,7 +192,7 @@ static void set_up(struct agent *agent, const struct agent_options *options)
     atomic_store(&agent->save_step, -1);
     arena_init(&agent->frame_arena, FRAME_ARENA_BYTES);
     member_actions_init(&agent->actions);
-    init_sync(agent);
+    agent_init_sync(agent);
 }
 
 /* What gives notices, and what calls the user. */
@@ -229,7 +229,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     if (agent == NULL)
         return error_set(err, MUSTER_E_NOMEM, "no memory for the node; free some");
     set_up(agent, options);
-    status = allocate(agent, options, err);
+    status = agent_allocate(agent, options, err);
     if (status == MUSTER_OK) {
         agent->view = *member_get_view(agent->core);
         if (agent->options.save_every_steps > 0)
@@ -244,7 +244,7 @@ enum muster_status agent_open(const struct agent_options *options, struct agent 
     if (status == MUSTER_OK)
         status = start_sources(agent, err);
     if (status == MUSTER_OK)
-        status = start(agent, err);
+        status = agent_start(agent, err);
     if (status == MUSTER_OK)
         *ret_agent = agent;
     else
@@ -324,7 +324,7 @@ static void fall_silent(struct agent *agent)
     pthread_mutex_unlock(&agent->mutex);
 }
 
-static void free_all(struct agent *agent)
+static void agent_free_all(struct agent *agent)
 {
     while (agent->first_post != NULL) {
         struct post *next = agent->first_post->next;
@@ -376,7 +376,7 @@ bool agent_destroy(struct agent **agent)
     tell_stop(&a->tell, AGENT_CLOSE_MS);
     watch_close(&a->watch, AGENT_CLOSE_MS); /* last: until here a signal ends nobody */
     if (ended)
-        free_all(a);
+        agent_free_all(a);
     return ended;
 }
 

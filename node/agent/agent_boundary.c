@@ -27,7 +27,7 @@ static enum muster_status put_simple(struct agent *agent, enum member_input_kind
     return status == MUSTER_OK ? agent_wait_fed(agent, err) : status;
 }
 
-static void plan_next_save(struct agent *agent)
+static void agent_boundary_plan_next_save(struct agent *agent)
 {
     int64_t every = agent->options.save_every_steps, done = gate_done(agent->gate);
 
@@ -45,7 +45,7 @@ static bool save_is_due(const struct agent *agent)
 static enum muster_status ask_for_save(struct agent *agent, struct muster_error *err)
 {
     gate_close(agent->gate);
-    plan_next_save(agent);
+    agent_boundary_plan_next_save(agent);
     return put_simple(agent, MEMBER_POLICY_SAVE, err);
 }
 
@@ -78,7 +78,7 @@ static enum muster_status stand(struct agent *agent, struct visit *visit, struct
     if (save_is_due(agent) && (view->mode == VIEW_OPEN || view->mode == VIEW_WAIT))
         return ask_for_save(agent, err);
     if (save_is_due(agent)) /* the open round saves this very step */
-        plan_next_save(agent);
+        agent_boundary_plan_next_save(agent);
     if (must_arrive(visit, view)) {
         if (visit->ask && visit->save_round != 0 && !view->writer)
             agent_turn_beside(agent);
@@ -108,7 +108,7 @@ static enum muster_status obey(struct agent *agent, struct visit *visit, bool *r
     }
     if (view->mode == VIEW_STEP_TO && gate_done(agent->gate) < view->step && !visit->failed) {
         if (save_is_due(agent)) /* the open round saves a later step */
-            plan_next_save(agent);
+            agent_boundary_plan_next_save(agent);
         if (visit->begin)
             gate_admit(agent->gate);
         return MUSTER_OK;
@@ -279,8 +279,8 @@ void agent_leave(struct agent *agent, enum wire_leave_why why, int code)
 
 /* --- joining ------------------------------------------------------------------------------------- */
 
-static enum muster_status told_to_end(const struct agent *agent, const char *why,
-                                      struct muster_error *err)
+static enum muster_status agent_boundary_told_to_end(const struct agent *agent, const char *why,
+                                                     struct muster_error *err)
 {
     const char *waits_for = agent->view.refused.text;
 
@@ -303,7 +303,7 @@ static enum muster_status joined_or_not(struct agent *agent, int64_t waited_ms, 
     if (view->mode == VIEW_END)
         return ended(agent, err);
     if (member_ends_soon(agent->core, clock_ms(CLOCK_BOOTTIME), why, sizeof why))
-        return told_to_end(agent, why, err);
+        return agent_boundary_told_to_end(agent, why, err);
     if (view->refused.status != MUSTER_OK && (!view->refused_retry || waited_ms >= open_ms)) {
         if (err != NULL)
             *err = view->refused;
@@ -414,7 +414,7 @@ enum muster_status agent_restored(struct agent *agent, uint64_t checkpoint, int6
 
     pthread_mutex_lock(&agent->mutex);
     gate_set(agent->gate, step, step);
-    plan_next_save(agent);
+    agent_boundary_plan_next_save(agent);
     if (post != NULL) {
         post->input.checkpoint = checkpoint;
         post->input.step = step;

@@ -141,7 +141,7 @@ static void progress_from_zero(struct agent *agent)
 }
 
 /* As its user counts: a manager's steps are indexes. */
-static long long shown_step(const struct agent *agent, int64_t done)
+static long long agent_capture_shown_step(const struct agent *agent, int64_t done)
 {
     return (long long)done + agent->options.save.names.offset;
 }
@@ -159,7 +159,7 @@ void agent_behind_done(const struct behind_result *result, void *arg)
     }
     if (result->status != MUSTER_OK)
         agent_log(agent, 2, "the save of step %lld failed in the background: %s",
-                  shown_step(agent, result->order->step), result->why->text);
+                  agent_capture_shown_step(agent, result->order->step), result->why->text);
     writing_ended(agent, result->order);
     tell_result(agent, result);
     pthread_cond_broadcast(&agent->changed);
@@ -183,7 +183,7 @@ static enum muster_status await_behind(struct agent *agent, struct save_order *o
         agent_log(agent, 1,
                   "the save of step %lld waited %lld ms until the one before it was written; save "
                   "less often, or to a faster disk",
-                  shown_step(agent, order->step), (long long)waited_ms);
+                  agent_capture_shown_step(agent, order->step), (long long)waited_ms);
     return status;
 }
 
@@ -208,7 +208,7 @@ static bool save_behind(struct agent *agent, const struct save_order *order, boo
             post_free(post);
         else
             agent_log(agent, 1, "step %lld is saved in the foreground: %s",
-                      shown_step(agent, order->step), why.text);
+                      agent_capture_shown_step(agent, order->step), why.text);
         behind_drop(agent->behind);
         return false;
     }
@@ -267,7 +267,7 @@ static void tell_unsaved(struct agent *agent, const struct save_order *order, bo
     error_set(&why, MUSTER_E_SAVE,
               failed ? "the program failed while it saved step %lld"
                      : "the program was told to save step %lld and went on without it",
-              shown_step(agent, order->step));
+              agent_capture_shown_step(agent, order->step));
     agent->captured_round = order->round;
     tell_result(agent, &result);
 }
@@ -401,7 +401,7 @@ static enum muster_status tell_failure(struct agent *agent, struct muster_error 
     status = first->code > 0 ? (enum muster_status)first->code : MUSTER_E_ABORTED;
     error_set(err, status,
               "the save of step %lld was not committed: %s; earlier checkpoints are untouched",
-              shown_step(agent, first->step), first->text);
+              agent_capture_shown_step(agent, first->step), first->text);
     if (err != NULL) {
         err->rank = first->rank;
         err->step = first->step;

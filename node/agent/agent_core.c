@@ -39,7 +39,7 @@ void agent_fault(struct agent *agent, const char *text)
     agent_log(agent, 0, "%s", text);
 }
 
-static void send_message(struct agent *agent, const struct wire_msg *message)
+static void agent_core_send_message(struct agent *agent, const struct wire_msg *message)
 {
     size_t size = wire_encode(message, agent->frame, WIRE_FRAME_MAX);
 
@@ -142,13 +142,13 @@ static void note_cancelled(struct agent *agent, const char *cancelled)
 }
 
 /* Returns the begun of the closing, or -1: the gate was not to be closed. */
-static int64_t carry_out(struct agent *agent, const struct member_action *action)
+static int64_t agent_core_carry_out(struct agent *agent, const struct member_action *action)
 {
     struct muster_error err;
 
     switch (action->kind) {
     case MEMBER_SEND:
-        send_message(agent, &action->message);
+        agent_core_send_message(agent, &action->message);
         return -1;
     case MEMBER_SUBSCRIBE: /* without it events come by unicast, only later */
         if (agent->link != NULL && link_subscribe(agent->link, action->text, &err) != MUSTER_OK)
@@ -200,7 +200,7 @@ static int64_t step(struct agent *agent, struct member_input *input)
     member_actions_clear(&agent->actions);
     member_step(agent->core, input, &agent->actions);
     for (size_t i = 0; i < agent->actions.count && !agent->faulted; i++) {
-        int64_t begun = carry_out(agent, &agent->actions.items[i]);
+        int64_t begun = agent_core_carry_out(agent, &agent->actions.items[i]);
 
         if (closing < 0)
             closing = begun;

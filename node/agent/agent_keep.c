@@ -30,8 +30,8 @@ static enum muster_status put_ask(struct agent *agent, const struct wire_msg *me
     return post_put(agent, post, err);
 }
 
-static enum muster_status told(const struct agent *agent, uint64_t *ret_value,
-                               struct muster_error *err)
+static enum muster_status agent_keep_told(const struct agent *agent, uint64_t *ret_value,
+                                          struct muster_error *err)
 {
     if (agent->view.ask_code == MUSTER_OK && ret_value != NULL)
         *ret_value = agent->view.ask_value;
@@ -41,8 +41,9 @@ static enum muster_status told(const struct agent *agent, uint64_t *ret_value,
 }
 
 /* Mutex held. */
-static enum muster_status ask_once(struct agent *agent, const struct wire_msg *message,
-                                   int64_t until_ms, uint64_t *ret_value, struct muster_error *err)
+static enum muster_status agent_keep_ask_once(struct agent *agent, const struct wire_msg *message,
+                                              int64_t until_ms, uint64_t *ret_value,
+                                              struct muster_error *err)
 {
     struct agent_patience patience = {0};
     uint64_t before = agent->view.asks_answered;
@@ -60,7 +61,7 @@ static enum muster_status ask_once(struct agent *agent, const struct wire_msg *m
                              wire_type_name(message->type));
         status = agent_wait(agent, &patience, left_ms, err);
     }
-    return status == MUSTER_OK ? told(agent, ret_value, err) : status;
+    return status == MUSTER_OK ? agent_keep_told(agent, ret_value, err) : status;
 }
 
 enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message,
@@ -71,7 +72,7 @@ enum muster_status agent_ask(struct agent *agent, const struct wire_msg *message
 
     pthread_mutex_lock(&agent->mutex);
     do
-        status = ask_once(agent, message, until_ms, ret_value, err);
+        status = agent_keep_ask_once(agent, message, until_ms, ret_value, err);
     while (status == MUSTER_E_HELLO); /* bounded by until_ms: each try waits for an answer */
     pthread_mutex_unlock(&agent->mutex);
     return status;

@@ -32,7 +32,7 @@ struct tell {
     bool abandon; /* nothing is called any more */
 };
 
-static void put(struct queue *queue, struct call *call)
+static void agent_tell_put(struct queue *queue, struct call *call)
 {
     call->next = NULL;
     if (queue->last != NULL)
@@ -42,7 +42,7 @@ static void put(struct queue *queue, struct call *call)
     queue->last = call;
 }
 
-static struct call *take(struct queue *queue)
+static struct call *agent_tell_take(struct queue *queue)
 {
     struct call *call = queue->first;
 
@@ -54,11 +54,12 @@ static struct call *take(struct queue *queue)
     return call;
 }
 
-static void release(struct tell *tell)
+static void agent_tell_release(struct tell *tell)
 {
     struct call *call;
 
-    while ((call = take(&tell->errors)) != NULL || (call = take(&tell->lines)) != NULL)
+    while ((call = agent_tell_take(&tell->errors)) != NULL ||
+           (call = agent_tell_take(&tell->lines)) != NULL)
         free(call);
     pthread_cond_destroy(&tell->idle);
     pthread_cond_destroy(&tell->changed);
@@ -69,10 +70,10 @@ static void release(struct tell *tell)
 /* Mutex held; free during the call. False: there was none to make. */
 static bool make_call(struct tell *tell)
 {
-    struct call *call = take(&tell->errors);
+    struct call *call = agent_tell_take(&tell->errors);
     bool is_error = call != NULL;
 
-    if (call == NULL && (call = take(&tell->lines)) != NULL)
+    if (call == NULL && (call = agent_tell_take(&tell->lines)) != NULL)
         tell->line_count--;
     if (call == NULL)
         return false;
@@ -88,7 +89,7 @@ static bool make_call(struct tell *tell)
     return true;
 }
 
-static void *run(void *arg)
+static void *agent_tell_run(void *arg)
 {
     struct tell *tell = arg;
 
@@ -132,9 +133,9 @@ enum muster_status tell_start(const struct tell_hooks *hooks, struct tell **ret_
     pthread_mutex_init(&tell->mutex, NULL);
     pthread_cond_init(&tell->changed, NULL);
     init_idle(tell);
-    code = thread_start(&tell->thread, run, tell);
+    code = thread_start(&tell->thread, agent_tell_run, tell);
     if (code != 0) {
-        release(tell);
+        agent_tell_release(tell);
         return error_set_code(err, MUSTER_E_BUSY, code,
                               "the thread for log and on_error could not be started: %s; raise the "
                               "limit of processes (ulimit -u)",
@@ -156,7 +157,7 @@ void tell_log(struct tell *tell, int level, const char *text)
     pthread_mutex_lock(&tell->mutex);
     if (tell->line_count < TELL_LINES_MAX) {
         tell->line_count++;
-        put(&tell->lines, call);
+        agent_tell_put(&tell->lines, call);
         call = NULL;
     }
     pthread_cond_signal(&tell->changed);
@@ -172,7 +173,7 @@ void tell_error(struct tell *tell, const struct muster_error *error)
         return;
     call->error = *error;
     pthread_mutex_lock(&tell->mutex);
-    put(&tell->errors, call); /* few: the core asks once an error */
+    agent_tell_put(&tell->errors, call); /* few: the core asks once an error */
     pthread_cond_signal(&tell->changed);
     pthread_mutex_unlock(&tell->mutex);
 }
@@ -207,7 +208,7 @@ bool tell_stop(struct tell **tell, int64_t limit_ms)
     pthread_cond_signal(&t->changed);
     pthread_mutex_unlock(&t->mutex);
     if (thread_join(t->thread, limit_ms)) {
-        release(t);
+        agent_tell_release(t);
         return true;
     }
     pthread_mutex_lock(&t->mutex);

@@ -232,7 +232,7 @@ static void snapshot_outcome(struct member *m, const struct wire_snapshot *s)
     }
 }
 
-static void snapshot_round(struct member *m, const struct wire_snapshot *s)
+static void member_events_snapshot_round(struct member *m, const struct wire_snapshot *s)
 {
     bool mine = s->round == m->round;
 
@@ -288,6 +288,6 @@ void events_snapshot(struct member *m, const struct wire_snapshot *s)
     if (s->error_rank >= 0 && s->generation_state == GENERATION_RUNNING && !m->own_failure)
         error_heard(m, (int)s->error_rank, (int)s->error_code, -1,
                     peer_text(m, s->error_rank, -1, s->error_text).text, s->round > 0);
-    snapshot_round(m, s);
+    member_events_snapshot_round(m, s);
     snapshot_end(m, s);
 }

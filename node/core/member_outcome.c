@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static struct member_outcome *outcome_of(struct member *m, uint64_t round)
+static struct member_outcome *member_outcome_outcome_of(struct member *m, uint64_t round)
 {
     for (size_t i = 0; i < MEMBER_OUTCOMES_MAX; i++)
         if (m->view.outcomes[i].round == round && m->view.outcomes[i].state == OUTCOME_OPEN)
@@ -14,16 +14,16 @@ static struct member_outcome *outcome_of(struct member *m, uint64_t round)
 }
 
 /* Its manifest may be this node's to write, however many rounds come to nothing meanwhile. */
-static bool is_awaited(const struct member *m, const struct member_outcome *outcome)
+static bool member_outcome_is_awaited(const struct member *m, const struct member_outcome *outcome)
 {
     return outcome->state == OUTCOME_OPEN && (outcome->saved || outcome->round == m->behind_round);
 }
 
-static struct member_outcome *make_room(struct member *m)
+static struct member_outcome *member_outcome_make_room(struct member *m)
 {
     struct member_outcome *room = &m->view.outcomes[m->outcomes_count % MEMBER_OUTCOMES_MAX];
 
-    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX && is_awaited(m, room); i++)
+    for (size_t i = 0; i < MEMBER_OUTCOMES_MAX && member_outcome_is_awaited(m, room); i++)
         room = &m->view.outcomes[++m->outcomes_count % MEMBER_OUTCOMES_MAX];
     m->outcomes_count++;
     return room;
@@ -31,16 +31,16 @@ static struct member_outcome *make_room(struct member *m)
 
 void outcome_captured(struct member *m, uint64_t round, int64_t step)
 {
-    if (outcome_of(m, round) != NULL)
+    if (member_outcome_outcome_of(m, round) != NULL)
         return;
-    *make_room(m) =
+    *member_outcome_make_room(m) =
         (struct member_outcome){.round = round, .step = step, .state = OUTCOME_OPEN, .rank = -1};
     m->view_changed = true;
 }
 
 void outcome_saved(struct member *m, uint64_t round)
 {
-    struct member_outcome *outcome = outcome_of(m, round);
+    struct member_outcome *outcome = member_outcome_outcome_of(m, round);
 
     if (outcome != NULL)
         outcome->saved = true;
@@ -62,8 +62,9 @@ bool outcome_awaited(const struct member *m, bool *ret_sure)
     return awaited;
 }
 
-static void end(struct member *m, struct member_outcome *outcome, enum member_outcome_state state,
-                int64_t rank, uint64_t code, const char *text)
+static void member_outcome_end(struct member *m, struct member_outcome *outcome,
+                               enum member_outcome_state state, int64_t rank, uint64_t code,
+                               const char *text)
 {
     const char *fit = wire_text_fit(&m->out->arena, text, OUTCOME_TEXT_MAX);
 
@@ -91,7 +92,7 @@ static struct member_outcome *outcome_on_the_way(struct member *m, uint64_t roun
         if (m->view.outcomes[i].round == round)
             return NULL;
     outcome_captured(m, round, m->step);
-    return outcome_of(m, round);
+    return member_outcome_outcome_of(m, round);
 }
 
 void outcome_on_disk(struct member *m, int64_t step)
@@ -144,7 +145,7 @@ static void say_not_saved(struct member *m, const struct wire_event *event)
 
 void outcome_event(struct member *m, const struct wire_event *event)
 {
-    struct member_outcome *outcome = outcome_of(m, event->round);
+    struct member_outcome *outcome = member_outcome_outcome_of(m, event->round);
 
     if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED ||
         (event->kind == EVENT_SAVE_SKIPPED && event->code == MUSTER_E_EXISTS))
@@ -159,9 +160,9 @@ void outcome_event(struct member *m, const struct wire_event *event)
     if (outcome == NULL)
         return;
     if (event->kind == EVENT_COMMIT || event->kind == EVENT_UNCHANGED)
-        end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
+        member_outcome_end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
     else if (event->kind == EVENT_ABORT)
-        end(m, outcome, OUTCOME_ABORTED, event->rank, event->code, event->text);
+        member_outcome_end(m, outcome, OUTCOME_ABORTED, event->rank, event->code, event->text);
 }
 
 /* It saved, and the event that tells who writes the manifest was missed: the lowest rank that saved and lives does. */
@@ -191,13 +192,14 @@ void outcome_snapshot(struct member *m, const struct wire_snapshot *s)
             (named && (s->named_state == ROUND_COMMITTED || s->named_state == ROUND_UNCHANGED))) {
             if (!named || s->named_state != ROUND_UNCHANGED)
                 write_down(m, outcome);
-            end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
+            member_outcome_end(m, outcome, OUTCOME_COMMITTED, -1, 0, "");
         } else if (named && s->named_state == ROUND_ABORTED)
-            end(m, outcome, s->named_cause == CAUSE_NONE ? OUTCOME_UNKNOWN : OUTCOME_ABORTED, -1,
+            member_outcome_end(
+                m, outcome, s->named_cause == CAUSE_NONE ? OUTCOME_UNKNOWN : OUTCOME_ABORTED, -1,
                 MUSTER_E_ABORTED, "it was aborted while this node did not hear the broker");
         else if (outcome->round < s->newest_checkpoint && outcome->step >= s->newest_step)
-            end(m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
-                "its end was not heard, and it is not the newest checkpoint");
+            member_outcome_end(m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
+                               "its end was not heard, and it is not the newest checkpoint");
         outcome->unsure = true;
     }
 }
@@ -213,10 +215,11 @@ static bool was_retold(const struct member *m, uint64_t round)
 /* No event and no snapshot of that database will ever tell of it, and who saved would wait for ever. */
 void outcome_forgotten(struct member *m, uint64_t round)
 {
-    struct member_outcome *outcome = outcome_of(m, round);
+    struct member_outcome *outcome = member_outcome_outcome_of(m, round);
 
     if (outcome != NULL && was_retold(m, round))
-        end(m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
+        member_outcome_end(
+            m, outcome, OUTCOME_UNKNOWN, -1, MUSTER_E_ABORTED,
             "its round is not in the broker's database, which was lost or put back to an older "
             "copy");
 }

@@ -398,7 +398,7 @@ static void own_margin(struct member *m)
     member_end(m, MUSTER_PREEMPTED, true, -1, MUSTER_E_NOT_SAVED, -1, text);
 }
 
-static void end_preempted(struct member *m)
+static void member_round_end_preempted(struct member *m)
 {
     char text[128];
 
@@ -441,7 +441,7 @@ void part_tick(struct member *m)
     if (m->view.mode == VIEW_END)
         return;
     if (m->part == PART_COMMITTED && m->now >= m->manifest_until)
-        end_preempted(m);
+        member_round_end_preempted(m);
     if (m->now >= m->join_until)
         member_end(m, MUSTER_E_JOIN, false, -1, 0, -1,
                    "the ranks of this job did not all join and restore in time, and the broker did "

@@ -27,7 +27,7 @@ void local_say(const struct local *local, int level, const char *text)
 
 /* --- notices ------------------------------------------------------------------------------------- */
 
-static void wake(struct local *local)
+static void local_wake(struct local *local)
 {
     const uint64_t one = 1;
 
@@ -51,8 +51,8 @@ static int64_t consider(struct local *local)
 }
 
 /* Mutex held. */
-static void take_notice(struct local *local, uint64_t number, enum wire_notice_kind kind,
-                        int64_t left_ms, const char *text)
+static void local_take_notice(struct local *local, uint64_t number, enum wire_notice_kind kind,
+                              int64_t left_ms, const char *text)
 {
     if (local->frozen) /* the first boundary is what it leads to already */
         return;
@@ -68,9 +68,9 @@ void local_notify(struct local *local, enum wire_notice_kind kind, int64_t left_
                   const char *text)
 {
     pthread_mutex_lock(&local->mutex);
-    take_notice(local, 0, kind, left_ms, text);
+    local_take_notice(local, 0, kind, left_ms, text);
     pthread_mutex_unlock(&local->mutex);
-    wake(local);
+    local_wake(local);
 }
 
 /* Mutex held. */
@@ -99,11 +99,11 @@ static void take_record(struct local *local, const struct notice_record *record)
     if (record->withdrawn)
         local_plan_withdraw(&local->plan, record->number);
     else
-        take_notice(local, record->number, record->item.kind,
-                    deadline < 0     ? -1
-                    : deadline > now ? deadline - now
-                                     : 0,
-                    record->item.text);
+        local_take_notice(local, record->number, record->item.kind,
+                          deadline < 0     ? -1
+                          : deadline > now ? deadline - now
+                                           : 0,
+                          record->item.text);
 }
 
 static void say_state(const struct local *local, const struct source_status *status)
@@ -152,7 +152,7 @@ static int64_t look_around(struct local *local)
     return stop ? -1 : sleep > poll_ms ? poll_ms : sleep > 0 ? sleep : 0;
 }
 
-static void *watch(void *arg)
+static void *local_watch(void *arg)
 {
     struct local *local = arg;
     struct pollfd item = {.fd = local->wake_fd, .events = POLLIN};
@@ -169,7 +169,7 @@ static void *watch(void *arg)
 
 /* --- opening ------------------------------------------------------------------------------------- */
 
-static enum muster_status start(struct local *local, struct muster_error *err)
+static enum muster_status local_start(struct local *local, struct muster_error *err)
 {
     const struct tell_hooks hooks = {.log = local->options.log, .log_arg = local->options.log_arg};
     enum muster_status status;
@@ -196,7 +196,7 @@ static enum muster_status start(struct local *local, struct muster_error *err)
     local->options.sources = NULL; /* it was borrowed for the call */
     if (status != MUSTER_OK)
         return status;
-    code = thread_start(&local->thread, watch, local);
+    code = thread_start(&local->thread, local_watch, local);
     local->thread_started = code == 0;
     if (code == 0)
         return MUSTER_OK;
@@ -225,7 +225,7 @@ enum muster_status local_open(const struct local_options *options, struct local 
         status = local_look_at_root(local, err);
     }
     if (status == MUSTER_OK)
-        status = start(local, err);
+        status = local_start(local, err);
     if (status == MUSTER_OK)
         *ret_local = local;
     else
@@ -244,7 +244,7 @@ void local_destroy(struct local **local)
         pthread_mutex_lock(&l->mutex);
         l->stop = true;
         pthread_mutex_unlock(&l->mutex);
-        wake(l);
+        local_wake(l);
         pthread_join(l->thread, NULL);
     }
     watch_close(&l->watch, HEARTBEAT_MS + 500); /* a callback that does not return is left behind */
@@ -266,7 +266,7 @@ struct gate *local_gate(struct local *local)
 
 /* --- boundaries ---------------------------------------------------------------------------------- */
 
-static void plan_next_save(struct local *local)
+static void local_plan_next_save(struct local *local)
 {
     int64_t every = local->options.save_every_steps, done = gate_done(local->gate);
 
@@ -278,7 +278,7 @@ void local_restored(struct local *local, int64_t step)
     pthread_mutex_lock(&local->mutex);
     gate_set(local->gate, step, step);
     local->began_step = local->saved_step = step;
-    plan_next_save(local);
+    local_plan_next_save(local);
     local_plan_restart_looks(&local->plan, step);
     if (!local->frozen && local->end.status == MUSTER_OK)
         gate_open(local->gate);
@@ -344,7 +344,7 @@ static void save_and_go_on(struct local *local, void *call_arg, const char *caus
     char path[FS_PATH_MAX];
     struct muster_error why;
 
-    plan_next_save(local);
+    local_plan_next_save(local);
     if (gate_done(local->gate) != local->saved_step &&
         local_save(local, call_arg, cause, path, &why) != MUSTER_OK)
         local_say(local, 0, why.text);

@@ -14,8 +14,8 @@
 #define LINE_BYTES_MAX 80
 
 /* "<generation> <round> <nonce, hexadecimal>\n" */
-static bool read_line(const char *line, uint64_t *ret_generation, uint64_t *ret_round,
-                      uint64_t *ret_nonce)
+static bool local_left_read_line(const char *line, uint64_t *ret_generation, uint64_t *ret_round,
+                                 uint64_t *ret_nonce)
 {
     char *end = NULL;
 
@@ -33,7 +33,7 @@ static void clear_left(struct local *local, const char *line)
     char text[MUSTER_ERROR_TEXT_MAX];
     enum muster_status status;
 
-    if (!read_line(line, &generation, &round, &nonce))
+    if (!local_left_read_line(line, &generation, &round, &nonce))
         return;
     status = dir_remove_round(target->root, target->job, generation, round, nonce, &why);
     if (status == MUSTER_OK || status == MUSTER_E_EXISTS)

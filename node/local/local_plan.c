@@ -122,7 +122,7 @@ void local_plan_read_times(struct local_plan *plan, const char *text)
 
 #define SECONDS(ms) (long long)((ms) / 1000), (long long)((ms) % 1000 / 100)
 
-static void describe(struct local_plan *plan, const struct plan_facts *facts)
+static void local_plan_describe(struct local_plan *plan, const struct plan_facts *facts)
 {
     char basis[PLAN_BASIS_TEXT];
     const char *notice = plan->chosen.text;
@@ -175,7 +175,7 @@ bool local_plan_due(struct local_plan *plan, int64_t now, int64_t *ret_wakeup_bo
     }
     if (plan->plan.why == PLAN_NONE)
         return false;
-    describe(plan, &of_best);
+    local_plan_describe(plan, &of_best);
     *ret_wakeup_boot_ms = plan->plan.freeze_boot_ms;
     return plan->plan.freeze_boot_ms <= now;
 }

@@ -202,9 +202,9 @@ enum muster_status local_look_at_root(struct local *local, struct muster_error *
 
 /* --- saving -------------------------------------------------------------------------------------- */
 
-static enum muster_status commit(struct local *local, const struct save_order *order,
-                                 const struct shard_files *files, const char *cause,
-                                 char ret_path[FS_PATH_MAX], struct muster_error *err)
+static enum muster_status local_save_commit(struct local *local, const struct save_order *order,
+                                            const struct shard_files *files, const char *cause,
+                                            char ret_path[FS_PATH_MAX], struct muster_error *err)
 {
     const struct save_target *target = &local->options.save;
     const struct manifest_shard shard = {.rank = target->rank,
@@ -265,7 +265,7 @@ enum muster_status local_save(struct local *local, void *call_arg, const char *c
         status = save_shard(target, &order, &files, err);
     }
     if (status == MUSTER_OK)
-        status = commit(local, &order, &files, cause, ret_path, err);
+        status = local_save_commit(local, &order, &files, cause, ret_path, err);
     if (status == MUSTER_OK || /* else nothing refers to it: no other process takes part */
         dir_remove_round(target->root, target->job, order.generation, order.round, order.nonce,
                          NULL) == MUSTER_OK)

@@ -34,7 +34,7 @@ static void said_yes(struct callback *callback)
     (void)written;
 }
 
-static void *run(void *arg)
+static void *callback_run(void *arg)
 {
     struct callback *callback = arg;
     bool yes = false;
@@ -56,7 +56,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void release(struct callback *callback)
+static void callback_release(struct callback *callback)
 {
     pthread_cond_destroy(&callback->changed);
     pthread_mutex_destroy(&callback->mutex);
@@ -86,9 +86,9 @@ enum muster_status callback_start(bool (*ask)(void *arg), void *arg, int64_t per
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&callback->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    code = thread_start(&callback->thread, run, callback);
+    code = thread_start(&callback->thread, callback_run, callback);
     if (code != 0) {
-        release(callback);
+        callback_release(callback);
         return error_set_code(err, MUSTER_E_BUSY, code,
                               "the thread for termination_watcher_fn could not be started: %s; "
                               "raise the limit of processes (ulimit -u)",
@@ -131,6 +131,6 @@ bool callback_stop(struct callback **callback, int64_t limit_ms)
     callback_abandon(c);
     if (!thread_join(c->thread, limit_ms))
         return false;
-    release(c);
+    callback_release(c);
     return true;
 }

@@ -99,7 +99,7 @@ int child_start(struct child *child, const char *command, int64_t now_boot_ms)
 }
 
 /* False: no more will come. What is beyond the cap is read and left out. */
-static bool take(struct child_pipe *end)
+static bool child_take(struct child_pipe *end)
 {
     char spare[512];
 
@@ -129,7 +129,7 @@ void child_end(struct child *child)
     close_end(&child->code);
 }
 
-static long exit_code(struct child *child)
+static long child_exit_code(struct child *child)
 {
     if (child->code.size == 0 || child->code.size >= 8)
         return -1;
@@ -143,13 +143,13 @@ enum child_state child_look(struct child *child, int64_t now_boot_ms, long *ret_
 
     if (child->group == 0)
         return CHILD_NONE;
-    ended = !take(&child->code) ||
+    ended = !child_take(&child->code) ||
             (child->code.size > 0 && child->code.bytes[child->code.size - 1] == '\n');
-    if (child->output.fd >= 0 && !take(&child->output)) /* what was written before the code */
+    if (child->output.fd >= 0 && !child_take(&child->output)) /* what was written before the code */
         close_end(&child->output);
     if (!ended && now_boot_ms < child_wakeup_boot_ms(child))
         return CHILD_RUNS;
-    *ret_code = ended ? exit_code(child) : -1;
+    *ret_code = ended ? child_exit_code(child) : -1;
     child_end(child);
     return ended ? CHILD_ENDED : CHILD_LATE;
 }

@@ -38,7 +38,7 @@ static enum muster_status open_command(const struct source_config *config, void 
     return MUSTER_OK;
 }
 
-static void trouble(struct command *command, const char *format, long number)
+static void command_trouble(struct command *command, const char *format, long number)
 {
     command->state = SOURCE_DEGRADED;
 #pragma GCC diagnostic push
@@ -47,16 +47,17 @@ static void trouble(struct command *command, const char *format, long number)
 #pragma GCC diagnostic pop
 }
 
-static void start(struct command *command, int64_t now_boot_ms)
+static void command_start(struct command *command, int64_t now_boot_ms)
 {
     int failed = child_start(&command->child, command->text, now_boot_ms);
 
     command->next_boot_ms = now_boot_ms + command->period_ms;
     if (failed != 0)
-        trouble(command, "the command could not be started: errno %ld", failed);
+        command_trouble(command, "the command could not be started: errno %ld", failed);
 }
 
-static void say(struct command *command, const struct notice_now *now, const struct source_out *out)
+static void command_say(struct command *command, const struct notice_now *now,
+                        const struct source_out *out)
 {
     struct notice_set *set = calloc(1, sizeof *set);
     char word[LINE_WORD_MAX + 1];
@@ -77,36 +78,36 @@ static void say(struct command *command, const struct notice_now *now, const str
     free(set);
 }
 
-static void finish(struct command *command, long code, const struct notice_now *now,
-                   const struct source_out *out)
+static void command_finish(struct command *command, long code, const struct notice_now *now,
+                           const struct source_out *out)
 {
     if (code == 0) {
         command->state = SOURCE_HEALTHY;
         command->why[0] = '\0';
         command->last_ok_boot_ms = now->boot_ms;
-        say(command, now, out);
+        command_say(command, now, out);
     } else if (code > 0)
-        trouble(command,
-                "the command exited with %ld (to say that there is none: exit 0, print nothing)",
-                code);
+        command_trouble(
+            command,
+            "the command exited with %ld (to say that there is none: exit 0, print nothing)", code);
     else
-        trouble(command, "the command was killed", 0);
+        command_trouble(command, "the command was killed", 0);
 }
 
-static void run(void *self, const struct notice_now *now, const struct source_out *out)
+static void command_run(void *self, const struct notice_now *now, const struct source_out *out)
 {
     struct command *command = self;
     long code;
 
     if (command->child.group == 0 && now->boot_ms >= command->next_boot_ms)
-        start(command, now->boot_ms);
+        command_start(command, now->boot_ms);
     switch (child_look(&command->child, now->boot_ms, &code)) {
     case CHILD_ENDED:
-        finish(command, code, now, out);
+        command_finish(command, code, now, out);
         break;
     case CHILD_LATE:
-        trouble(command, "the command did not end within %ld s and was killed",
-                COMMAND_LIMIT_MS / 1000);
+        command_trouble(command, "the command did not end within %ld s and was killed",
+                        COMMAND_LIMIT_MS / 1000);
         break;
     case CHILD_NONE:
     case CHILD_RUNS:
@@ -114,12 +115,12 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
     }
 }
 
-static size_t fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
+static size_t command_fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
 {
     return child_fds(&((const struct command *)self)->child, ret_fds);
 }
 
-static int64_t wakeup_boot_ms(const void *self)
+static int64_t command_wakeup_boot_ms(const void *self)
 {
     const struct command *command = self;
 
@@ -127,7 +128,7 @@ static int64_t wakeup_boot_ms(const void *self)
                                      : child_wakeup_boot_ms(&command->child);
 }
 
-static void status(const void *self, struct source_status *ret_status)
+static void command_status(const void *self, struct source_status *ret_status)
 {
     const struct command *command = self;
 
@@ -146,9 +147,9 @@ static void close_command(void *self)
 }
 
 const struct source_ops command_ops = {.open = open_command,
-                                       .run = run,
-                                       .fds = fds,
-                                       .wakeup_boot_ms = wakeup_boot_ms,
-                                       .status = status,
+                                       .run = command_run,
+                                       .fds = command_fds,
+                                       .wakeup_boot_ms = command_wakeup_boot_ms,
+                                       .status = command_status,
                                        .close = close_command,
                                        .own_thread = true};

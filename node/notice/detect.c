@@ -71,7 +71,7 @@ static const char *endpoint_of(const struct shared *shared, const char *name)
     return NULL;
 }
 
-static void probe(struct detect *detect)
+static void detect_probe(struct detect *detect)
 {
     struct http_request *request = malloc(sizeof *request);
 
@@ -87,7 +87,7 @@ static void probe(struct detect *detect)
     free(request);
 }
 
-static void look(struct detect *detect, const struct notice_now *now)
+static void detect_look(struct detect *detect, const struct notice_now *now)
 {
     struct platform_facts facts;
     const char *name;
@@ -100,10 +100,10 @@ static void look(struct detect *detect, const struct notice_now *now)
         conclude(detect, SOURCE_ABSENT, "",
                  "no cloud that is known, by the machine's DMI; name the sources if there are any");
     else
-        probe(detect);
+        detect_probe(detect);
 }
 
-static void take(struct detect *detect, const struct notice_now *now)
+static void detect_take(struct detect *detect, const struct notice_now *now)
 {
     struct http_reply reply;
     unsigned index;
@@ -125,27 +125,27 @@ static void take(struct detect *detect, const struct notice_now *now)
     detect->next_boot_ms = now->boot_ms + PROBE_AGAIN_MS;
 }
 
-static void run(void *self, const struct notice_now *now, const struct source_out *out)
+static void detect_run(void *self, const struct notice_now *now, const struct source_out *out)
 {
     struct detect *detect = self;
 
     (void)out; /* what is found says it */
     if (detect->in_flight > 0)
-        take(detect, now);
+        detect_take(detect, now);
     else if (now->boot_ms >= detect->next_boot_ms) {
         detect->next_boot_ms = now->boot_ms + PROBE_AGAIN_MS;
-        look(detect, now);
+        detect_look(detect, now);
         if (detect->in_flight == 0 && detect->state == SOURCE_PROBING)
-            take(detect, now); /* nobody could be asked */
+            detect_take(detect, now); /* nobody could be asked */
     }
 }
 
-static int64_t wakeup_boot_ms(const void *self)
+static int64_t detect_wakeup_boot_ms(const void *self)
 {
     return ((const struct detect *)self)->next_boot_ms;
 }
 
-static void status(const void *self, struct source_status *ret_status)
+static void detect_status(const void *self, struct source_status *ret_status)
 {
     const struct detect *detect = self;
 
@@ -163,5 +163,7 @@ static void close_detect(void *self)
     free(detect);
 }
 
-const struct source_ops detect_ops = {
-    .run = run, .wakeup_boot_ms = wakeup_boot_ms, .status = status, .close = close_detect};
+const struct source_ops detect_ops = {.run = detect_run,
+                                      .wakeup_boot_ms = detect_wakeup_boot_ms,
+                                      .status = detect_status,
+                                      .close = close_detect};

@@ -67,13 +67,13 @@ static void watch_directory(struct file *file)
     file->watched = inotify_add_watch(file->inotify, file->directory, CHANGES | IN_ONLYDIR);
 }
 
-static void trouble(struct file *file, const char *what, int code)
+static void file_trouble(struct file *file, const char *what, int code)
 {
     file->state = SOURCE_DEGRADED;
     snprintf(file->text, sizeof file->text, "%.80s: %s: %s", file->path, what, strerror(code));
 }
 
-static void say(const struct source_out *out, const struct notice_item *item)
+static void file_say(const struct source_out *out, const struct notice_item *item)
 {
     struct notice_set *set = calloc(1, sizeof *set);
 
@@ -110,7 +110,7 @@ static void say_content(struct file *file, int fd, const struct stat *info,
     struct notice_item item;
 
     if (size < 0) {
-        trouble(file, "cannot be read", errno);
+        file_trouble(file, "cannot be read", errno);
         size = 0; /* it is there all the same */
     }
     if (written_ms > now->unix_ms) /* another machine's clock */
@@ -122,10 +122,10 @@ static void say_content(struct file *file, int fd, const struct stat *info,
         file->state = SOURCE_DEGRADED;
     snprintf(item.key, sizeof item.key, "file");
     name_file(file->path, &item);
-    say(out, &item);
+    file_say(out, &item);
 }
 
-static void look(struct file *file, const struct notice_now *now, const struct source_out *out)
+static void file_look(struct file *file, const struct notice_now *now, const struct source_out *out)
 {
     /* O_NONBLOCK: it may be a pipe, which nobody writes to */
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -135,31 +135,31 @@ static void look(struct file *file, const struct notice_now *now, const struct s
     file->state = SOURCE_HEALTHY;
     file->text[0] = '\0';
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
-        trouble(file, "is no notice file", EISDIR); /* a wrong path, and no end of anything */
+        file_trouble(file, "is no notice file", EISDIR); /* a wrong path, and no end of anything */
     else if (fd >= 0 && fstat(fd, &info) == 0)
         say_content(file, fd, &info, now, out);
     else if (fd < 0 && code == EACCES && stat(file->path, &info) == 0)
         say_content(file, fd, &info, now, out);
     else if (fd < 0 && code == ENOENT && stat(file->directory, &info) == 0)
-        say(out, NULL);
+        file_say(out, NULL);
     else
-        trouble(file, "cannot be looked at", code);
+        file_trouble(file, "cannot be looked at", code);
     if (file->state == SOURCE_HEALTHY)
         file->last_ok_boot_ms = now->boot_ms;
     if (fd >= 0)
         close(fd);
 }
 
-static void run(void *self, const struct notice_now *now, const struct source_out *out)
+static void file_run(void *self, const struct notice_now *now, const struct source_out *out)
 {
     struct file *file = self;
 
     watch_directory(file); /* before the look: a change after it is told */
-    look(file, now, out);
+    file_look(file, now, out);
     file->next_boot_ms = now->boot_ms + file->period_ms;
 }
 
-static size_t fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
+static size_t file_fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
 {
     const struct file *file = self;
 
@@ -169,12 +169,12 @@ static size_t fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
     return 1;
 }
 
-static int64_t wakeup_boot_ms(const void *self)
+static int64_t file_wakeup_boot_ms(const void *self)
 {
     return ((const struct file *)self)->next_boot_ms;
 }
 
-static void status(const void *self, struct source_status *ret_status)
+static void file_status(const void *self, struct source_status *ret_status)
 {
     const struct file *file = self;
 
@@ -194,9 +194,9 @@ static void close_file(void *self)
 }
 
 const struct source_ops file_ops = {.open = open_file,
-                                    .run = run,
-                                    .fds = fds,
-                                    .wakeup_boot_ms = wakeup_boot_ms,
-                                    .status = status,
+                                    .run = file_run,
+                                    .fds = file_fds,
+                                    .wakeup_boot_ms = file_wakeup_boot_ms,
+                                    .status = file_status,
                                     .close = close_file,
                                     .own_thread = true};

@@ -118,7 +118,7 @@ enum muster_status http_create(struct http **ret_http, struct muster_error *err)
     return MUSTER_OK;
 }
 
-static void release(struct http *http, struct transfer *transfer)
+static void http_release(struct http *http, struct transfer *transfer)
 {
     if (transfer->easy == NULL)
         return;
@@ -140,7 +140,7 @@ void http_destroy(struct http **http)
         return;
     *http = NULL;
     for (size_t i = 0; i < HTTP_TRANSFERS_MAX; i++)
-        release(h, &h->transfers[i]);
+        http_release(h, &h->transfers[i]);
     curl_multi_cleanup(h->multi);
     free(h);
 }
@@ -218,11 +218,11 @@ bool http_start(struct http *http, const struct http_request *request, const voi
     if (set_rules(transfer, request) && set_headers(transfer, request) &&
         curl_multi_add_handle(http->multi, transfer->easy) == CURLM_OK)
         return true;
-    release(http, transfer);
+    http_release(http, transfer);
     return false;
 }
 
-static void collect(struct http *http)
+static void http_collect(struct http *http)
 {
     struct CURLMsg *message;
     int left;
@@ -245,7 +245,7 @@ void http_wait(struct http *http, struct pollfd *fds, size_t fds_count, int64_t 
     for (size_t i = 0; i < count; i++)
         extra[i] = (struct curl_waitfd){.fd = fds[i].fd, .events = CURL_WAIT_POLLIN};
     curl_multi_perform(http->multi, &running);
-    collect(http);
+    http_collect(http);
     for (size_t i = 0; i < HTTP_TRANSFERS_MAX; i++)
         if (http->transfers[i].done)
             timeout_ms = 0;
@@ -253,10 +253,10 @@ void http_wait(struct http *http, struct pollfd *fds, size_t fds_count, int64_t 
     for (size_t i = 0; i < count; i++)
         fds[i].revents = extra[i].revents != 0 ? POLLIN : 0;
     curl_multi_perform(http->multi, &running);
-    collect(http);
+    http_collect(http);
 }
 
-static enum http_result result_of(const struct transfer *transfer)
+static enum http_result http_result_of(const struct transfer *transfer)
 {
     if (transfer->body.over || transfer->head.over)
         return HTTP_GARBAGE;
@@ -284,7 +284,7 @@ bool http_take(struct http *http, const void *owner, unsigned *ret_slot,
     long status = 0;
 
     if (http->taken != NULL)
-        release(http, http->taken);
+        http_release(http, http->taken);
     for (size_t i = 0; i < HTTP_TRANSFERS_MAX; i++) {
         struct transfer *transfer = &http->transfers[i];
 
@@ -293,7 +293,7 @@ bool http_take(struct http *http, const void *owner, unsigned *ret_slot,
         curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
         *ret_slot = transfer->slot;
         *ret_reply = (struct http_reply){
-            .result = result_of(transfer),
+            .result = http_result_of(transfer),
             .status = (int)status,
             .headers = transfer->head.bytes != NULL ? transfer->head.bytes : "",
             .body = transfer->body.bytes != NULL ? transfer->body.bytes : "",
@@ -310,5 +310,5 @@ void http_abandon(struct http *http, const void *owner)
 {
     for (size_t i = 0; i < HTTP_TRANSFERS_MAX; i++)
         if (http->transfers[i].owner == owner)
-            release(http, &http->transfers[i]);
+            http_release(http, &http->transfers[i]);
 }

@@ -105,7 +105,7 @@ static bool number_want(const char *const *env, const char *name, int *value, ch
     return number_need(env, name, value, why);
 }
 
-static enum verdict check(const struct identity *id, char *why)
+static enum verdict identity_check(const struct identity *id, char *why)
 {
     if (id->world_size < 1)
         return reject(why, "the world size is %d", id->world_size);
@@ -132,7 +132,7 @@ static enum verdict read_names(const struct family *family, const char *const *e
         !number_want(env, family->local_size, &out->local_size, why) ||
         !number_want(env, family->restart_count, &out->restart_count, why))
         return VERDICT_REJECTED;
-    return check(out, why);
+    return identity_check(out, why);
 }
 
 static enum verdict read_by_rank(const struct family *family, const char *const *env,
@@ -295,7 +295,7 @@ static enum verdict tf_config_take(const json_t *root, struct identity *out, cha
                       type, json_integer_value(index));
     out->rank = (int)(before + (size_t)json_integer_value(index));
     out->world_size = (int)(chiefs + workers);
-    return check(out, why);
+    return identity_check(out, why);
 }
 
 static enum verdict read_tf_config(const struct family *family, const char *const *env,
@@ -357,7 +357,7 @@ static enum verdict read_sagemaker(const struct family *family, const char *cons
         return reject(why, "SM_CURRENT_HOST=%.40s is not in SM_HOSTS", host);
     out->rank = (int)place;
     out->world_size = (int)count;
-    return check(out, why);
+    return identity_check(out, why);
 }
 
 static int csv_count(const char *text)
@@ -395,7 +395,7 @@ static enum verdict read_tpu(const struct family *family, const char *const *env
                       slices);
     out->rank = slice * workers + worker;
     out->world_size = slices * workers;
-    return check(out, why);
+    return identity_check(out, why);
 }
 
 /* Innermost launcher first. */

@@ -9,28 +9,28 @@ void ledger_init(struct ledger *ledger)
     ledger->next_number = 1;
 }
 
-static bool is_of(const struct ledger_entry *entry, const char *source, unsigned topic)
+static bool ledger_is_of(const struct ledger_entry *entry, const char *source, unsigned topic)
 {
     return entry->topic == topic && strcmp(entry->source, source) == 0;
 }
 
-static struct ledger_entry *find(struct ledger *ledger, const char *source, unsigned topic,
-                                 const char *key)
+static struct ledger_entry *ledger_find(struct ledger *ledger, const char *source, unsigned topic,
+                                        const char *key)
 {
     for (size_t i = 0; i < ledger->count; i++)
-        if (is_of(&ledger->entries[i], source, topic) &&
+        if (ledger_is_of(&ledger->entries[i], source, topic) &&
             strcmp(ledger->entries[i].item.key, key) == 0)
             return &ledger->entries[i];
     return NULL;
 }
 
-static void drop(struct ledger *ledger, struct ledger_entry *entry)
+static void ledger_drop(struct ledger *ledger, struct ledger_entry *entry)
 {
     *entry = ledger->entries[--ledger->count];
 }
 
-static void put(struct ledger_out *out, const struct ledger_entry *entry, uint64_t number,
-                bool withdrawn)
+static void ledger_put(struct ledger_out *out, const struct ledger_entry *entry, uint64_t number,
+                       bool withdrawn)
 {
     struct notice_record *record;
 
@@ -44,13 +44,13 @@ static void put(struct ledger_out *out, const struct ledger_entry *entry, uint64
     record->item = entry->item;
 }
 
-static bool sooner(int64_t a, int64_t b) /* -1 is unknown, which is no time */
+static bool ledger_sooner(int64_t a, int64_t b) /* -1 is unknown, which is no time */
 {
     return a >= 0 && (b < 0 || a < b);
 }
 
 /* Where room is scarce: an unknown time may be now. */
-static bool more_urgent(int64_t a, int64_t b)
+static bool ledger_more_urgent(int64_t a, int64_t b)
 {
     return a < 0 ? b >= 0 : b >= 0 && a < b;
 }
@@ -67,7 +67,7 @@ static bool has_room(const struct ledger *ledger, const struct ledger_entry *ent
         if (other->last == 0 || wire_notice_ends(other->item.kind) != ends)
             continue;
         told++;
-        if (!more_urgent(entry->item.deadline_boot_ms, other->item.deadline_boot_ms))
+        if (!ledger_more_urgent(entry->item.deadline_boot_ms, other->item.deadline_boot_ms))
             soonest = false;
     }
     if (!ends)
@@ -75,8 +75,8 @@ static bool has_room(const struct ledger *ledger, const struct ledger_entry *ent
     return told < LEDGER_TOLD_MAX || (told == LEDGER_TOLD_MAX && soonest);
 }
 
-static void tell(struct ledger *ledger, struct ledger_entry *entry, int64_t now_boot_ms,
-                 struct ledger_out *out)
+static void ledger_tell(struct ledger *ledger, struct ledger_entry *entry, int64_t now_boot_ms,
+                        struct ledger_out *out)
 {
     uint64_t former = entry->last;
 
@@ -85,21 +85,21 @@ static void tell(struct ledger *ledger, struct ledger_entry *entry, int64_t now_
     if (former == 0 && !has_room(ledger, entry))
         return;
     entry->last = ledger->next_number++;
-    put(out, entry, entry->last, false);
+    ledger_put(out, entry, entry->last, false);
     if (entry->first == 0)
         entry->first = entry->last;
     else if (former != entry->first)
-        put(out, entry, former, true); /* the new one says all that it said */
+        ledger_put(out, entry, former, true); /* the new one says all that it said */
 }
 
-static struct ledger_entry *make(struct ledger *ledger, const char *source, unsigned topic,
-                                 const struct notice_item *item)
+static struct ledger_entry *ledger_make(struct ledger *ledger, const char *source, unsigned topic,
+                                        const struct notice_item *item)
 {
     struct ledger_entry *entry;
 
     for (size_t i = 0; ledger->count == LEDGER_MAX && i < LEDGER_MAX; i++)
         if (ledger->entries[i].last == 0 || !ledger->entries[i].present)
-            drop(ledger, &ledger->entries[i]);
+            ledger_drop(ledger, &ledger->entries[i]);
     if (ledger->count == LEDGER_MAX)
         return NULL;
     entry = &ledger->entries[ledger->count++];
@@ -113,8 +113,8 @@ static bool near(int64_t a, int64_t b)
 }
 
 /* Is this what was said when it was cancelled? A time that is always as far ahead is the same, too. */
-static bool is_same(const struct ledger_entry *entry, const struct notice_item *item,
-                    int64_t now_boot_ms)
+static bool ledger_is_same(const struct ledger_entry *entry, const struct notice_item *item,
+                           int64_t now_boot_ms)
 {
     int64_t was = entry->said.deadline_boot_ms, is = item->deadline_boot_ms;
 
@@ -125,8 +125,8 @@ static bool is_same(const struct ledger_entry *entry, const struct notice_item *
     return near(is, was) || near(is - now_boot_ms, was - entry->said_boot_ms);
 }
 
-static void remember(struct ledger_entry *entry, const struct notice_item *item,
-                     int64_t now_boot_ms)
+static void ledger_remember(struct ledger_entry *entry, const struct notice_item *item,
+                            int64_t now_boot_ms)
 {
     entry->said = *item;
     entry->said_boot_ms = now_boot_ms;
@@ -140,35 +140,36 @@ static void become_end(struct ledger *ledger, struct ledger_entry *entry,
 
     entry->item = *item;
     entry->first = entry->last = 0;
-    tell(ledger, entry, now_boot_ms, out);
-    put(out, &report, report.first, true);
+    ledger_tell(ledger, entry, now_boot_ms, out);
+    ledger_put(out, &report, report.first, true);
     if (report.last != report.first)
-        put(out, &report, report.last, true);
+        ledger_put(out, &report, report.last, true);
 }
 
-static void say_one(struct ledger *ledger, const char *source, unsigned topic,
-                    const struct notice_item *item, int64_t now_boot_ms, struct ledger_out *out)
+static void ledger_say_one(struct ledger *ledger, const char *source, unsigned topic,
+                           const struct notice_item *item, int64_t now_boot_ms,
+                           struct ledger_out *out)
 {
-    struct ledger_entry *entry = find(ledger, source, topic, item->key);
+    struct ledger_entry *entry = ledger_find(ledger, source, topic, item->key);
     int64_t known;
 
-    if (entry != NULL && entry->hushed && !is_same(entry, item, now_boot_ms)) {
-        drop(ledger, entry);
+    if (entry != NULL && entry->hushed && !ledger_is_same(entry, item, now_boot_ms)) {
+        ledger_drop(ledger, entry);
         entry = NULL;
     }
     if (entry == NULL) {
-        entry = make(ledger, source, topic, item);
+        entry = ledger_make(ledger, source, topic, item);
         if (entry == NULL)
             return; /* LEDGER_MAX are told and stand */
         entry->present = true;
-        remember(entry, item, now_boot_ms);
-        tell(ledger, entry, now_boot_ms, out);
+        ledger_remember(entry, item, now_boot_ms);
+        ledger_tell(ledger, entry, now_boot_ms, out);
         return;
     }
     entry->present = true;
     if (entry->hushed)
         return;
-    remember(entry, item, now_boot_ms);
+    ledger_remember(entry, item, now_boot_ms);
     if (wire_notice_ends(entry->item.kind) != wire_notice_ends(item->kind)) {
         if (wire_notice_ends(item->kind))
             become_end(ledger, entry, item, now_boot_ms, out);
@@ -176,13 +177,14 @@ static void say_one(struct ledger *ledger, const char *source, unsigned topic,
     }
     entry->item.cancellable = item->cancellable; /* what has begun is not taken back by silence */
     known = entry->item.deadline_boot_ms;
-    if (!sooner(item->deadline_boot_ms, known < 0 ? known : known - LEDGER_STEP_MS)) {
+    if (!ledger_sooner(item->deadline_boot_ms, known < 0 ? known : known - LEDGER_STEP_MS)) {
         if (entry->last == 0)
-            tell(ledger, entry, now_boot_ms, out); /* it was far away, or there was no room */
+            ledger_tell(ledger, entry, now_boot_ms,
+                        out); /* it was far away, or there was no room */
         return;
     }
     entry->item = *item;
-    tell(ledger, entry, now_boot_ms, out);
+    ledger_tell(ledger, entry, now_boot_ms, out);
 }
 
 void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
@@ -190,20 +192,20 @@ void ledger_say(struct ledger *ledger, const char *source, unsigned topic,
 {
     ret_out->count = 0;
     for (size_t i = 0; i < ledger->count; i++)
-        if (is_of(&ledger->entries[i], source, topic))
+        if (ledger_is_of(&ledger->entries[i], source, topic))
             ledger->entries[i].present = false;
     for (size_t i = 0; i < set->count; i++)
-        say_one(ledger, source, topic, &set->items[i], now_boot_ms, ret_out);
+        ledger_say_one(ledger, source, topic, &set->items[i], now_boot_ms, ret_out);
     for (size_t i = ledger->count; i-- > 0;) {
         struct ledger_entry *entry = &ledger->entries[i];
 
-        if (!is_of(entry, source, topic) || entry->present ||
+        if (!ledger_is_of(entry, source, topic) || entry->present ||
             (!entry->item.cancellable && !entry->hushed))
             continue;
-        put(ret_out, entry, entry->first, true);
+        ledger_put(ret_out, entry, entry->first, true);
         if (entry->last != entry->first)
-            put(ret_out, entry, entry->last, true);
-        drop(ledger, entry);
+            ledger_put(ret_out, entry, entry->last, true);
+        ledger_drop(ledger, entry);
     }
 }
 
@@ -213,7 +215,7 @@ void ledger_tick(struct ledger *ledger, int64_t now_boot_ms, struct ledger_out *
     for (size_t i = 0; i < ledger->count; i++)
         if (ledger->entries[i].last == 0 && ledger->entries[i].present &&
             !ledger->entries[i].hushed)
-            tell(ledger, &ledger->entries[i], now_boot_ms, ret_out);
+            ledger_tell(ledger, &ledger->entries[i], now_boot_ms, ret_out);
 }
 
 /* It tells of what happened, not of how things stand. */
@@ -222,7 +224,7 @@ static bool happens(const struct ledger_entry *entry)
     return strcmp(entry->source, "signal") == 0 || strcmp(entry->source, "callback") == 0;
 }
 
-static void forget(struct ledger *ledger, struct ledger_entry *entry, uint64_t number)
+static void ledger_forget_item(struct ledger *ledger, struct ledger_entry *entry, uint64_t number)
 {
     if (entry->first != entry->last) { /* the other one stands */
         if (entry->last == number)
@@ -230,7 +232,7 @@ static void forget(struct ledger *ledger, struct ledger_entry *entry, uint64_t n
         else
             entry->first = entry->last;
     } else if (happens(entry)) {
-        drop(ledger, entry);
+        ledger_drop(ledger, entry);
     } else {
         entry->first = entry->last = 0;
         entry->hushed = true;
@@ -241,7 +243,7 @@ void ledger_forget(struct ledger *ledger, uint64_t number)
 {
     for (size_t i = 0; i < ledger->count && number != 0; i++)
         if (ledger->entries[i].first == number || ledger->entries[i].last == number) {
-            forget(ledger, &ledger->entries[i], number);
+            ledger_forget_item(ledger, &ledger->entries[i], number);
             return;
         }
 }

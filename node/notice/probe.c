@@ -8,7 +8,7 @@
 
 #define TTL_HEADER "X-aws-ec2-metadata-token-ttl-seconds"
 
-static bool is_ec2(const struct http_reply *reply) /* the reply repeats the ttl */
+static bool probe_is_ec2(const struct http_reply *reply) /* the reply repeats the ttl */
 {
     char ttl[32];
 
@@ -37,7 +37,7 @@ static const struct {
     const char *source, *method, *path, *header;
     bool (*proves)(const struct http_reply *reply);
 } probes[] = {
-    {"ec2", "PUT", "/latest/api/token", TTL_HEADER ": 60", is_ec2},
+    {"ec2", "PUT", "/latest/api/token", TTL_HEADER ": 60", probe_is_ec2},
     {"gce", "GET", "/computeMetadata/v1/instance/preempted", "Metadata-Flavor: Google", is_gce},
     {"azure", "GET", "/metadata/scheduledevents?api-version=2020-07-01", "Metadata: true",
      is_azure},

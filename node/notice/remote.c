@@ -52,7 +52,7 @@ static void take_replies(struct remote *remote, const struct notice_now *now,
             share_seat_say(&remote->seat, topic, &set, out);
 }
 
-static void ask(struct remote *remote, int64_t now_boot_ms)
+static void remote_ask(struct remote *remote, int64_t now_boot_ms)
 {
     struct http_request *request = malloc(sizeof *request);
     unsigned slot;
@@ -63,26 +63,26 @@ static void ask(struct remote *remote, int64_t now_boot_ms)
     free(request);
 }
 
-static void own_status(const void *self, struct source_status *ret_status)
+static void remote_own_status(const void *self, struct source_status *ret_status)
 {
     provider_status(&((const struct remote *)self)->run, ret_status);
 }
 
-static void run(void *self, const struct notice_now *now, const struct source_out *out)
+static void remote_run(void *self, const struct notice_now *now, const struct source_out *out)
 {
     struct remote *remote = self;
 
     take_replies(remote, now, out);
     if (remote->seat.asks) /* who takes over goes on with what was remembered */
         memcpy(remote->seat.state.memory, remote->run.memory, sizeof remote->run.memory);
-    share_seat_look(&remote->seat, now, own_status, remote, out);
+    share_seat_look(&remote->seat, now, remote_own_status, remote, out);
     if (remote->seat.asks)
-        ask(remote, now->boot_ms);
+        remote_ask(remote, now->boot_ms);
     else
         memcpy(remote->run.memory, remote->seat.state.memory, sizeof remote->run.memory);
 }
 
-static int64_t wakeup_boot_ms(const void *self)
+static int64_t remote_wakeup_boot_ms(const void *self)
 {
     const struct remote *remote = self;
     int64_t at = remote->seat.asks ? provider_wakeup_boot_ms(&remote->run) : INT64_MAX;
@@ -90,12 +90,12 @@ static int64_t wakeup_boot_ms(const void *self)
     return share_seat_wakeup_boot_ms(&remote->seat, at);
 }
 
-static void status(const void *self, struct source_status *ret_status)
+static void remote_status(const void *self, struct source_status *ret_status)
 {
     const struct remote *remote = self;
 
     if (remote->seat.asks)
-        own_status(self, ret_status);
+        remote_own_status(self, ret_status);
     else
         share_seat_status(&remote->seat, ret_status);
 }
@@ -123,9 +123,9 @@ static void close_remote(void *self)
     free(remote);
 }
 
-const struct source_ops remote_ops = {.run = run,
-                                      .wakeup_boot_ms = wakeup_boot_ms,
-                                      .status = status,
+const struct source_ops remote_ops = {.run = remote_run,
+                                      .wakeup_boot_ms = remote_wakeup_boot_ms,
+                                      .status = remote_status,
                                       .close = close_remote,
                                       .committed = committed,
                                       .acknowledging = acknowledging};

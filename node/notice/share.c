@@ -45,7 +45,7 @@ bool share_directory(char *ret_path, size_t size)
     return length > 0 && (size_t)length < size && ours(ret_path);
 }
 
-static uint64_t hash(const char *text) /* FNV-1a: names a file, protects nothing */
+static uint64_t share_hash(const char *text) /* FNV-1a: names a file, protects nothing */
 {
     uint64_t value = UINT64_C(14695981039346656037);
 
@@ -57,7 +57,7 @@ static uint64_t hash(const char *text) /* FNV-1a: names a file, protects nothing
 struct share *share_open(const char *runtime_dir, const char *source, const char *key)
 {
     struct share *share = runtime_dir != NULL ? calloc(1, sizeof *share) : NULL;
-    uint64_t name = hash(key);
+    uint64_t name = share_hash(key);
 
     if (share == NULL)
         return NULL;
@@ -125,7 +125,7 @@ static json_t *state_json(const struct share_state *state)
                      state->memory, "topics", topics);
 }
 
-static bool write_all(int fd, const char *bytes, size_t size)
+static bool share_write_all(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {
         ssize_t written = write(fd, bytes, size);
@@ -149,7 +149,7 @@ void share_write(struct share *share, const struct share_state *state)
         fd = openat(share->dir_fd, share->new_name,
                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) {
-        bool whole = write_all(fd, text, strlen(text));
+        bool whole = share_write_all(fd, text, strlen(text));
 
         close(fd);
         if (!whole ||
@@ -197,7 +197,7 @@ static bool topics_of(const json_t *topics, struct share_state *state)
     return true;
 }
 
-static bool state_of(const json_t *json, struct share_state *ret_state)
+static bool share_state_of(const json_t *json, struct share_state *ret_state)
 {
     json_int_t stamp, ok, retry;
     int version, state;
@@ -226,7 +226,7 @@ bool share_read(struct share *share, int64_t now_boot_ms, struct share_state *re
     char *bytes = fd >= 0 ? malloc(STATE_BYTES_MAX) : NULL;
     ssize_t size = bytes != NULL ? read(fd, bytes, STATE_BYTES_MAX) : -1;
     json_t *json = size > 0 ? json_loadb(bytes, (size_t)size, 0, NULL) : NULL;
-    bool good = json != NULL && state_of(json, ret_state);
+    bool good = json != NULL && share_state_of(json, ret_state);
 
     json_decref(json);
     free(bytes);

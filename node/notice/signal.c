@@ -59,12 +59,12 @@ static bool fork_known;       /* under table_mutex: start_anew is called in fork
 static _Atomic int owner_pid; /* 0: nobody of this process watches yet */
 static _Atomic int recording; /* handlers that may be about to write to a watch's descriptor */
 
-static uint64_t bit_of(int signo)
+static uint64_t signal_bit_of(int signo)
 {
     return UINT64_C(1) << (signo - 1);
 }
 
-static void wake(int fd)
+static void signal_wake(int fd)
 {
     const uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one); /* full: it is readable already */
@@ -80,10 +80,10 @@ static bool tell_all(int signo, bool to_all)
         struct signal_watch *watch = &watches[i];
         int fd = atomic_load(&watch->wake_fd_1) - 1;
 
-        if (fd < 0 || (!to_all && (atomic_load(&watch->watched_bits) & bit_of(signo)) == 0))
+        if (fd < 0 || (!to_all && (atomic_load(&watch->watched_bits) & signal_bit_of(signo)) == 0))
             continue;
-        atomic_fetch_or(&watch->seen_bits, bit_of(signo));
-        wake(fd);
+        atomic_fetch_or(&watch->seen_bits, signal_bit_of(signo));
+        signal_wake(fd);
         told = true;
     }
     return told;
@@ -91,7 +91,7 @@ static bool tell_all(int signo, bool to_all)
 
 /* Async-signal-safe. to_all: also to watches that did not ask for this signal. False: no watch of this process was told.
  * All signals are blocked meanwhile: no handler forks in the middle of it, or leaves it by siglongjmp. */
-static bool record(int signo, int pid, bool to_all)
+static bool signal_record(int signo, int pid, bool to_all)
 {
     struct signal_entry *entry = &signals[signo];
     int64_t first_ms, now_ms;
@@ -136,7 +136,7 @@ static void chain(const struct sigaction *old, int signo, siginfo_t *info, void 
 
 /* This thread's slot, taken if it has none: each its own, so that threads which come and go in any order leave nothing
  * behind. NULL: all are taken; then a ring would not be found. */
-static struct inside *slot_of(struct signal_entry *entry, long self)
+static struct inside *signal_slot_of(struct signal_entry *entry, long self)
 {
     for (size_t i = 0; i < INSIDE_MAX; i++)
         if (atomic_load(&entry->inside[i].thread) == self)
@@ -169,14 +169,14 @@ static void handle(int signo, siginfo_t *info, void *context)
     int count = atomic_load(&entry->chain_count);
     bool told;
 
-    slot = slot_of(entry, syscall(SYS_gettid));
+    slot = signal_slot_of(entry, syscall(SYS_gettid));
     if (slot != NULL && slot->depth > 0 && frame < slot->frame) {
         outer_depth = slot->depth;
         outer_frame = slot->frame;
     }
     depth = outer_depth + 1;
     /* called from our own chain it is told once all the same: a burst */
-    told = record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
+    told = signal_record(signo, info != NULL && depth == 1 ? (int)info->si_pid : 0, false);
     if (count > 0 && depth < count + NESTED_MAX) {
         if (slot != NULL)
             slot_set(slot, frame, depth);
@@ -192,11 +192,11 @@ void signal_report(int signo)
     int saved_errno = errno;
 
     if (signo > 0 && signo <= SIGNAL_NUMBER_MAX)
-        record(signo, 0, true);
+        signal_record(signo, 0, true);
     errno = saved_errno;
 }
 
-static bool is_ours(int signo)
+static bool signal_is_ours(int signo)
 {
     struct sigaction current;
 
@@ -204,7 +204,7 @@ static bool is_ours(int signo)
            current.sa_sigaction == handle;
 }
 
-static bool is_same(const struct sigaction *one, const struct sigaction *other)
+static bool signal_is_same(const struct sigaction *one, const struct sigaction *other)
 {
     return ((one->sa_flags ^ other->sa_flags) & SA_SIGINFO) == 0 &&
            one->sa_handler == other->sa_handler;
@@ -215,7 +215,7 @@ static bool chain_push(struct signal_entry *entry, const struct sigaction *old)
 {
     int count = entry->installed ? atomic_load(&entry->chain_count) : 0;
 
-    if (count > 0 && is_same(&entry->chain[count - 1], old))
+    if (count > 0 && signal_is_same(&entry->chain[count - 1], old))
         return true;
     if (count == CHAIN_MAX) {
         errno = EBUSY;
@@ -234,7 +234,7 @@ static bool install(int signo)
                              .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     struct sigaction old;
 
-    if (is_ours(signo)) /* left over: restored by the host from a copy of it */
+    if (signal_is_ours(signo)) /* left over: restored by the host from a copy of it */
         return true;
     if (sigaction(signo, NULL, &old) != 0 || !chain_push(entry, &old))
         return false;
@@ -249,7 +249,7 @@ static void uninstall(int signo)
     struct signal_entry *entry = &signals[signo];
     int count = atomic_load(&entry->chain_count);
 
-    if (!entry->installed || !is_ours(signo))
+    if (!entry->installed || !signal_is_ours(signo))
         return; /* somebody chains to us: keep our part of the chain */
     sigaction(signo, &entry->chain[count - 1], NULL);
     entry->installed = count > 1; /* the handler that is back may chain to us */
@@ -269,7 +269,7 @@ static bool records_return(void)
 }
 
 /* Under table_mutex. */
-static void forget(struct signal_watch *watch)
+static void signal_forget(struct signal_watch *watch)
 {
     int fd;
 
@@ -342,7 +342,7 @@ static enum muster_status watch_all(struct signal_watch *watch, const int *numbe
         if (watch->watched[signo])
             continue;
         watch->watched[signo] = true;
-        atomic_fetch_or(&watch->watched_bits, bit_of(signo));
+        atomic_fetch_or(&watch->watched_bits, signal_bit_of(signo));
         if (signals[signo].watch_count++ == 0 && !install(signo))
             return error_set_code(err, MUSTER_E_ARGUMENT, errno,
                                   "signal %d cannot be watched: %s; name others in "
@@ -395,7 +395,7 @@ enum muster_status signal_watch(const int *numbers, size_t count, int wake_fd,
     if (status == MUSTER_OK)
         *ret_watch = watch;
     else if (watch != NULL)
-        forget(watch);
+        signal_forget(watch);
     pthread_mutex_unlock(&table_mutex);
     return status;
 }
@@ -405,7 +405,7 @@ void signal_unwatch(struct signal_watch **watch)
     if (*watch == NULL)
         return;
     pthread_mutex_lock(&table_mutex);
-    forget(*watch);
+    signal_forget(*watch);
     pthread_mutex_unlock(&table_mutex);
     *watch = NULL;
 }
@@ -419,7 +419,7 @@ bool signal_take(struct signal_watch *watch, struct signal_seen *ret_seen)
         int64_t first_ms;
 
         atomic_fetch_and(&watch->seen_bits,
-                         ~bit_of(signo)); /* first: what comes now sets it anew */
+                         ~signal_bit_of(signo)); /* first: what comes now sets it anew */
         first_ms = atomic_load(&signals[signo].first_boot_ms);
         if (first_ms == watch->told_boot_ms[signo])
             continue; /* of a burst that was told */
@@ -448,7 +448,8 @@ int signal_put_back(struct signal_watch *watch)
 
     pthread_mutex_lock(&table_mutex);
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
-        if (watch->watched[signo] && !is_ours(signo) && can_be_chained(signo) && install(signo))
+        if (watch->watched[signo] && !signal_is_ours(signo) && can_be_chained(signo) &&
+            install(signo))
             found = signo;
     pthread_mutex_unlock(&table_mutex);
     return found;
@@ -457,7 +458,7 @@ int signal_put_back(struct signal_watch *watch)
 int signal_displaced(const struct signal_watch *watch)
 {
     for (int signo = 1; signo <= SIGNAL_NUMBER_MAX; signo++)
-        if (watch->watched[signo] && !is_ours(signo))
+        if (watch->watched[signo] && !signal_is_ours(signo))
             return signo;
     return 0;
 }

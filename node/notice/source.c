@@ -14,7 +14,7 @@ const char *source_state_name(enum source_state state)
 }
 
 /* Ends before another is more urgent; what ends nothing is the least. */
-static bool more_urgent(const struct notice_item *a, const struct notice_item *b)
+static bool source_more_urgent(const struct notice_item *a, const struct notice_item *b)
 {
     bool a_ends = wire_notice_ends(a->kind), b_ends = wire_notice_ends(b->kind);
 
@@ -40,7 +40,7 @@ void notice_set_add(struct notice_set *set, const struct notice_item *item)
     make_printable(copy.text);
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->items[i].key, copy.key) == 0) {
-            if (more_urgent(&copy, &set->items[i]))
+            if (source_more_urgent(&copy, &set->items[i]))
                 set->items[i] = copy;
             return;
         }
@@ -49,9 +49,9 @@ void notice_set_add(struct notice_set *set, const struct notice_item *item)
         return;
     }
     for (size_t i = 1; i < set->count; i++)
-        if (more_urgent(last, &set->items[i]))
+        if (source_more_urgent(last, &set->items[i]))
             last = &set->items[i];
-    if (more_urgent(&copy, last))
+    if (source_more_urgent(&copy, last))
         *last = copy;
 }
 

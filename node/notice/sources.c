@@ -57,7 +57,7 @@ const char *sources_ops_name(const struct source_ops *ops)
     return others[i].name;
 }
 
-static enum muster_status unknown(const char *name, struct muster_error *err)
+static enum muster_status sources_unknown(const char *name, struct muster_error *err)
 {
     char all[256] = "";
     size_t used = 0;
@@ -72,7 +72,7 @@ static enum muster_status unknown(const char *name, struct muster_error *err)
                      all);
 }
 
-static enum muster_status check(const struct source_wish *wish, struct muster_error *err)
+static enum muster_status sources_check(const struct source_wish *wish, struct muster_error *err)
 {
     if (sources_provider_named(wish->name) != NULL)
         return MUSTER_OK;
@@ -84,11 +84,11 @@ static enum muster_status check(const struct source_wish *wish, struct muster_er
                              wish->name, wish->name);
         return MUSTER_OK;
     }
-    return unknown(wish->name, err);
+    return sources_unknown(wish->name, err);
 }
 
 /* One element; `\,` is a comma. False: it does not fit. */
-static bool read_one(const char **at, struct source_wish *wish)
+static bool sources_read_one(const char **at, struct source_wish *wish)
 {
     bool argument = false;
     size_t name = 0, used = 0;
@@ -122,7 +122,7 @@ enum muster_status sources_parse(const char *text, struct source_list *ret_list,
 
     memset(ret_list, 0, sizeof *ret_list);
     for (const char *at = text != NULL ? text : ""; *at != '\0';) {
-        if (!read_one(&at, &wish))
+        if (!sources_read_one(&at, &wish))
             return error_set(err, MUSTER_E_ARGUMENT,
                              "a name in the list of notice sources is longer than %d bytes, or an "
                              "argument than %d",
@@ -131,7 +131,7 @@ enum muster_status sources_parse(const char *text, struct source_list *ret_list,
             at++;
         if (wish.name[0] == '\0' && wish.argument[0] == '\0')
             continue;
-        status = check(&wish, err);
+        status = sources_check(&wish, err);
         if (status != MUSTER_OK)
             return status;
         if (ret_list->count == SOURCES_MAX)
@@ -142,7 +142,7 @@ enum muster_status sources_parse(const char *text, struct source_list *ret_list,
     return MUSTER_OK;
 }
 
-static const char *environment(const char *name)
+static const char *sources_environment(const char *name)
 {
     const char *value = name != NULL ? getenv(name) : NULL;
 
@@ -165,9 +165,9 @@ void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_
     int length;
 
     own_variable(provider, name);
-    value = environment(name);
+    value = sources_environment(name);
     for (size_t i = 0; value == NULL && i < 2; i++) {
-        value = environment(provider->endpoint_environment[i]);
+        value = sources_environment(provider->endpoint_environment[i]);
         scheme = value != NULL && strstr(value, "://") == NULL ? "http://" : "";
     }
     length = snprintf(ret_endpoint, size, "%s%s", scheme, value != NULL ? value : "");
@@ -177,7 +177,7 @@ void sources_endpoint(const struct provider *provider, char *ret_endpoint, size_
 
 bool sources_is_off(const struct provider *provider)
 {
-    const char *value = environment(provider->disabled_environment);
+    const char *value = sources_environment(provider->disabled_environment);
 
     return value != NULL && strcasecmp(value, "true") == 0;
 }
@@ -189,7 +189,7 @@ static bool is_yes(const char *value)
 
 bool sources_acknowledges(const struct provider *provider)
 {
-    const char *value = environment(provider->acknowledge_environment);
+    const char *value = sources_environment(provider->acknowledge_environment);
 
     return value != NULL && is_yes(value);
 }
@@ -198,7 +198,7 @@ enum muster_status sources_check_environment(struct muster_error *err)
 {
     for (size_t i = 0; sources_provider(i) != NULL; i++) {
         const char *name = sources_provider(i)->acknowledge_environment;
-        const char *value = environment(name);
+        const char *value = sources_environment(name);
 
         if (value != NULL && !is_yes(value) && strcmp(value, "0") != 0 &&
             strcasecmp(value, "false") != 0)

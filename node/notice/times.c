@@ -22,7 +22,7 @@ static int64_t number(struct reader *r, int digits_min, int digits_max)
     return value;
 }
 
-static void expect(struct reader *r, const char *any_of)
+static void times_expect(struct reader *r, const char *any_of)
 {
     if (*r->at != '\0' && strchr(any_of, *r->at) != NULL)
         r->at++;
@@ -55,9 +55,9 @@ static int64_t clock_s(struct reader *r)
     int64_t hour, minute, second;
 
     hour = number(r, 2, 2);
-    expect(r, ":");
+    times_expect(r, ":");
     minute = number(r, 2, 2);
-    expect(r, ":");
+    times_expect(r, ":");
     second = number(r, 2, 2);
     if (hour > 23 || minute > 59 || second > 60)
         r->bad = true;
@@ -87,17 +87,17 @@ static int64_t zone_s(struct reader *r)
         return 0;
     }
     sign = *r->at == '-' ? -1 : 1;
-    expect(r, "+-");
+    times_expect(r, "+-");
     hours = number(r, 2, 2);
-    expect(r, ":");
+    times_expect(r, ":");
     minutes = number(r, 2, 2);
     if (hours > 23 || minutes > 59)
         r->bad = true;
     return sign * (hours * 3600 + minutes * 60);
 }
 
-static bool finish(const struct reader *r, int64_t day, int64_t seconds, int64_t ms,
-                   int64_t *ret_unix_ms)
+static bool times_finish(const struct reader *r, int64_t day, int64_t seconds, int64_t ms,
+                         int64_t *ret_unix_ms)
 {
     if (r->bad || *r->at != '\0' || day < 0)
         return false;
@@ -110,9 +110,9 @@ static int64_t date_days(struct reader *r)
     int64_t year, month;
 
     year = number(r, 4, 4);
-    expect(r, "-");
+    times_expect(r, "-");
     month = number(r, 2, 2);
-    expect(r, "-");
+    times_expect(r, "-");
     return days(year, month, number(r, 2, 2));
 }
 
@@ -122,11 +122,11 @@ bool times_rfc3339(const char *text, int64_t *ret_unix_ms)
     int64_t day, seconds, ms;
 
     day = date_days(&r);
-    expect(&r, "Tt ");
+    times_expect(&r, "Tt ");
     seconds = clock_s(&r);
     ms = fraction_ms(&r);
     seconds -= zone_s(&r);
-    return finish(&r, day, seconds, ms, ret_unix_ms);
+    return times_finish(&r, day, seconds, ms, ret_unix_ms);
 }
 
 bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms)
@@ -135,9 +135,9 @@ bool times_plain(const char *text, int64_t ahead_s, int64_t *ret_unix_ms)
     int64_t day, seconds;
 
     day = date_days(&r);
-    expect(&r, "T ");
+    times_expect(&r, "T ");
     seconds = clock_s(&r) - ahead_s;
-    return finish(&r, day, seconds, 0, ret_unix_ms);
+    return times_finish(&r, day, seconds, 0, ret_unix_ms);
 }
 
 static int64_t month_named(struct reader *r)
@@ -161,21 +161,21 @@ bool times_rfc1123(const char *text, int64_t *ret_unix_ms)
 
     if (comma != NULL) { /* the day of the week says nothing new, and has been wrong */
         r.at = comma + 1;
-        expect(&r, " ");
+        times_expect(&r, " ");
     }
     day = number(&r, 1, 2);
-    expect(&r, " ");
+    times_expect(&r, " ");
     month = month_named(&r);
-    expect(&r, " ");
+    times_expect(&r, " ");
     year = number(&r, 4, 4);
-    expect(&r, " ");
+    times_expect(&r, " ");
     seconds = clock_s(&r);
-    expect(&r, " ");
+    times_expect(&r, " ");
     if (!r.bad && (strcmp(r.at, "GMT") == 0 || strcmp(r.at, "UTC") == 0))
         r.at += 3;
     else
         r.bad = true;
-    return finish(&r, days(year, month, day), seconds, 0, ret_unix_ms);
+    return times_finish(&r, days(year, month, day), seconds, 0, ret_unix_ms);
 }
 
 int64_t times_deadline(const struct notice_now *now, int64_t unix_ms, int64_t longest_ms)

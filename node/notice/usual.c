@@ -37,7 +37,7 @@ static const struct row rows[] = {
 
 #define SYSTEMD_MS 90000 /* TimeoutStopSec */
 
-static const char *value_of(const char *const *env, const char *name)
+static const char *usual_value_of(const char *const *env, const char *name)
 {
     size_t length = strlen(name);
 
@@ -49,7 +49,7 @@ static const char *value_of(const char *const *env, const char *name)
 
 static bool fits(const struct row *row, const char *const *env, int signo)
 {
-    const char *value = value_of(env, row->variable);
+    const char *value = usual_value_of(env, row->variable);
 
     if (value == NULL || (row->signo != ANY && row->signo != signo))
         return false;
@@ -59,7 +59,7 @@ static bool fits(const struct row *row, const char *const *env, int signo)
 /* Shells of a session inherit INVOCATION_ID: only the unit's own process counts, and what it started itself. */
 static bool is_unit(const char *const *env, int pid, int parent)
 {
-    const char *text = value_of(env, "SYSTEMD_EXEC_PID");
+    const char *text = usual_value_of(env, "SYSTEMD_EXEC_PID");
     long main_pid = text != NULL ? strtol(text, NULL, 10) : 0;
 
     return main_pid > 0 && (main_pid == pid || main_pid == parent);
@@ -87,7 +87,7 @@ size_t usual_signals(const char *const *environ_like, int ret_signals[USUAL_SIGN
     size_t count = 0;
 
     ret_signals[count++] = SIGTERM;
-    if (value_of(environ_like, "LSB_JOBID") != NULL) { /* bkill; the run limit */
+    if (usual_value_of(environ_like, "LSB_JOBID") != NULL) { /* bkill; the run limit */
         ret_signals[count++] = SIGINT;
         ret_signals[count++] = SIGUSR2;
     }

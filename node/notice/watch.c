@@ -106,7 +106,7 @@ static void read_environment(struct shared *shared)
     }
 }
 
-static enum muster_status start(struct runner *runner, struct muster_error *err)
+static enum muster_status watch_start(struct runner *runner, struct muster_error *err)
 {
     int code;
 
@@ -150,7 +150,7 @@ static enum muster_status open_sources(struct watch *watch, const struct watch_o
     for (size_t i = 0; i < options->sources->count && status == MUSTER_OK; i++)
         status = add_wish(shared, &options->sources->items[i], err);
     for (size_t i = 0; i < shared->runner_count && status == MUSTER_OK; i++)
-        status = start(&shared->runners[i], err);
+        status = watch_start(&shared->runners[i], err);
     return status;
 }
 
@@ -271,8 +271,8 @@ void watch_close(struct watch **watch, int64_t limit_ms)
 
 /* --- taking ------------------------------------------------------------------------------------------ */
 
-static bool say_one(struct shared *shared, const char *source, unsigned topic,
-                    const struct notice_item *item)
+static bool watch_say_one(struct shared *shared, const char *source, unsigned topic,
+                          const struct notice_item *item)
 {
     struct notice_set set;
 
@@ -318,14 +318,14 @@ static void take_own(struct watch *watch)
         signal_describe(&seen, item.text);
         if (watch->usual_grace)
             assume_grace(&seen, &item);
-        if (!say_one(watch->shared, "signal", (unsigned)seen.signo, &item))
+        if (!watch_say_one(watch->shared, "signal", (unsigned)seen.signo, &item))
             say_again(watch->shared, &item);
     }
     if (!callback_take(watch->callback))
         return;
     item = (struct notice_item){.kind = NOTICE_TERMINATE, .deadline_boot_ms = -1, .key = "yes"};
     snprintf(item.text, sizeof item.text, "termination_watcher_fn said so");
-    (void)say_one(watch->shared, "callback", 0, &item);
+    (void)watch_say_one(watch->shared, "callback", 0, &item);
 }
 
 bool watch_take(struct watch *watch, struct notice_record *ret_record)

@@ -54,7 +54,7 @@ struct said_by {
     int64_t now_boot_ms;
 };
 
-static void say(void *arg, unsigned topic, const struct notice_set *set)
+static void watch_run_say(void *arg, unsigned topic, const struct notice_set *set)
 {
     struct said_by *by = arg;
 
@@ -97,7 +97,7 @@ static void run_sources(struct runner *runner)
 
         if (committed && slot->ops->committed != NULL)
             slot->ops->committed(slot->self);
-        slot->ops->run(slot->self, &now, &(struct source_out){say, &by});
+        slot->ops->run(slot->self, &now, &(struct source_out){watch_run_say, &by});
         note_status(shared, slot);
         if (slot->ops->acknowledging != NULL && slot->ops->acknowledging(slot->self))
             acknowledging = true;

@@ -194,8 +194,8 @@ enum muster_status dir_round_open(const char *root, const char *job, uint64_t ge
     return MUSTER_E_SAVE;
 }
 
-static bool is_of(const struct dir_claim *claim, const char *job, uint64_t generation,
-                  uint64_t round)
+static bool dir_is_of(const struct dir_claim *claim, const char *job, uint64_t generation,
+                      uint64_t round)
 {
     return strcmp(claim->job, job) == 0 && claim->generation == generation && claim->round == round;
 }
@@ -221,7 +221,7 @@ enum muster_status dir_look_round(const char *dir, const char *job, uint64_t gen
     struct muster_error why = {0};
     enum muster_status status = dir_claim_read(dir, &claim, &why);
 
-    *ret_is = status == MUSTER_OK && is_of(&claim, job, generation, round);
+    *ret_is = status == MUSTER_OK && dir_is_of(&claim, job, generation, round);
     if (status == MUSTER_OK ||
         ((status == MUSTER_E_NOT_FOUND || status == MUSTER_E_CORRUPT) &&
          look_at_manifest(dir, job, generation, round, ret_is)) ||
@@ -290,7 +290,7 @@ static enum muster_status may_remove(const char *path, const struct dir_claim *o
     *ret_claimed = status == MUSTER_OK;
     if (!committed &&
         (status == MUSTER_E_NOT_FOUND ||
-         (status == MUSTER_OK && is_of(&claim, ours->job, ours->generation, ours->round) &&
+         (status == MUSTER_OK && dir_is_of(&claim, ours->job, ours->generation, ours->round) &&
           (ours->nonce == 0 || claim.nonce == ours->nonce))))
         return MUSTER_OK;
     return error_set(err, MUSTER_E_EXISTS, "the round directory %.600s is kept: %s", path,

@@ -107,7 +107,7 @@ enum muster_status dir_commit_manifest(const char *root, const struct manifest *
     return status;
 }
 
-static enum muster_status sync_names(const char *root, struct muster_error *err)
+static enum muster_status dir_commit_sync_names(const char *root, struct muster_error *err)
 {
     char muster[FS_PATH_MAX];
     enum muster_status status = dir_muster_path(root, muster, err);
@@ -140,7 +140,7 @@ static enum muster_status rename_as(const char *root, const struct dir_names *na
             status = fs_rename_new(from, to, err);
     }
     if (status == MUSTER_OK)
-        status = sync_names(root, err);
+        status = dir_commit_sync_names(root, err);
     return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", to);
 }
 
@@ -196,7 +196,7 @@ static enum muster_status commit_again(const struct commit *c, bool scan,
         return MUSTER_E_NOT_FOUND; /* err untouched: the caller goes on with the first try */
     status = put_manifest(c->root, path, c->text, c->size, err);
     if (status == MUSTER_OK)
-        status = sync_names(c->root, err);
+        status = dir_commit_sync_names(c->root, err);
     return status != MUSTER_OK ? status : fs_path(ret_path, err, "%s", path);
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* One that its manifest alone tells has to be of that step, too: it may be of another life of the job's records. */
-static enum muster_status is_it(const struct dir_deletion *d, const char *path, bool *ret_is,
-                                struct muster_error *err)
+static enum muster_status dir_delete_is_it(const struct dir_deletion *d, const char *path,
+                                           bool *ret_is, struct muster_error *err)
 {
     struct manifest *manifest;
     struct dir_claim claim;
@@ -27,7 +27,7 @@ static enum muster_status is_it(const struct dir_deletion *d, const char *path, 
 
 /* Where it was written, which is no name: the "/.muster/<g>-<r>" at the end of the path. NULL: it has one, maybe in a root
  * that is itself called .muster. */
-static const char *under_way(const struct dir_deletion *d, const char *path)
+static const char *dir_delete_under_way(const struct dir_deletion *d, const char *path)
 {
     const char *at = paths_under_way(path);
     char name[64];
@@ -41,13 +41,14 @@ static const char *known_name(const struct dir_deletion *d)
 {
     const char *name = strrchr(d->path, '/');
 
-    return name == NULL || d->path[0] != '/' || under_way(d, d->path) != NULL ? "" : name + 1;
+    return name == NULL || d->path[0] != '/' || dir_delete_under_way(d, d->path) != NULL ? ""
+                                                                                         : name + 1;
 }
 
 /* E_NOT_FOUND: it is gone. One that had a name is looked for by that alone, here or where the directory is now:
  * another that says it is this round is of another life of the job's records (numbers begin anew), and stays. */
-static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
-                               struct muster_error *err)
+static enum muster_status dir_delete_find(const struct dir_deletion *d, char ret_path[FS_PATH_MAX],
+                                          struct muster_error *err)
 {
     const char *name = known_name(d);
     enum dir_place place;
@@ -60,7 +61,7 @@ static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PA
         status = i == 0 ? fs_path(ret_path, err, "%s", d->path)
                         : fs_path(ret_path, err, "%s/%s", d->root, name);
         if (status == MUSTER_OK)
-            status = is_it(d, ret_path, &is, err);
+            status = dir_delete_is_it(d, ret_path, &is, err);
     }
     return status != MUSTER_OK || is ? status : MUSTER_E_NOT_FOUND;
 }
@@ -70,7 +71,8 @@ static enum muster_status find(const struct dir_deletion *d, char ret_path[FS_PA
 static enum muster_status root_of(const struct dir_deletion *d, const char *from,
                                   char ret_root[FS_PATH_MAX], struct muster_error *err)
 {
-    const char *end = under_way(d, from) != NULL ? under_way(d, from) : strrchr(from, '/');
+    const char *end =
+        dir_delete_under_way(d, from) != NULL ? dir_delete_under_way(d, from) : strrchr(from, '/');
 
     if (end == NULL)
         return error_set(err, MUSTER_E_ARGUMENT, "%.600s is no path of a checkpoint", from);
@@ -128,7 +130,8 @@ static enum muster_status trash_folder(const struct dir_deletion *d, char ret_pa
     return fs_path(ret_path, err, "%s/%s", d->root, d->trash[0] != '\0' ? d->trash : ".muster");
 }
 
-static enum muster_status sync_names(const struct dir_deletion *d, struct muster_error *err)
+static enum muster_status dir_delete_sync_names(const struct dir_deletion *d,
+                                                struct muster_error *err)
 {
     char folder[FS_PATH_MAX];
     enum muster_status status = trash_folder(d, folder, err);
@@ -172,7 +175,7 @@ static enum muster_status take_out(const struct dir_deletion *d, const char *fro
 
     if (status != MUSTER_OK)
         return status;
-    look = is_it(d, to, &is, err);
+    look = dir_delete_is_it(d, to, &is, err);
     if (look == MUSTER_OK && is)
         return MUSTER_OK;
     status = fs_rename_new(to, from, look == MUSTER_OK ? err : NULL);
@@ -214,7 +217,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     struct dir_deletion d = *deletion;
     char from[FS_PATH_MAX], to[FS_PATH_MAX], root[FS_PATH_MAX];
     const bool keeps = deletion->trash[0] != '\0';
-    enum muster_status status = find(deletion, from, err);
+    enum muster_status status = dir_delete_find(deletion, from, err);
 
     if (status == MUSTER_E_NOT_FOUND)
         return sync_gone(deletion, err);
@@ -228,7 +231,7 @@ enum muster_status dir_delete_checkpoint(const struct dir_deletion *deletion,
     if (status == MUSTER_E_NOT_FOUND)
         return sync_gone(deletion, err); /* another process was quicker */
     if (status == MUSTER_OK)
-        status = sync_names(&d, err);
+        status = dir_delete_sync_names(&d, err);
     if (status == MUSTER_OK && !keeps)
         status = fs_remove_tree_with(to, d.between, d.arg, err);
     return status;

@@ -20,7 +20,7 @@ void dir_list_free(struct dir_list *list)
 }
 
 /* Room for one more. */
-static bool grow(struct dir_list *list)
+static bool dir_list_grow(struct dir_list *list)
 {
     struct dir_item *items =
         room_for_one(list->items, list->count, &list->capacity, 64, sizeof *items);
@@ -36,7 +36,7 @@ static bool grow(struct dir_list *list)
     return launches != NULL;
 }
 
-static int64_t bytes_of(const struct manifest *manifest)
+static int64_t dir_list_bytes_of(const struct manifest *manifest)
 {
     uint64_t bytes = 0;
 
@@ -47,8 +47,8 @@ static int64_t bytes_of(const struct manifest *manifest)
 }
 
 /* False: no memory. */
-static bool add(struct dir_list *list, struct arena *arena, const char *path,
-                const struct manifest *manifest)
+static bool dir_list_add(struct dir_list *list, struct arena *arena, const char *path,
+                         const struct manifest *manifest)
 {
     struct superseded_item launch = superseded_item_of(manifest);
     const struct dir_item item = {.path = arena_strdup(arena, path),
@@ -57,17 +57,17 @@ static bool add(struct dir_list *list, struct arena *arena, const char *path,
                                   .epoch = manifest->epoch,
                                   .step_in_epoch = manifest->step_in_epoch,
                                   .data_position = manifest->data_position,
-                                  .bytes = bytes_of(manifest)};
+                                  .bytes = dir_list_bytes_of(manifest)};
 
     launch.job = arena_strdup(arena, manifest->job);
-    if (item.path == NULL || item.metrics == NULL || launch.job == NULL || !grow(list))
+    if (item.path == NULL || item.metrics == NULL || launch.job == NULL || !dir_list_grow(list))
         return false;
     list->items[list->count] = item;
     list->launches[list->count++] = launch;
     return true;
 }
 
-static enum muster_status no_memory(struct muster_error *err)
+static enum muster_status dir_list_no_memory(struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOMEM, "no memory for the list of checkpoints; free some");
 }
@@ -95,7 +95,7 @@ static enum muster_status add_damaged(struct dir_list *list, struct arena *arena
     if (items != NULL)
         list->damaged = items;
     if (items == NULL || item.path == NULL)
-        return no_memory(err);
+        return dir_list_no_memory(err);
     item.name = strrchr(item.path, '/') + 1;
     if (manifest_ms < item.created_unix_ms)
         item.created_unix_ms = manifest_ms;
@@ -116,15 +116,16 @@ struct look {
 };
 
 /* Another user's directory (lost+found), as any other, is none of ours by its name. */
-static bool is_damaged(const struct look *look, enum muster_status status,
-                       const struct muster_error *why)
+static bool dir_list_is_damaged(const struct look *look, enum muster_status status,
+                                const struct muster_error *why)
 {
     return status == MUSTER_E_CORRUPT || status == MUSTER_E_VERSION ||
            (status == MUSTER_E_IO &&
             (look->names != NULL || why->code == EACCES || why->code == EPERM));
 }
 
-static enum muster_status look_at(struct look *look, const char *path, struct muster_error *err)
+static enum muster_status dir_list_look_at(struct look *look, const char *path,
+                                           struct muster_error *err)
 {
     struct manifest *manifest = NULL;
     struct muster_error why = {0};
@@ -133,13 +134,13 @@ static enum muster_status look_at(struct look *look, const char *path, struct mu
 
     if (status == MUSTER_OK) {
         if (look->job == NULL || strcmp(manifest->job, look->job) == 0)
-            ok = add(&look->list, look->arena, path, manifest);
+            ok = dir_list_add(&look->list, look->arena, path, manifest);
         manifest_destroy(&manifest);
-        return ok ? MUSTER_OK : no_memory(err);
+        return ok ? MUSTER_OK : dir_list_no_memory(err);
     }
-    if (is_damaged(look, status, &why) && look->older)
+    if (dir_list_is_damaged(look, status, &why) && look->older)
         return MUSTER_OK;
-    if (is_damaged(look, status, &why))
+    if (dir_list_is_damaged(look, status, &why))
         return add_damaged(&look->list, look->arena, path, look->job, err);
     if (status == MUSTER_E_IO || status == MUSTER_E_NOMEM)
         return error_pass(err, status, &why);
@@ -158,7 +159,8 @@ static bool is_asked_for(const struct look *look, const char *name)
     return name[0] != '.' && older == look->older;
 }
 
-static enum muster_status look_into(struct look *look, const char *root, struct muster_error *err)
+static enum muster_status dir_list_look_into(struct look *look, const char *root,
+                                             struct muster_error *err)
 {
     DIR *dir = fs_opendir(root);
     const struct dirent *entry;
@@ -171,7 +173,7 @@ static enum muster_status look_into(struct look *look, const char *root, struct 
     while (status == MUSTER_OK && (entry = fs_readdir(dir)) != NULL)
         if (is_asked_for(look, entry->d_name) &&
             fs_path(path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK)
-            status = look_at(look, path, err);
+            status = dir_list_look_at(look, path, err);
     if (status == MUSTER_OK && errno != 0)
         status = fs_fail(err, MUSTER_E_IO, errno, "read", root);
     closedir(dir);
@@ -187,7 +189,7 @@ static enum muster_status look_at_unnamed(struct look *look, const char *root,
 
     look->unnamed = true;
     if (status == MUSTER_OK)
-        status = look_into(look, path, err);
+        status = dir_list_look_into(look, path, err);
     look->unnamed = false;
     return status;
 }
@@ -211,7 +213,7 @@ static enum muster_status end_look(struct look *look, enum muster_status status,
                                    struct dir_list *ret_list, struct muster_error *err)
 {
     if (status == MUSTER_OK && !superseded_mark(look->list.launches, look->list.count))
-        status = no_memory(err);
+        status = dir_list_no_memory(err);
     if (status == MUSTER_OK)
         *ret_list = look->list;
     else
@@ -223,7 +225,7 @@ enum muster_status dir_list_read(const char *root, const char *job, struct arena
                                  struct dir_list *ret_list, struct muster_error *err)
 {
     struct look look = {.arena = arena, .job = job};
-    enum muster_status status = look_into(&look, root, err);
+    enum muster_status status = dir_list_look_into(&look, root, err);
 
     return end_look(&look, status, ret_list, err);
 }
@@ -235,8 +237,9 @@ enum muster_status dir_list_read_all(const char *root, const char *job, struct a
     struct muster_error why = {0};
     enum muster_status status = look_at_unnamed(&look, root, &why);
 
-    status = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND ? look_into(&look, root, err)
-                                                                 : error_pass(err, status, &why);
+    status = status == MUSTER_OK || status == MUSTER_E_NOT_FOUND
+                 ? dir_list_look_into(&look, root, err)
+                 : error_pass(err, status, &why);
     return end_look(&look, status, ret_list, err);
 }
 
@@ -247,13 +250,13 @@ enum muster_status dir_list_read_above(const char *root, const char *job,
 {
     struct look look = {.arena = arena, .job = job, .names = names, .above = above};
     struct muster_error why = {0};
-    enum muster_status status = look_into(&look, root, err);
+    enum muster_status status = dir_list_look_into(&look, root, err);
 
     if (status == MUSTER_OK && look_at_unnamed(&look, root, &why) == MUSTER_E_NOMEM)
         status = error_pass(err, MUSTER_E_NOMEM, &why);
     if (status == MUSTER_OK && found_above(&look)) {
         look.older = true;
-        status = look_into(&look, root, err);
+        status = dir_list_look_into(&look, root, err);
     }
     return end_look(&look, status, ret_list, err);
 }

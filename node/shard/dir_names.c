@@ -82,8 +82,8 @@ void dir_final_name(int64_t step, uint64_t generation, uint64_t round, bool take
 }
 
 /* Another user's directory (lost+found) is none of ours. */
-static enum muster_status is_it(const char *path, const char *job, uint64_t generation,
-                                uint64_t round, bool *ret_is, struct muster_error *err)
+static enum muster_status dir_names_is_it(const char *path, const char *job, uint64_t generation,
+                                          uint64_t round, bool *ret_is, struct muster_error *err)
 {
     struct muster_error why = {0};
     enum muster_status status = dir_look_round(path, job, generation, round, ret_is, &why);
@@ -110,7 +110,7 @@ static enum muster_status scan(const char *root, const char *job, uint64_t gener
     while (!*ret_found && (entry = fs_readdir(dir)) != NULL)
         if (entry->d_name[0] != '.' &&
             fs_path(ret_path, NULL, "%s/%s", root, entry->d_name) == MUSTER_OK &&
-            is_it(ret_path, job, generation, round, ret_found, err) != MUSTER_OK)
+            dir_names_is_it(ret_path, job, generation, round, ret_found, err) != MUSTER_OK)
             status = MUSTER_E_IO;
     if (!*ret_found && status == MUSTER_OK && errno != 0)
         status = fs_fail(err, MUSTER_E_IO, errno, "list", root);

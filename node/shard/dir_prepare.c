@@ -23,8 +23,8 @@
 
 /* Proves that files can be created, filled and renamed here; *ret_now_s is the file system's own
  * clock, against which the age of its files can be told. */
-static enum muster_status probe(const char *root, const char *muster, int64_t *ret_now_s,
-                                struct muster_error *err)
+static enum muster_status dir_prepare_probe(const char *root, const char *muster,
+                                            int64_t *ret_now_s, struct muster_error *err)
 {
     static const char text[] = "muster looks whether it can write here\n";
     char path[FS_PATH_MAX];
@@ -170,8 +170,8 @@ static enum muster_status claim_number(const char *muster, struct muster_error *
     return status;
 }
 
-static enum muster_status make(const char *root, const char *muster, struct dir_made *ret_made,
-                               struct muster_error *err)
+static enum muster_status dir_prepare_make(const char *root, const char *muster,
+                                           struct dir_made *ret_made, struct muster_error *err)
 {
     size_t made;
     enum muster_status status = fs_make_dirs_counted(root, &made, err);
@@ -185,7 +185,7 @@ static enum muster_status make(const char *root, const char *muster, struct dir_
     return status;
 }
 
-static bool is_same(int fd, const char *path)
+static bool dir_prepare_is_same(int fd, const char *path)
 {
     struct stat open_one, named;
 
@@ -206,7 +206,7 @@ static int lock_root(const char *root, int operation)
         if (fd < 0)
             return -1;
         busy = flock(fd, operation | LOCK_NB) != 0;
-        if (!busy && is_same(fd, root))
+        if (!busy && dir_prepare_is_same(fd, root))
             return fd;
         busy =
             !busy || errno == EWOULDBLOCK || errno == EINTR; /* it went, and may be there again */
@@ -226,7 +226,7 @@ static enum muster_status make_locked(const char *root, const char *muster,
     enum muster_status status = MUSTER_OK;
 
     for (int i = 0; i < MAKE_TRIES && *ret_lock < 0; i++) {
-        status = make(root, muster, ret_made, &why);
+        status = dir_prepare_make(root, muster, ret_made, &why);
         if (status == MUSTER_OK)
             *ret_lock = lock_root(root, LOCK_SH);
         else if (why.code != ENOENT)
@@ -234,7 +234,7 @@ static enum muster_status make_locked(const char *root, const char *muster,
     }
     if (status != MUSTER_OK)
         return error_pass(err, status, &why);
-    return fs_is_dir(muster) ? MUSTER_OK : make(root, muster, ret_made, err);
+    return fs_is_dir(muster) ? MUSTER_OK : dir_prepare_make(root, muster, ret_made, err);
 }
 
 enum muster_status dir_prepare(const char *root, const char *job, struct dir_made *ret_made,
@@ -253,7 +253,7 @@ enum muster_status dir_prepare(const char *root, const char *job, struct dir_mad
     if (status == MUSTER_OK)
         status = make_locked(root, muster, &made, &lock, err);
     if (status == MUSTER_OK)
-        status = probe(root, muster, &now_s, err);
+        status = dir_prepare_probe(root, muster, &now_s, err);
     if (status == MUSTER_OK) {
         clear_leftovers(muster, now_s);
         status = claim_for_job(root, muster, job, err);
@@ -285,7 +285,7 @@ uint64_t dir_number(const char *root)
     return number;
 }
 
-static bool is_gone(int removed)
+static bool dir_prepare_is_gone(int removed)
 {
     return removed == 0 || errno == ENOENT;
 }
@@ -299,8 +299,9 @@ static void take_back(const char *root, const char *muster, const struct dir_mad
         fs_path(number, NULL, "%s/NUMBER", muster) != MUSTER_OK)
         return;
     if (fs_is_dir(muster) &&
-        (made->number == 0 || dir_number(root) != made->number || !is_gone(unlink(job)) ||
-         !is_gone(unlink(number)) || !is_gone(rmdir(muster))))
+        (made->number == 0 || dir_number(root) != made->number ||
+         !dir_prepare_is_gone(unlink(job)) || !dir_prepare_is_gone(unlink(number)) ||
+         !dir_prepare_is_gone(rmdir(muster))))
         return;
     if (made->root)
         (void)rmdir(root);

@@ -151,7 +151,7 @@ static int limit_release(const struct size_limit *limit, int code)
     return code;
 }
 
-static int allocate(int fd, uint64_t bytes)
+static int fs_allocate_blocks(int fd, uint64_t bytes)
 {
     while (fallocate(fd, 0, 0, (off_t)bytes) != 0) {
         if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
@@ -167,10 +167,10 @@ int fs_allocate(int fd, uint64_t bytes)
     struct size_limit limit;
 
     limit_hold(&limit);
-    return limit_release(&limit, allocate(fd, bytes));
+    return limit_release(&limit, fs_allocate_blocks(fd, bytes));
 }
 
-static int write_all(int fd, const void *data, size_t size)
+static int fs_write_whole(int fd, const void *data, size_t size)
 {
     const char *at = data;
 
@@ -194,7 +194,7 @@ int fs_write_all(int fd, const void *data, size_t size)
     struct size_limit limit;
 
     limit_hold(&limit);
-    return limit_release(&limit, write_all(fd, data, size));
+    return limit_release(&limit, fs_write_whole(fd, data, size));
 }
 
 int fs_pread_all(int fd, void *data, size_t size, uint64_t offset)
@@ -381,8 +381,8 @@ enum muster_status fs_make_dirs(const char *path, struct muster_error *err)
     return fs_make_dirs_counted(path, &made, err);
 }
 
-static enum muster_status parent_of(const char *path, char ret_parent[FS_PATH_MAX],
-                                    struct muster_error *err)
+static enum muster_status fs_parent_of(const char *path, char ret_parent[FS_PATH_MAX],
+                                       struct muster_error *err)
 {
     enum muster_status status = fs_path(ret_parent, err, "%s", path);
     char *slash;
@@ -418,7 +418,7 @@ enum muster_status fs_make_dirs_counted(const char *path, size_t *ret_made,
     char parent[FS_PATH_MAX];
     struct stat st;
     const int code = stat(path, &st) == 0 ? 0 : errno; /* a link to a directory is good here */
-    enum muster_status status = parent_of(path, parent, err);
+    enum muster_status status = fs_parent_of(path, parent, err);
 
     *ret_made = 0;
     if (code == 0 && !S_ISDIR(st.st_mode))

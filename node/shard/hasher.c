@@ -27,7 +27,7 @@ struct hasher {
 };
 
 /* Both sums in one pass over each piece, so that the second finds it in the cache. */
-static void hash(struct hasher *hasher, const struct hasher_entry *entry)
+static void hasher_hash(struct hasher *hasher, const struct hasher_entry *entry)
 {
     const unsigned char *at = entry->data;
     unsigned char *sum = entry->ret_sums;
@@ -47,7 +47,7 @@ static void hash(struct hasher *hasher, const struct hasher_entry *entry)
 }
 
 /* Under the mutex. */
-static void sleep_until_woken(struct hasher *hasher)
+static void hasher_sleep_until_woken(struct hasher *hasher)
 {
     hasher->sleeps = true;
     while (hasher->sleeps && !hasher->stop)
@@ -55,7 +55,7 @@ static void sleep_until_woken(struct hasher *hasher)
     hasher->sleeps = false;
 }
 
-static void wake(struct hasher *hasher)
+static void hasher_wake(struct hasher *hasher)
 {
     if (!hasher->sleeps)
         return;
@@ -68,13 +68,13 @@ static void wait_for(struct hasher *hasher, uint64_t behind)
 {
     hasher->wanted = true;
     while (hasher->started && hasher->pushed - hasher->hashed > behind) {
-        wake(hasher);
+        hasher_wake(hasher);
         pthread_cond_wait(&hasher->done, &hasher->mutex);
     }
     hasher->wanted = false;
 }
 
-static void *run(void *arg)
+static void *hasher_run(void *arg)
 {
     struct hasher *hasher = arg;
 
@@ -83,12 +83,12 @@ static void *run(void *arg)
         struct hasher_entry entry;
 
         if (hasher->hashed == hasher->pushed) {
-            sleep_until_woken(hasher);
+            hasher_sleep_until_woken(hasher);
             continue;
         }
         entry = hasher->entries[hasher->hashed % HASHER_AHEAD_MAX];
         pthread_mutex_unlock(&hasher->mutex);
-        hash(hasher, &entry);
+        hasher_hash(hasher, &entry);
         pthread_mutex_lock(&hasher->mutex);
         hasher->hashed++;
         if (hasher->wanted)
@@ -112,7 +112,7 @@ struct hasher *hasher_create(void)
     pthread_mutex_init(&hasher->mutex, NULL);
     pthread_cond_init(&hasher->more, NULL);
     pthread_cond_init(&hasher->done, NULL);
-    hasher->started = thread_start(&hasher->thread, run, hasher) == 0;
+    hasher->started = thread_start(&hasher->thread, hasher_run, hasher) == 0;
     return hasher;
 }
 
@@ -140,7 +140,7 @@ void hasher_destroy(struct hasher **hasher)
 void hasher_push(struct hasher *hasher, const struct hasher_entry *entry)
 {
     if (!hasher->started) {
-        hash(hasher, entry);
+        hasher_hash(hasher, entry);
         return;
     }
     pthread_mutex_lock(&hasher->mutex);
@@ -151,7 +151,7 @@ void hasher_push(struct hasher *hasher, const struct hasher_entry *entry)
     hasher->behind_bytes += entry->size;
     if (hasher->behind_bytes >= WAKE_BYTES) {
         hasher->behind_bytes = 0;
-        wake(hasher);
+        hasher_wake(hasher);
     }
     pthread_mutex_unlock(&hasher->mutex);
 }

@@ -65,7 +65,7 @@ static int read_cached(int fd, const struct chunk *chunk, bool *ret_warm)
 }
 
 /* Mutex held; it is free while the disk is waited for. */
-static void read_one(struct reader *r, bool second)
+static void reader_read_one(struct reader *r, bool second)
 {
     const struct reader_range *range = &r->ranges[r->range];
     uint64_t number = r->taken++;
@@ -104,7 +104,7 @@ static void hash_one(struct reader *r)
     r->hashed++;
 }
 
-static void tell(struct reader *r)
+static void reader_tell(struct reader *r)
 {
     if (r->waiting > 0)
         pthread_cond_broadcast(&r->changed);
@@ -118,7 +118,7 @@ static void wait_for_other(struct reader *r)
 }
 
 /* Mutex held. Until all is read and, for who hashes, hashed. */
-static void work(struct reader *r, bool second, bool hashes)
+static void reader_work(struct reader *r, bool second, bool hashes)
 {
     for (;;) {
         bool room = !all_taken(r) && r->taken - r->hashed < WINDOW && (!second || r->warm);
@@ -127,33 +127,33 @@ static void work(struct reader *r, bool second, bool hashes)
         if (hashes && waiting > 0 && r->code == 0 && (waiting >= HASH_FIRST || !room))
             hash_one(r);
         else if (room)
-            read_one(r, second);
+            reader_read_one(r, second);
         else if (all_taken(r) && (!hashes || r->hashed == r->taken || r->code != 0))
             break;
         else
             wait_for_other(r);
-        tell(r);
+        reader_tell(r);
     }
-    tell(r);
+    reader_tell(r);
 }
 
-static void *run(void *arg)
+static void *reader_run(void *arg)
 {
     struct reader *r = arg;
 
     pthread_mutex_lock(&r->mutex);
-    work(r, true, true);
+    reader_work(r, true, true);
     pthread_mutex_unlock(&r->mutex);
     return NULL;
 }
 
-static void read_all(struct reader *r)
+static void reader_read_all(struct reader *r)
 {
     pthread_t thread;
-    bool started = thread_start(&thread, run, r) == 0;
+    bool started = thread_start(&thread, reader_run, r) == 0;
 
     pthread_mutex_lock(&r->mutex);
-    work(r, false, !started);
+    reader_work(r, false, !started);
     pthread_mutex_unlock(&r->mutex);
     if (started)
         pthread_join(thread, NULL);
@@ -173,7 +173,7 @@ int reader_read(int fd, const struct reader_range *ranges, size_t count, struct 
     skip_empty(&r);
     pthread_mutex_init(&r.mutex, NULL);
     pthread_cond_init(&r.changed, NULL);
-    read_all(&r);
+    reader_read_all(&r);
     pthread_cond_destroy(&r.changed);
     pthread_mutex_destroy(&r.mutex);
     free(r.skip);

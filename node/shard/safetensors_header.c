@@ -261,7 +261,7 @@ static enum muster_status parse_tensor(const char *name, const json_t *object, u
     return MUSTER_OK;
 }
 
-static int by_place(const void *a, const void *b)
+static int safetensors_header_by_place(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a;
     const struct safetensors_tensor *y = b;
@@ -343,8 +343,9 @@ static enum muster_status parse_splits(struct safetensors_index *index, struct m
     return status;
 }
 
-static enum muster_status parse_root(struct safetensors_index *index, uint64_t data_bytes,
-                                     struct muster_error *err)
+static enum muster_status safetensors_header_parse_root(struct safetensors_index *index,
+                                                        uint64_t data_bytes,
+                                                        struct muster_error *err)
 {
     void *iter;
     enum muster_status status;
@@ -366,7 +367,7 @@ static enum muster_status parse_root(struct safetensors_index *index, uint64_t d
     }
     if (status != MUSTER_OK)
         return status;
-    qsort(index->tensors, index->count, sizeof *index->tensors, by_place);
+    qsort(index->tensors, index->count, sizeof *index->tensors, safetensors_header_by_place);
     status = check_tiling(index, data_bytes, err);
     return status == MUSTER_OK ? parse_splits(index, err) : status;
 }
@@ -396,7 +397,7 @@ enum muster_status safetensors_index_parse(const char *json, size_t size, uint64
         return error_set(err, MUSTER_E_CORRUPT, "the header is not JSON (at byte %d: %s)",
                          why.position, why.text);
     }
-    status = parse_root(index, data_bytes, err);
+    status = safetensors_header_parse_root(index, data_bytes, err);
     if (status != MUSTER_OK)
         safetensors_index_destroy(&index);
     else

@@ -137,9 +137,10 @@ static int read_tensors(const struct safetensors_file *file,
     return code;
 }
 
-static enum muster_status read_all(struct safetensors_file *file,
-                                   const struct state_item *const *targets, const char *checksum,
-                                   struct muster_error *err)
+static enum muster_status safetensors_restore_read_all(struct safetensors_file *file,
+                                                       const struct state_item *const *targets,
+                                                       const char *checksum,
+                                                       struct muster_error *err)
 {
     struct checksum *sum = checksum_create();
     char found[MANIFEST_CHECKSUM_SIZE];
@@ -163,8 +164,10 @@ static enum muster_status read_all(struct safetensors_file *file,
 }
 
 /* The header, and what goes where: all that can be wrong without a look at the data. */
-static enum muster_status prepare(struct safetensors_file *file, const struct muster_state *state,
-                                  const struct state_item ***ret_targets, struct muster_error *err)
+static enum muster_status safetensors_restore_prepare(struct safetensors_file *file,
+                                                      const struct muster_state *state,
+                                                      const struct state_item ***ret_targets,
+                                                      struct muster_error *err)
 {
     struct muster_error inner = {.status = MUSTER_OK};
     const struct state_item **targets;
@@ -196,7 +199,7 @@ static enum muster_status restore_opened(struct safetensors_file *file, const ch
 
     if (status != MUSTER_OK)
         return status;
-    status = prepare(file, state, &targets, err);
+    status = safetensors_restore_prepare(file, state, &targets, err);
     if (status != MUSTER_OK) { /* a name that damage made another's is damage */
         struct muster_error damage;
         enum muster_status whole =
@@ -209,7 +212,7 @@ static enum muster_status restore_opened(struct safetensors_file *file, const ch
         return whole;
     }
     posix_fadvise(file->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; its failure changes nothing */
-    status = read_all(file, targets, checksum, err);
+    status = safetensors_restore_read_all(file, targets, checksum, err);
     free(targets);
     return status;
 }

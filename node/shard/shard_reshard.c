@@ -165,8 +165,8 @@ static enum muster_status check_shape(const struct safetensors_file *file,
 }
 
 /* What of the tensor this rank wants, along the axis. False: nothing. */
-static bool overlap(const struct state_item *item, const struct safetensors_tensor *tensor,
-                    struct part *ret_part)
+static bool shard_reshard_overlap(const struct state_item *item,
+                                  const struct safetensors_tensor *tensor, struct part *ret_part)
 {
     int64_t from = item->split.begin, to = from + item->shape[item->split.axis];
     int64_t begin = tensor->split.begin, end = begin + tensor->shape[tensor->split.axis];
@@ -182,7 +182,7 @@ static enum muster_status note_part(struct wanted *wanted, const struct safetens
 {
     struct part part = {.rank = rank}, *parts;
 
-    if (!overlap(wanted->item, tensor, &part))
+    if (!shard_reshard_overlap(wanted->item, tensor, &part))
         return MUSTER_OK;
     for (size_t i = 0; i < wanted->part_count; i++)
         if (part.begin < wanted->parts[i].end && wanted->parts[i].begin < part.end)
@@ -229,7 +229,7 @@ static enum muster_status note_whole(struct wanted *wanted, const struct safeten
                      wanted->item->name, wanted->rank, rank, file->path);
 }
 
-static struct wanted *wanted_of(const struct reshard *r, const char *name)
+static struct wanted *shard_reshard_wanted_of(const struct reshard *r, const char *name)
 {
     const struct muster_state *state = r->request->state;
     const struct state_item *item = state_find(state, name);
@@ -238,8 +238,8 @@ static struct wanted *wanted_of(const struct reshard *r, const char *name)
 }
 
 /* A reader has tensors as they are, not as some job's ranks split them. */
-static void take_whole(const struct reshard *r, struct wanted *wanted,
-                       const struct safetensors_tensor *tensor)
+static void shard_reshard_take_whole(const struct reshard *r, struct wanted *wanted,
+                                     const struct safetensors_tensor *tensor)
 {
     const struct state_item *item = wanted->item;
 
@@ -253,21 +253,22 @@ static void take_whole(const struct reshard *r, struct wanted *wanted,
     wanted->item = &wanted->whole;
 }
 
-static enum muster_status look_at(struct reshard *r, const struct safetensors_file *file,
-                                  uint64_t rank, struct muster_error *err)
+static enum muster_status shard_reshard_look_at(struct reshard *r,
+                                                const struct safetensors_file *file, uint64_t rank,
+                                                struct muster_error *err)
 {
     enum muster_status status = MUSTER_OK;
     uint64_t place = 0, next = 0;
 
     for (size_t i = 0; status == MUSTER_OK && i < safetensors_index_count(file->index); i++) {
         const struct safetensors_tensor *tensor = safetensors_index_tensor(file->index, i);
-        struct wanted *wanted = wanted_of(r, tensor->name);
+        struct wanted *wanted = shard_reshard_wanted_of(r, tensor->name);
 
         place = next;
         next += sums_of(file, tensor);
         if (wanted == NULL || wanted->item == NULL)
             continue;
-        take_whole(r, wanted, tensor);
+        shard_reshard_take_whole(r, wanted, tensor);
         status = check_shape(file, wanted->item, tensor, err);
         if (status == MUSTER_OK)
             status = wanted->item->split.is ? note_part(wanted, file, tensor, rank, err)
@@ -391,7 +392,7 @@ static enum muster_status read_from(const struct reshard *r, const struct safete
 
     for (size_t i = 0; status == MUSTER_OK && i < safetensors_index_count(file->index); i++) {
         const struct safetensors_tensor *tensor = safetensors_index_tensor(file->index, i);
-        const struct wanted *wanted = wanted_of(r, tensor->name);
+        const struct wanted *wanted = shard_reshard_wanted_of(r, tensor->name);
         uint64_t bytes = tensor->end - tensor->begin;
         struct rows rows = {.outer = 1, .row_bytes = bytes, .to_row_bytes = bytes, .bytes = bytes};
         struct part part;
@@ -400,7 +401,7 @@ static enum muster_status read_from(const struct reshard *r, const struct safete
         next += sums_of(file, tensor);
         if (wanted == NULL || bytes == 0 || (!wanted->item->split.is && wanted->rank != rank))
             continue;
-        if (wanted->item->split.is && !overlap(wanted->item, tensor, &part))
+        if (wanted->item->split.is && !shard_reshard_overlap(wanted->item, tensor, &part))
             continue;
         if (wanted->item->split.is)
             rows = rows_of(wanted->item, tensor, &part);
@@ -437,7 +438,8 @@ static enum muster_status each_shard(struct reshard *r, bool read, struct muster
         status = open_shard(r, shard, path, &file, err);
         if (status != MUSTER_OK)
             break;
-        status = read ? read_from(r, &file, shard->rank, err) : look_at(r, &file, shard->rank, err);
+        status = read ? read_from(r, &file, shard->rank, err)
+                      : shard_reshard_look_at(r, &file, shard->rank, err);
         safetensors_file_close(&file);
     }
     return status;

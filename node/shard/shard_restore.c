@@ -51,8 +51,9 @@ static enum muster_status as_damage(enum muster_status status, struct muster_err
     return MUSTER_E_CORRUPT;
 }
 
-static enum muster_status verify_file(const char *checkpoint_path, const struct wire_file *file,
-                                      struct muster_error *err)
+static enum muster_status shard_restore_verify_file(const char *checkpoint_path,
+                                                    const struct wire_file *file,
+                                                    struct muster_error *err)
 {
     char path[FS_PATH_MAX];
     char checksum[MANIFEST_CHECKSUM_SIZE];
@@ -80,12 +81,13 @@ enum muster_status shard_verify(const char *checkpoint_path, const struct manife
     enum muster_status status = MUSTER_OK;
 
     for (size_t i = 0; i < shard->file_count && status == MUSTER_OK; i++)
-        status = verify_file(checkpoint_path, &shard->files[i], err);
+        status = shard_restore_verify_file(checkpoint_path, &shard->files[i], err);
     return status;
 }
 
-static enum muster_status check_request(const struct shard_restore *request,
-                                        const struct manifest *manifest, struct muster_error *err)
+static enum muster_status shard_restore_check_request(const struct shard_restore *request,
+                                                      const struct manifest *manifest,
+                                                      struct muster_error *err)
 {
     const char *path = request->checkpoint_path;
 
@@ -205,8 +207,9 @@ static enum muster_status verify_dir(const struct shard_restore *request,
     return MUSTER_OK;
 }
 
-static enum muster_status show(const struct shard_restore *request, const struct manifest *manifest,
-                               const char *dir, struct muster_error *err)
+static enum muster_status shard_restore_show(const struct shard_restore *request,
+                                             const struct manifest *manifest, const char *dir,
+                                             struct muster_error *err)
 {
     const struct shard_found found = {.step = manifest->step,
                                       .dir = dir,
@@ -242,7 +245,7 @@ static enum muster_status restore_by_fn(const struct shard_restore *request,
     char path[FS_PATH_MAX];
     enum muster_status status = verify_dir(request, shard, path, err);
 
-    return status == MUSTER_OK ? show(request, manifest, path, err) : status;
+    return status == MUSTER_OK ? shard_restore_show(request, manifest, path, err) : status;
 }
 
 /* Another number of ranks saved it, and restore_fn reads what it needs of all. So that each file is verified once, by
@@ -264,7 +267,9 @@ static enum muster_status restore_all_by_fn(const struct shard_restore *request,
     }
     if (status == MUSTER_OK && own != NULL)
         status = find_dir(request, own, path, err);
-    return status == MUSTER_OK ? show(request, manifest, own != NULL ? path : NULL, err) : status;
+    return status == MUSTER_OK
+               ? shard_restore_show(request, manifest, own != NULL ? path : NULL, err)
+               : status;
 }
 
 /* Of all shards alike, so one is looked at. */
@@ -334,7 +339,7 @@ enum muster_status shard_restore(const struct shard_restore *request,
     status = shard_manifest_read(request->checkpoint_path, &manifest, err);
     if (manifest == NULL)
         return status;
-    status = check_request(request, manifest, err);
+    status = shard_restore_check_request(request, manifest, err);
     if (status == MUSTER_OK)
         status = restore_shard(request, manifest, err);
     if (status == MUSTER_OK)

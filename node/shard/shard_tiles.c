@@ -72,7 +72,8 @@ static bool find_shards(const char *round_dir, uint64_t world_size, uint64_t *re
     return found == world_size && !twice;
 }
 
-static bool take(struct tiles *tiles, const struct safetensors_tensor *tensor, uint64_t rank)
+static bool shard_tiles_take(struct tiles *tiles, const struct safetensors_tensor *tensor,
+                             uint64_t rank)
 {
     struct tile *tile;
 
@@ -95,8 +96,8 @@ static bool take(struct tiles *tiles, const struct safetensors_tensor *tensor, u
 }
 
 /* False: it cannot be read, and whoever verifies checkpoints will say so. */
-static bool take_shard(struct tiles *tiles, const char *round_dir, uint64_t rank,
-                       uint64_t incarnation)
+static bool shard_tiles_take_shard(struct tiles *tiles, const char *round_dir, uint64_t rank,
+                                   uint64_t incarnation)
 {
     char path[FS_PATH_MAX], name[DIR_NAME_SIZE];
     struct safetensors_file file;
@@ -111,7 +112,7 @@ static bool take_shard(struct tiles *tiles, const char *round_dir, uint64_t rank
         const struct safetensors_tensor *tensor = safetensors_index_tensor(file.index, i);
 
         if (tensor->split.is && tensor->shape[tensor->split.axis] > 0)
-            ok = take(tiles, tensor, rank);
+            ok = shard_tiles_take(tiles, tensor, rank);
     }
     safetensors_file_close(&file);
     return ok;
@@ -119,7 +120,7 @@ static bool take_shard(struct tiles *tiles, const char *round_dir, uint64_t rank
 
 /* --- do they tile? --------------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static int shard_tiles_by_place(const void *a, const void *b)
 {
     const struct tile *left = a, *right = b;
     int names = strcmp(left->name, right->name);
@@ -146,8 +147,8 @@ static enum muster_status hole(const struct tile *behind, int64_t from, int64_t 
                      behind->rank, behind->split.begin, behind->end);
 }
 
-static enum muster_status overlap(const struct tile *one, const struct tile *other,
-                                  struct muster_error *err)
+static enum muster_status shard_tiles_overlap(const struct tile *one, const struct tile *other,
+                                              struct muster_error *err)
 {
     return error_set(err, MUSTER_E_SAVE,
                      "tensor \"%s\": ranks %" PRIu64 " and %" PRIu64 " both save slice %" PRId64
@@ -177,7 +178,7 @@ static enum muster_status check_tensor(const struct tile *tiles, size_t count,
         return hole(tiles, 0, tiles->split.begin, err);
     for (size_t i = 1; i < count; i++) {
         if (tiles[i].split.begin < tiles[i - 1].end)
-            return overlap(&tiles[i - 1], &tiles[i], err);
+            return shard_tiles_overlap(&tiles[i - 1], &tiles[i], err);
         if (tiles[i].split.begin > tiles[i - 1].end)
             return hole(&tiles[i], tiles[i - 1].end, tiles[i].split.begin, err);
     }
@@ -190,7 +191,7 @@ static enum muster_status check_all(struct tiles *tiles, struct muster_error *er
 {
     enum muster_status status = MUSTER_OK;
 
-    qsort(tiles->items, tiles->count, sizeof *tiles->items, by_place);
+    qsort(tiles->items, tiles->count, sizeof *tiles->items, shard_tiles_by_place);
     for (size_t from = 0, to; from < tiles->count && status == MUSTER_OK; from = to) {
         to = from + 1;
         while (to < tiles->count && strcmp(tiles->items[to].name, tiles->items[from].name) == 0)
@@ -214,7 +215,7 @@ enum muster_status shard_tiles_check(const char *round_dir, uint64_t world_size,
     all = incarnations != NULL && find_shards(round_dir, world_size, incarnations);
     arena_init(&tiles.arena, 0);
     for (uint64_t rank = 0; all && rank < world_size; rank++)
-        all = take_shard(&tiles, round_dir, rank, incarnations[rank]);
+        all = shard_tiles_take_shard(&tiles, round_dir, rank, incarnations[rank]);
     if (all)
         status = check_all(&tiles, err);
     arena_free(&tiles.arena);

@@ -21,7 +21,7 @@ void snapshot_clear(struct snapshot *snapshot)
     *snapshot = (struct snapshot){0};
 }
 
-static bool make_room(struct snapshot *snapshot, const struct muster_state *source)
+static bool snapshot_make_room(struct snapshot *snapshot, const struct muster_state *source)
 {
     uint64_t bytes = ALIGNMENT;
 
@@ -81,7 +81,7 @@ enum muster_status snapshot_take(struct snapshot *snapshot, const struct muster_
     status = state_create(&snapshot->state, err);
     if (status != MUSTER_OK)
         return status;
-    status = make_room(snapshot, source)
+    status = snapshot_make_room(snapshot, source)
                  ? copy_items(snapshot, source, copied_bytes, err)
                  : error_set(err, MUSTER_E_NOMEM, "no memory for a copy of the state of %llu bytes",
                              (unsigned long long)source->size_bytes);

@@ -157,7 +157,7 @@ void state_destroy(struct muster_state **state)
 }
 
 /* The slot that holds name, or the empty one where it would go. */
-static size_t slot_of(const struct muster_state *state, const char *name)
+static size_t state_slot_of(const struct muster_state *state, const char *name)
 {
     size_t mask = state->slot_count - 1;
     size_t slot = (size_t)XXH3_64bits(name, strlen(name)) & mask;
@@ -171,11 +171,11 @@ static void index_rebuild(struct muster_state *state)
 {
     memset(state->slots, 0, state->slot_count * sizeof *state->slots);
     for (size_t i = 0; i < state->count; i++)
-        state->slots[slot_of(state, state->items[i].name)] = (uint32_t)(i + 1);
+        state->slots[state_slot_of(state, state->items[i].name)] = (uint32_t)(i + 1);
 }
 
 /* Makes room for one more entry. */
-static bool grow(struct muster_state *state)
+static bool state_grow(struct muster_state *state)
 {
     if (state->items == NULL || state->count == state->capacity) {
         size_t capacity = state->capacity == 0 ? 32 : state->capacity * 2;
@@ -202,7 +202,7 @@ static bool grow(struct muster_state *state)
 
 const struct state_item *state_find(const struct muster_state *state, const char *name)
 {
-    uint32_t entry = state->slots[slot_of(state, name)];
+    uint32_t entry = state->slots[state_slot_of(state, name)];
 
     return entry == 0 ? NULL : &state->items[entry - 1];
 }
@@ -256,21 +256,21 @@ enum muster_status state_add(struct muster_state *state, const struct state_item
                          "the state has an entry \"%s\" already; give each entry its own name",
                          item->name);
     name = strdup(item->name);
-    if (name == NULL || state->count >= UINT32_MAX / 4 || !grow(state)) {
+    if (name == NULL || state->count >= UINT32_MAX / 4 || !state_grow(state)) {
         free(name);
         return error_set(err, MUSTER_E_NOMEM, "no memory for the entry \"%s\"", item->name);
     }
     new_item.name = name;
     state->items[state->count] = new_item;
     state->size_bytes += new_item.size_bytes;
-    state->slots[slot_of(state, name)] = (uint32_t)(++state->count);
+    state->slots[state_slot_of(state, name)] = (uint32_t)(++state->count);
     return MUSTER_OK;
 }
 
 enum muster_status state_remove(struct muster_state *state, const char *name,
                                 struct muster_error *err)
 {
-    uint32_t entry = state->slots[slot_of(state, name)];
+    uint32_t entry = state->slots[state_slot_of(state, name)];
     struct state_item *item;
 
     if (entry == 0)

@@ -57,13 +57,14 @@ struct manifest_reader {
 
 /* --- what is wrong ------------------------------------------------------------------------- */
 
-static void fail(struct manifest_reader *reader, enum muster_status status, const char *what)
+static void manifest_read_fail(struct manifest_reader *reader, enum muster_status status,
+                               const char *what)
 {
     if (reader->status == MUSTER_OK)
         reader->status = manifest_bad(&reader->problem, status, what);
 }
 
-static enum muster_status no_memory(struct muster_error *err)
+static enum muster_status manifest_read_no_memory(struct muster_error *err)
 {
     return error_set(err, MUSTER_E_NOMEM, "no memory to read a manifest");
 }
@@ -83,7 +84,7 @@ static void fail_json(struct manifest_reader *reader, int line, const char *why)
 static void fail_memory(struct manifest_reader *reader)
 {
     if (reader->status == MUSTER_OK)
-        reader->status = no_memory(&reader->problem);
+        reader->status = manifest_read_no_memory(&reader->problem);
 }
 
 /* --- fields -------------------------------------------------------------------------------- */
@@ -144,8 +145,8 @@ static bool read_file(struct parsed *parsed, const json_t *object, struct wire_f
     return true;
 }
 
-static const char *read_files(struct manifest_reader *reader, const json_t *list,
-                              struct wire_file *files, bool *ret_nomem)
+static const char *manifest_read_read_files(struct manifest_reader *reader, const json_t *list,
+                                            struct wire_file *files, bool *ret_nomem)
 {
     const size_t count = json_array_size(list);
 
@@ -192,7 +193,7 @@ static const char *read_shard(struct manifest_reader *reader, const json_t *obje
     *ret_nomem = shards == NULL || files == NULL;
     if (*ret_nomem)
         return "found no memory";
-    problem = read_files(reader, list, files, ret_nomem);
+    problem = manifest_read_read_files(reader, list, files, ret_nomem);
     if (problem != NULL)
         return problem;
     shard.files = files;
@@ -200,7 +201,7 @@ static const char *read_shard(struct manifest_reader *reader, const json_t *obje
     return NULL;
 }
 
-static void take_shard(struct manifest_reader *reader)
+static void manifest_read_take_shard(struct manifest_reader *reader)
 {
     json_error_t why;
     bool nomem = false;
@@ -215,12 +216,12 @@ static void take_shard(struct manifest_reader *reader)
     if (nomem)
         fail_memory(reader);
     else if (problem != NULL)
-        fail(reader, MUSTER_E_CORRUPT, problem);
+        manifest_read_fail(reader, MUSTER_E_CORRUPT, problem);
 }
 
 /* --- the split --------------------------------------------------------------------------------- */
 
-static bool keep(struct text *text, char c, size_t max)
+static bool manifest_read_keep(struct text *text, char c, size_t max)
 {
     char *bytes;
 
@@ -282,7 +283,7 @@ static void feed_head(struct manifest_reader *reader, char c)
     const bool was_in_string = reader->in_string;
     const bool outside = is_outside(reader, c);
 
-    if (!keep(&reader->head, c, MANIFEST_HEAD_BYTES_MAX)) {
+    if (!manifest_read_keep(&reader->head, c, MANIFEST_HEAD_BYTES_MAX)) {
         if (reader->head.size >= MANIFEST_HEAD_BYTES_MAX)
             reader->head_is_long = true;
         else
@@ -311,9 +312,10 @@ static void feed_shard(struct manifest_reader *reader, char c)
 {
     if (is_outside(reader, c))
         count_depth(reader, c);
-    if (!keep(&reader->shard, c, MANIFEST_SHARD_BYTES_MAX)) {
+    if (!manifest_read_keep(&reader->shard, c, MANIFEST_SHARD_BYTES_MAX)) {
         if (reader->shard.size >= MANIFEST_SHARD_BYTES_MAX)
-            fail(reader, MUSTER_E_CORRUPT, "has a shard that is larger than its limit");
+            manifest_read_fail(reader, MUSTER_E_CORRUPT,
+                               "has a shard that is larger than its limit");
         else
             fail_memory(reader);
         return;
@@ -321,7 +323,7 @@ static void feed_shard(struct manifest_reader *reader, char c)
     if (reader->depth > 0)
         return;
     if (reader->status == MUSTER_OK)
-        take_shard(reader);
+        manifest_read_take_shard(reader);
     reader->place = PLACE_LIST;
     reader->depth = 1;
 }
@@ -343,7 +345,7 @@ static void feed_list(struct manifest_reader *reader, char c)
     } else if (c == ']' && !reader->comma) {
         reader->place = PLACE_HEAD;
         reader->is_shards = false;
-        keep(&reader->head, c, SIZE_MAX);
+        manifest_read_keep(&reader->head, c, SIZE_MAX);
     } else {
         fail_json(reader, reader->line, "its list of shards is no list of objects");
     }
@@ -450,8 +452,9 @@ static const char *seal_problem(const json_t *root, const struct manifest_reader
                : "is not what was saved: its bytes and the checksum at its end do not agree";
 }
 
-static enum muster_status parse_root(const json_t *root, struct manifest_reader *reader,
-                                     struct muster_error *err)
+static enum muster_status manifest_read_parse_root(const json_t *root,
+                                                   struct manifest_reader *reader,
+                                                   struct muster_error *err)
 {
     struct parsed *parsed = reader->parsed;
     struct manifest *m = &parsed->manifest;
@@ -511,7 +514,7 @@ static enum muster_status parse_head_text(struct manifest_reader *reader, struct
     root = json_sure_read(reader->head.size > 0 ? reader->head.bytes : "", reader->head.size, &why,
                           &nomem);
     if (root == NULL && nomem)
-        return no_memory(err);
+        return manifest_read_no_memory(err);
     if (root == NULL)
         return reader->status != MUSTER_OK
                    ? error_pass(err, reader->status, &reader->problem)
@@ -520,7 +523,7 @@ static enum muster_status parse_head_text(struct manifest_reader *reader, struct
                                   ? why.line + reader->list_lines
                                   : why.line,
                               why.text);
-    status = parse_root(root, reader, err);
+    status = manifest_read_parse_root(root, reader, err);
     json_decref(root);
     return status;
 }
@@ -581,7 +584,7 @@ enum muster_status manifest_parse(const char *text, size_t size, struct manifest
         return manifest_bad(err, MUSTER_E_CORRUPT, "is larger than its limit");
     reader = manifest_reader_create();
     if (reader == NULL)
-        return no_memory(err);
+        return manifest_read_no_memory(err);
     manifest_reader_feed(reader, text, size);
     return manifest_reader_end(&reader, ret_manifest, err);
 }

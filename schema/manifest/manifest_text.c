@@ -122,8 +122,8 @@ enum muster_status manifest_text_begin(const struct manifest *head, struct manif
 
 /* --- shards ---------------------------------------------------------------------------------- */
 
-static enum muster_status make_room(struct manifest_text *text, size_t more,
-                                    struct muster_error *err)
+static enum muster_status manifest_text_make_room(struct manifest_text *text, size_t more,
+                                                  struct muster_error *err)
 {
     size_t capacity = text->capacity < FIRST_BYTES ? FIRST_BYTES : text->capacity;
     char *moved;
@@ -142,7 +142,7 @@ static enum muster_status make_room(struct manifest_text *text, size_t more,
     return MUSTER_OK;
 }
 
-static void add(struct manifest_text *text, const char *bytes)
+static void manifest_text_add(struct manifest_text *text, const char *bytes)
 {
     size_t size = strlen(bytes);
 
@@ -166,14 +166,14 @@ static void close_shard(struct manifest_text *text)
     if (text->shards == 0)
         return;
     if (text->files > 0)
-        add(text, "\n   ");
-    add(text, text->shard_tail);
+        manifest_text_add(text, "\n   ");
+    manifest_text_add(text, text->shard_tail);
 }
 
 enum muster_status manifest_text_shard(struct manifest_text *text, uint64_t rank,
                                        uint64_t incarnation, struct muster_error *err)
 {
-    enum muster_status status = make_room(text, PIECE_BYTES, err);
+    enum muster_status status = manifest_text_make_room(text, PIECE_BYTES, err);
 
     if (status != MUSTER_OK)
         return status;
@@ -182,7 +182,8 @@ enum muster_status manifest_text_shard(struct manifest_text *text, uint64_t rank
     if (text->shards > 0 && rank <= text->rank)
         return manifest_bad(err, MUSTER_E_ARGUMENT, "has two shards of one rank");
     close_shard(text);
-    add(text, text->shards == 0 ? "\n  {\n   \"files\": [" : ",\n  {\n   \"files\": [");
+    manifest_text_add(text,
+                      text->shards == 0 ? "\n  {\n   \"files\": [" : ",\n  {\n   \"files\": [");
     snprintf(text->shard_tail, sizeof text->shard_tail,
              "],\n   \"incarnation\": \"%016" PRIx64 "\",\n   \"rank\": %" PRIu64 "\n  }",
              incarnation, rank);
@@ -215,17 +216,17 @@ enum muster_status manifest_text_file(struct manifest_text *text, const struct w
 
     if (problem != NULL)
         return manifest_bad(err, MUSTER_E_ARGUMENT, problem);
-    status = make_room(text, PIECE_BYTES, err);
+    status = manifest_text_make_room(text, PIECE_BYTES, err);
     if (status != MUSTER_OK)
         return status;
     snprintf(number, sizeof number, "%s    {\n     \"bytes\": %" PRIu64,
              text->files == 0 ? "\n" : ",\n", file->bytes);
-    add(text, number);
-    add(text, ",\n     \"checksum\": \"");
-    add(text, file->checksum);
-    add(text, "\",\n     \"path\": \"");
+    manifest_text_add(text, number);
+    manifest_text_add(text, ",\n     \"checksum\": \"");
+    manifest_text_add(text, file->checksum);
+    manifest_text_add(text, "\",\n     \"path\": \"");
     add_path(text, file->path);
-    add(text, "\"\n    }");
+    manifest_text_add(text, "\"\n    }");
     snprintf(text->last_path, sizeof text->last_path, "%s", file->path);
     text->files++;
     return MUSTER_OK;
@@ -236,7 +237,8 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
 {
     const struct manifest counted = {.layout = text->layout, .world_size = text->world_size};
     const char *problem = manifest_count_problem(&counted, text->shards);
-    enum muster_status status = make_room(text, PIECE_BYTES + strlen(text->tail) + SEAL_BYTES, err);
+    enum muster_status status =
+        manifest_text_make_room(text, PIECE_BYTES + strlen(text->tail) + SEAL_BYTES, err);
     char seal[SEAL_BYTES + 1];
 
     if (problem != NULL)
@@ -244,10 +246,10 @@ enum muster_status manifest_text_end(struct manifest_text *text, char **ret_text
     if (status != MUSTER_OK)
         return status;
     close_shard(text);
-    add(text, "\n ");
-    add(text, text->tail);
+    manifest_text_add(text, "\n ");
+    manifest_text_add(text, text->tail);
     seal_make(text->bytes, text->size, seal);
-    add(text, seal);
+    manifest_text_add(text, seal);
     if (text->size > MANIFEST_BYTES_MAX)
         return manifest_bad(err, MUSTER_E_ARGUMENT, "would be larger than its limit");
     text->bytes[text->size] = '\0';
@@ -269,8 +271,9 @@ void manifest_text_destroy(struct manifest_text **text)
 
 /* --- the whole at once ------------------------------------------------------------------------- */
 
-static enum muster_status add_shard(struct manifest_text *text, const struct manifest_shard *shard,
-                                    struct muster_error *err)
+static enum muster_status manifest_text_add_shard(struct manifest_text *text,
+                                                  const struct manifest_shard *shard,
+                                                  struct muster_error *err)
 {
     enum muster_status status = manifest_text_shard(text, shard->rank, shard->incarnation, err);
     struct wire_file *files = malloc((shard->file_count + 1) * sizeof *files);
@@ -309,7 +312,7 @@ enum muster_status manifest_render(const struct manifest *manifest, char **ret_t
         shards[i] = manifest->shards[i];
     manifest_sort_shards(shards, count);
     for (size_t i = 0; status == MUSTER_OK && i < count; i++)
-        status = add_shard(text, &shards[i], err);
+        status = manifest_text_add_shard(text, &shards[i], err);
     if (status == MUSTER_OK)
         status = manifest_text_end(text, ret_text, ret_size, err);
     free(shards);

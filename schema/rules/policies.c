@@ -263,8 +263,9 @@ struct text {
     bool full;
 };
 
-static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct text *text, const char *format, ...)
+static void policies_add(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void policies_add(struct text *text, const char *format, ...)
 {
     size_t left = POLICY_TEXT_MAX + 1 - text->used;
     va_list args;
@@ -284,16 +285,16 @@ static void add_keep_rule(struct text *text, const struct keep_policies *policie
 {
     for (size_t i = 0; i < sizeof keep_words / sizeof *keep_words; i++)
         if (keep_words[i].kind == rule->kind)
-            add(text, "%s", keep_words[i].word);
+            policies_add(text, "%s", keep_words[i].word);
     if (rule->kind != KEEP_STEPS)
-        add(text, " %" PRId64, rule->number);
+        policies_add(text, " %" PRId64, rule->number);
     for (size_t i = 0; rule->kind == KEEP_STEPS && i < rule->steps_count; i++)
-        add(text, " %" PRId64, policies->steps[rule->steps_first + i]);
+        policies_add(text, " %" PRId64, policies->steps[rule->steps_first + i]);
     if (rule->kind == KEEP_EVERY && rule->from != 0)
-        add(text, " from %" PRId64, rule->from);
+        policies_add(text, " from %" PRId64, rule->from);
     if (rule->kind == KEEP_BEST)
-        add(text, " %s %s%s", rule->greatest ? "greatest" : "least", rule->metric,
-            rule->unmeasured ? " unmeasured" : "");
+        policies_add(text, " %s %s%s", rule->greatest ? "greatest" : "least", rule->metric,
+                     rule->unmeasured ? " unmeasured" : "");
 }
 
 enum muster_status keep_policies_text(const struct keep_policies *policies,
@@ -304,7 +305,7 @@ enum muster_status keep_policies_text(const struct keep_policies *policies,
 
     ret_text[0] = '\0';
     for (size_t i = 0; i < policies->count && i < POLICIES_MAX; i++) {
-        add(&text, "%s", i > 0 ? "; " : "");
+        policies_add(&text, "%s", i > 0 ? "; " : "");
         add_keep_rule(&text, policies, &policies->rules[i]);
     }
     if (text.full)
@@ -321,12 +322,12 @@ enum muster_status save_policies_text(const struct save_policies *policies,
 
     ret_text[0] = '\0';
     for (size_t i = 0; i < policies->count && i < POLICIES_MAX; i++) {
-        add(&text, "%s", i > 0 ? "; " : "");
+        policies_add(&text, "%s", i > 0 ? "; " : "");
         for (size_t k = 0; k < sizeof save_words / sizeof *save_words; k++)
             if (save_words[k].kind == policies->rules[i].kind)
-                add(&text, "%s", save_words[k].word);
+                policies_add(&text, "%s", save_words[k].word);
         if (has_number(policies->rules[i].kind))
-            add(&text, " %" PRId64, policies->rules[i].number);
+            policies_add(&text, " %" PRId64, policies->rules[i].number);
     }
     if (text.full)
         return error_set(err, MUSTER_E_ARGUMENT, "the save policies are longer than %d bytes",

@@ -291,8 +291,8 @@ struct reader {
     const char *list;    /* field whose entries are being read, or NULL */
 };
 
-static enum muster_status refuse(const struct reader *reader, const struct field *field,
-                                 const char *what)
+static enum muster_status wire_refuse(const struct reader *reader, const struct field *field,
+                                      const char *what)
 {
     return error_set(reader->err, MUSTER_E_PROTOCOL, "message %s: field %s%s%s %s", reader->message,
                      reader->list == NULL ? "" : reader->list, reader->list == NULL ? "" : ".",
@@ -317,12 +317,12 @@ static enum muster_status get_string(struct reader *reader, const struct field *
     char *copy;
 
     if (from->type != MSGPACK_OBJECT_STR)
-        return refuse(reader, field, "is not a string");
+        return wire_refuse(reader, field, "is not a string");
     size = from->via.str.size;
     if (size > field->max)
-        return refuse(reader, field, "is longer than allowed");
+        return wire_refuse(reader, field, "is longer than allowed");
     if (!wire_utf8_ok(from->via.str.ptr, size))
-        return refuse(reader, field, "is not UTF-8 text");
+        return wire_refuse(reader, field, "is not UTF-8 text");
     if (size > 0) {
         copy = arena_strndup(reader->arena, from->via.str.ptr, size);
         if (copy == NULL)
@@ -340,10 +340,10 @@ static enum muster_status get_raw(struct reader *reader, const struct field *fie
     void *copy;
 
     if (from->type != MSGPACK_OBJECT_BIN)
-        return refuse(reader, field, "is not binary");
+        return wire_refuse(reader, field, "is not binary");
     span.count = from->via.bin.size;
     if (span.count > field->max)
-        return refuse(reader, field, "is longer than allowed");
+        return wire_refuse(reader, field, "is longer than allowed");
     if (span.count > 0) {
         copy = arena_alloc(reader->arena, span.count);
         if (copy == NULL)
@@ -364,10 +364,10 @@ static enum muster_status get_list(struct reader *reader, const struct field *fi
     unsigned char *at;
 
     if (from->type != MSGPACK_OBJECT_ARRAY)
-        return refuse(reader, field, "is not a list");
+        return wire_refuse(reader, field, "is not a list");
     span.count = from->via.array.size;
     if (span.count > field->max)
-        return refuse(reader, field, "has more entries than allowed");
+        return wire_refuse(reader, field, "has more entries than allowed");
     if (span.count == 0)
         return MUSTER_OK; /* the struct was zeroed */
     at = arena_alloc(reader->arena, span.count * entry->size_bytes);
@@ -394,9 +394,9 @@ static enum muster_status get_integer(struct reader *reader, const struct field 
 {
     if (from->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
         from->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
-        return refuse(reader, field, "is not an integer");
+        return wire_refuse(reader, field, "is not an integer");
     if (from->type == MSGPACK_OBJECT_POSITIVE_INTEGER && from->via.u64 > INT64_MAX)
-        return refuse(reader, field, "is out of range");
+        return wire_refuse(reader, field, "is out of range");
     memcpy(to, &from->via.i64, sizeof from->via.i64);
     return MUSTER_OK;
 }
@@ -407,14 +407,14 @@ static enum muster_status get_field(struct reader *reader, const struct field *f
     switch ((enum field_kind)field->kind) {
     case FIELD_U:
         if (from->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-            return refuse(reader, field, "is not an unsigned integer");
+            return wire_refuse(reader, field, "is not an unsigned integer");
         if (from->via.u64 > field->max)
-            return refuse(reader, field, "is out of range");
+            return wire_refuse(reader, field, "is out of range");
         memcpy(to, &from->via.u64, sizeof from->via.u64);
         return MUSTER_OK;
     case FIELD_B:
         if (from->type != MSGPACK_OBJECT_BOOLEAN)
-            return refuse(reader, field, "is not a boolean");
+            return wire_refuse(reader, field, "is not a boolean");
         memcpy(to, &from->via.boolean, sizeof(bool));
         return MUSTER_OK;
     case FIELD_I:
@@ -426,7 +426,7 @@ static enum muster_status get_field(struct reader *reader, const struct field *f
     case FIELD_L:
         return get_list(reader, field, from, to);
     }
-    return refuse(reader, field, "is of no known kind");
+    return wire_refuse(reader, field, "is of no known kind");
 }
 
 /* `to` is zeroed. Elements beyond the table are a newer sender's and are skipped; fields that an

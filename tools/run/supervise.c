@@ -43,7 +43,8 @@ void supervise_begin(struct supervise *sup, int64_t now_ms)
     };
 }
 
-static enum supervise_kind kind_of(const struct supervise *sup, const struct supervise_exit *exit)
+static enum supervise_kind supervise_kind_of(const struct supervise *sup,
+                                             const struct supervise_exit *exit)
 {
     if (exit->unstarted)
         return SUPERVISE_UNSTARTED;
@@ -71,7 +72,7 @@ void supervise_none_started(struct supervise *sup, int64_t now_ms)
         deadline_at_most(now, sup->told_signo != 0 ? now_ms + sup->policy.grace_ms : now_ms);
 }
 
-static bool is_failure(enum supervise_kind kind)
+static bool supervise_is_failure(enum supervise_kind kind)
 {
     return kind == SUPERVISE_FAILED || kind == SUPERVISE_SIGNALLED;
 }
@@ -79,12 +80,13 @@ static bool is_failure(enum supervise_kind kind)
 void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, int64_t now_ms)
 {
     struct supervise_launch *now = &sup->now;
-    enum supervise_kind kind = kind_of(sup, exit);
+    enum supervise_kind kind = supervise_kind_of(sup, exit);
     int64_t wait_ms;
 
     now->alive--;
     now->exits[kind]++;
-    if (kind == SUPERVISE_FINISHED || (now->cause_kind != SUPERVISE_NONE && !is_failure(kind)))
+    if (kind == SUPERVISE_FINISHED ||
+        (now->cause_kind != SUPERVISE_NONE && !supervise_is_failure(kind)))
         return;
     if (now->cause_kind == SUPERVISE_NONE) {
         now->cause_kind = kind;
@@ -104,12 +106,12 @@ void supervise_exited(struct supervise *sup, const struct supervise_exit *exit, 
 
 static bool can_be_blamed(enum supervise_kind kind)
 {
-    return is_failure(kind) || kind == SUPERVISE_NO_RESTART;
+    return supervise_is_failure(kind) || kind == SUPERVISE_NO_RESTART;
 }
 
 void supervise_blame(struct supervise *sup, const struct supervise_exit *exit)
 {
-    enum supervise_kind kind = kind_of(sup, exit);
+    enum supervise_kind kind = supervise_kind_of(sup, exit);
 
     if (!can_be_blamed(kind) || !can_be_blamed(sup->now.cause_kind))
         return;
@@ -123,14 +125,14 @@ void supervise_incurable(struct supervise *sup, const char *status)
         sup->now.incurable = status;
 }
 
-static uint64_t bit_of(int signo)
+static uint64_t supervise_bit_of(int signo)
 {
     return UINT64_C(1) << signo;
 }
 
-static bool told_to_end(struct supervise *sup, int signo, int64_t now_ms)
+static bool supervise_told_to_end(struct supervise *sup, int signo, int64_t now_ms)
 {
-    uint64_t bit = bit_of(signo);
+    uint64_t bit = supervise_bit_of(signo);
 
     if ((sup->told_mask & bit) != 0) {
         if (signo == SIGINT && now_ms - sup->interrupt_ms >= INTERRUPT_AGAIN_MS)
@@ -158,7 +160,7 @@ bool supervise_signal(struct supervise *sup, int signo, int64_t now_ms)
     case SIGTERM:
     case SIGINT:
     case SIGHUP:
-        return told_to_end(sup, signo, now_ms);
+        return supervise_told_to_end(sup, signo, now_ms);
     case SIGUSR1:
     case SIGUSR2:
         sup->hint_signo = signo;
@@ -178,7 +180,7 @@ int supervise_inherited(const struct supervise *sup, const struct supervise_exit
     if (exit->signo == 0 && (exit->code == 0 || exit->code == sup->policy.restart_code ||
                              exit->code == SUPERVISE_CODE_NO_RESTART))
         return 0;
-    if (exit->signo != 0 && ((sup->told_mask & bit_of(exit->signo)) != 0 ||
+    if (exit->signo != 0 && ((sup->told_mask & supervise_bit_of(exit->signo)) != 0 ||
                              (hinted_now && exit->signo == sup->hint_signo)))
         return exit->signo;
     if (sup->told_signo != 0)
@@ -271,12 +273,12 @@ static int64_t backoff_ms(struct supervise *sup, int in_row)
     return delay_ms - (int64_t)(random_next(&sup->random) % ((uint64_t)delay_ms / 4 + 1));
 }
 
-static int code_of(const struct supervise_exit *exit)
+static int supervise_code_of(const struct supervise_exit *exit)
 {
     return exit->signo != 0 ? 128 + exit->signo : exit->code;
 }
 
-static struct supervise_verdict stop(enum supervise_reason reason, int exit_code)
+static struct supervise_verdict supervise_stop(enum supervise_reason reason, int exit_code)
 {
     return (struct supervise_verdict){.reason = reason, .exit_code = exit_code};
 }
@@ -289,15 +291,15 @@ static struct supervise_verdict end_told(const struct supervise *sup)
                                                    now->cause_kind == SUPERVISE_SIGNALLED);
 
     if (now->cause_kind == SUPERVISE_NONE)
-        return stop(SUPERVISE_BY_FINISH, 0);
+        return supervise_stop(SUPERVISE_BY_FINISH, 0);
     /* One rank that asks for the restart is enough. Who died of SIGTERM had no handler yet, early
      * in its start, and is preempted all the same. A failure that was going to be restarted
      * anyway asks for it too. */
     if (now->exits[SUPERVISE_RESTART] > 0 ||
         (sup->told_signo == SIGTERM && now->cause.signo == SIGTERM) ||
         (failed_first && within(sup->failure_count, sup->policy.max_failures)))
-        return stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
-    return stop(SUPERVISE_BY_SIGNAL, code_of(&now->cause));
+        return supervise_stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
+    return supervise_stop(SUPERVISE_BY_SIGNAL, supervise_code_of(&now->cause));
 }
 
 /* A scheduler's SIGUSR1 shortly before the restart code: the notice was this machine's. */
@@ -307,16 +309,17 @@ static bool hinted(const struct supervise *sup, int64_t now_ms)
            (sup->policy.stop_ms == 0 || now_ms - sup->hint_ms <= sup->policy.stop_ms);
 }
 
-static struct supervise_verdict end_preempted(struct supervise *sup, int64_t now_ms)
+static struct supervise_verdict supervise_end_preempted(struct supervise *sup, int64_t now_ms)
 {
     if (hinted(sup, now_ms))
-        return stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
+        return supervise_stop(SUPERVISE_BY_SIGNAL, sup->policy.restart_code);
     if (!within(sup->preemption_count, sup->policy.max_preemptions))
-        return stop(SUPERVISE_BY_MAX_PREEMPTIONS, sup->policy.restart_code);
+        return supervise_stop(SUPERVISE_BY_MAX_PREEMPTIONS, sup->policy.restart_code);
     /* A host that is taken away stays so for whoever starts the job here: elsewhere it may go on.
      * With a failure among the idle launches it would fail there too. */
     if (sup->stall_count > sup->policy.max_stalls)
-        return stop(SUPERVISE_BY_STALL, sup->failures_in_row == 0 ? sup->policy.restart_code : 1);
+        return supervise_stop(SUPERVISE_BY_STALL,
+                              sup->failures_in_row == 0 ? sup->policy.restart_code : 1);
     return (struct supervise_verdict){.reason = SUPERVISE_BY_PREEMPTION,
                                       .restart = true,
                                       .delay_ms = backoff_ms(sup, sup->idle_in_row)};
@@ -324,12 +327,12 @@ static struct supervise_verdict end_preempted(struct supervise *sup, int64_t now
 
 static struct supervise_verdict end_failed(struct supervise *sup)
 {
-    int code = code_of(&sup->now.cause);
+    int code = supervise_code_of(&sup->now.cause);
 
     if (!within(sup->failure_count, sup->policy.max_failures))
-        return stop(SUPERVISE_BY_MAX_FAILURES, code);
+        return supervise_stop(SUPERVISE_BY_MAX_FAILURES, code);
     if (sup->stall_count > sup->policy.max_stalls)
-        return stop(SUPERVISE_BY_STALL, code);
+        return supervise_stop(SUPERVISE_BY_STALL, code);
     return (struct supervise_verdict){.reason = SUPERVISE_BY_FAILURE,
                                       .restart = true,
                                       .delay_ms = backoff_ms(sup, sup->failures_in_row)};
@@ -356,18 +359,18 @@ struct supervise_verdict supervise_end(struct supervise *sup, const int64_t *lat
         sup->failures_in_row++;
     }
     if (now->abandoned)
-        return stop(SUPERVISE_BY_UNKILLABLE, 1);
+        return supervise_stop(SUPERVISE_BY_UNKILLABLE, 1);
     if (now->exits[SUPERVISE_NO_RESTART] > 0)
-        return stop(SUPERVISE_BY_NO_RESTART, SUPERVISE_CODE_NO_RESTART);
+        return supervise_stop(SUPERVISE_BY_NO_RESTART, SUPERVISE_CODE_NO_RESTART);
     if (now->exits[SUPERVISE_UNSTARTED] > 0)
-        return stop(SUPERVISE_BY_UNSTARTED, code_of(&now->cause));
+        return supervise_stop(SUPERVISE_BY_UNSTARTED, supervise_code_of(&now->cause));
     if (sup->told_signo != 0)
         return end_told(sup);
     if (now->cause_kind == SUPERVISE_NONE)
-        return stop(SUPERVISE_BY_FINISH, 0);
+        return supervise_stop(SUPERVISE_BY_FINISH, 0);
     if (now->incurable != NULL)
-        return stop(SUPERVISE_BY_INCURABLE, SUPERVISE_CODE_NO_RESTART);
-    return preempted ? end_preempted(sup, now_ms) : end_failed(sup);
+        return supervise_stop(SUPERVISE_BY_INCURABLE, SUPERVISE_CODE_NO_RESTART);
+    return preempted ? supervise_end_preempted(sup, now_ms) : end_failed(sup);
 }
 
 /* ---- sentences ---- */

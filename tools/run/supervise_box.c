@@ -9,7 +9,7 @@
 
 /* --- the cause ----------------------------------------------------------------------------------- */
 
-static bool is_failure(const struct supervise_exit *exit)
+static bool supervise_box_is_failure(const struct supervise_exit *exit)
 {
     return exit->signo != 0 || exit->code != 0;
 }
@@ -27,7 +27,7 @@ static bool first_own_error(const struct files *files, const struct rank_end *en
     bool found = false;
 
     for (int i = 0; i < rank_count; i++) {
-        if (!ends[i].ended || !is_failure(&ends[i].exit) ||
+        if (!ends[i].ended || !supervise_box_is_failure(&ends[i].exit) ||
             !files_error_read(files, ends[i].exit.rank, &error) || !is_own(&error) ||
             (found && error.unix_ms >= ret_error->unix_ms))
             continue;
@@ -37,7 +37,8 @@ static bool first_own_error(const struct files *files, const struct rank_end *en
     return found;
 }
 
-static const struct rank_end *end_of(const struct rank_end *ends, int rank_count, int rank)
+static const struct rank_end *supervise_box_end_of(const struct rank_end *ends, int rank_count,
+                                                   int rank)
 {
     for (int i = 0; i < rank_count; i++) {
         if (ends[i].ended && ends[i].exit.rank == rank)
@@ -50,13 +51,13 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
                 int rank_count, struct files_error *ret_error)
 {
     const struct supervise_exit first = sup->now.cause;
-    const struct rank_end *end = end_of(ends, rank_count, first.rank);
+    const struct rank_end *end = supervise_box_end_of(ends, rank_count, first.rank);
     bool own = first_own_error(files, ends, rank_count, ret_error);
 
     if (end == NULL)
         return false;
     if (own && (first.signo == 0 || ret_error->unix_ms <= end->unix_ms)) {
-        end = end_of(ends, rank_count, ret_error->rank);
+        end = supervise_box_end_of(ends, rank_count, ret_error->rank);
         supervise_blame(sup, &end->exit);
         return sup->now.cause.rank == ret_error->rank;
     }
@@ -64,8 +65,9 @@ bool cause_find(struct supervise *sup, const struct files *files, const struct r
         return false;
     if (is_own(ret_error))
         return true;
-    end = end_of(ends, rank_count, ret_error->error_rank); /* it left because of another */
-    if (end != NULL && is_failure(&end->exit))
+    end = supervise_box_end_of(ends, rank_count,
+                               ret_error->error_rank); /* it left because of another */
+    if (end != NULL && supervise_box_is_failure(&end->exit))
         supervise_blame(sup, &end->exit);
     return true;
 }

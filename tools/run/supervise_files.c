@@ -113,7 +113,7 @@ static char *small_file(int fd, size_t max, size_t *ret_size)
 
 /* --- error files --------------------------------------------------------------------------------- */
 
-static int64_t number_of(const json_t *document, const char *key, int64_t otherwise)
+static int64_t supervise_files_number_of(const json_t *document, const char *key, int64_t otherwise)
 {
     const json_t *value = json_object_get(document, key);
 
@@ -128,7 +128,8 @@ static void text_clean(char *text)
             *c = ' ';
 }
 
-static void text_of(const json_t *document, const char *key, char *text, size_t size)
+static void supervise_files_text_of(const json_t *document, const char *key, char *text,
+                                    size_t size)
 {
     const char *value = json_string_value(json_object_get(document, key));
 
@@ -146,14 +147,14 @@ static bool error_parse(const char *bytes, size_t size, int rank, struct files_e
     }
     *ret = (struct files_error){
         .rank = rank,
-        .error_rank = (int)number_of(document, "error_rank", rank),
-        .code = (int)number_of(document, "code", 0),
-        .step = number_of(document, "step", -1),
-        .unix_ms = number_of(document, "unix_ms", 0),
+        .error_rank = (int)supervise_files_number_of(document, "error_rank", rank),
+        .code = (int)supervise_files_number_of(document, "code", 0),
+        .step = supervise_files_number_of(document, "step", -1),
+        .unix_ms = supervise_files_number_of(document, "unix_ms", 0),
     };
-    text_of(document, "status", ret->status, sizeof ret->status);
-    text_of(document, "host", ret->host, sizeof ret->host);
-    text_of(document, "text", ret->text, sizeof ret->text);
+    supervise_files_text_of(document, "status", ret->status, sizeof ret->status);
+    supervise_files_text_of(document, "host", ret->host, sizeof ret->host);
+    supervise_files_text_of(document, "text", ret->text, sizeof ret->text);
     json_decref(document);
     return ret->status[0] != '\0';
 }

@@ -227,7 +227,8 @@ void rank_reap(struct rank_process *rank)
     rank->start_fd = -1;
 }
 
-static bool is_ours(const struct rank_process *ranks, int rank_count, pid_t keep, pid_t pid)
+static bool supervise_rank_is_ours(const struct rank_process *ranks, int rank_count, pid_t keep,
+                                   pid_t pid)
 {
     for (int i = 0; i < rank_count; i++) {
         if (ranks[i].pid == pid)
@@ -294,7 +295,7 @@ int orphans_reap(const struct rank_process *ranks, int rank_count, pid_t keep, b
     if (children == NULL)
         return 0;
     while (fscanf(children, "%d", &pid) == 1) { /* NOLINT(cert-err34-c): the kernel's numbers */
-        if (is_ours(ranks, rank_count, keep, pid))
+        if (supervise_rank_is_ours(ranks, rank_count, keep, pid))
             continue;
         if (kill_too)
             kill(pid, SIGKILL);

@@ -35,7 +35,7 @@ static const char *outcome(const struct muster_job_row *job)
 }
 
 /* A step as the job's program counts it. */
-static int64_t shown_step(const struct muster_job_row *job, int64_t step)
+static int64_t status_shown_step(const struct muster_job_row *job, int64_t step)
 {
     return step < 0 ? step : step + paths_step_offset(job->newest_path, job->newest_step);
 }
@@ -77,10 +77,10 @@ static void add_job(struct table *table, const struct tool *tool, const struct m
     table_add(table, render_age(job->state_unix_ms, tool->now_unix_ms).text);
     table_add(table, render_number(job->generation).text);
     table_add(table, nodes.text);
-    table_add(table, render_number(shown_step(job, job->step)).text);
+    table_add(table, render_number(status_shown_step(job, job->step)).text);
     table_add(table, open_round(job).text);
     table_add(table, render_count(is_ended(job) ? 0 : job->notices_active).text);
-    table_add(table, render_number(shown_step(job, job->newest_step)).text);
+    table_add(table, render_number(status_shown_step(job, job->newest_step)).text);
     table_add(table, render_age(job->newest_unix_ms, tool->now_unix_ms).text);
     table_add(table, goodput(job).text);
 }
@@ -151,9 +151,11 @@ static json_t *json_jobs(const muster_rows_t *rows)
         const struct muster_job_row *job = &muster_rows_jobs(rows)[i];
         json_t *object = json_array_get(jobs, i);
 
-        json_object_set_new(object, "step", json_integer(shown_step(job, job->step)));
-        json_object_set_new(object, "newest_step", json_integer(shown_step(job, job->newest_step)));
-        json_object_set_new(object, "resume_step", json_integer(shown_step(job, job->resume_step)));
+        json_object_set_new(object, "step", json_integer(status_shown_step(job, job->step)));
+        json_object_set_new(object, "newest_step",
+                            json_integer(status_shown_step(job, job->newest_step)));
+        json_object_set_new(object, "resume_step",
+                            json_integer(status_shown_step(job, job->resume_step)));
         json_object_set_new(object, "outcome", json_string(outcome(job)));
     }
     return jobs;
@@ -185,7 +187,7 @@ static int all_jobs(struct tool *tool)
 /* --- one job ------------------------------------------------------------------------------------- */
 
 /* Does the open round wait for this member? As open_round_waits counts. */
-static bool is_awaited(const struct muster_participant_row *member, const char *round_state)
+static bool status_is_awaited(const struct muster_participant_row *member, const char *round_state)
 {
     if (strcmp(round_state, "freezing") == 0)
         return member->reported_ms < 0;
@@ -202,7 +204,7 @@ static void print_open_round(struct tool *tool, const struct muster_job_row *job
             job->open_round, job->open_round_cause, job->open_round_state, job->open_round_waits,
             muster_rows_count(members));
     for (size_t i = 0; i < muster_rows_count(members); i++) {
-        if (!is_awaited(&member[i], job->open_round_state))
+        if (!status_is_awaited(&member[i], job->open_round_state))
             continue;
         if (shown++ == 8) {
             fprintf(tool->out, ", ...");
@@ -347,7 +349,7 @@ static void print_stuck(FILE *out, const muster_rows_t *nodes)
 static void print_newest(struct tool *tool, const struct muster_job_row *job)
 {
     fprintf(tool->out, "  checkpoint    step %" PRId64 ", committed %s: %s%s\n",
-            shown_step(job, job->newest_step),
+            status_shown_step(job, job->newest_step),
             render_age(job->newest_unix_ms, tool->now_unix_ms).text, job->newest_path,
             paths_under_way(job->newest_path) != NULL ? " (its final name follows)" : "");
 }
@@ -431,9 +433,9 @@ static void print_job(struct tool *tool, const struct muster_job_row *job,
         fprintf(out, "  resumed       nowhere: no step was begun; `muster why` tells what to do\n");
     else if (job->resume_checkpoint != 0 && job->opened_unix_ms != 0)
         fprintf(out, "  resumed       at step %" PRId64 ", from checkpoint %" PRId64 "\n",
-                shown_step(job, job->resume_step), job->resume_checkpoint);
+                status_shown_step(job, job->resume_step), job->resume_checkpoint);
     fprintf(out, "  step          %" PRId64 ", goodput %s (%s%" PRId64 " step%s computed%s)\n",
-            shown_step(job, job->step), goodput(job).text,
+            status_shown_step(job, job->step), goodput(job).text,
             job->unknown_ranks > 0 ? "at least " : "", job->steps_executed,
             job->steps_executed == 1 ? "" : "s",
             job->unknown_ranks > 0 ? ": what lost ranks did after they were last heard is not known"
@@ -493,7 +495,7 @@ static int print_job_json(struct tool *tool, const muster_rows_t *job, const mus
 #define EXIT_RUNS 5 /* beyond the codes that every verb has */
 
 /* For scripts around a launcher whose own exit code does not tell. */
-static int exit_code(const struct muster_job_row *job)
+static int status_exit_code(const struct muster_job_row *job)
 {
     if (strcmp(job->state, "ended") != 0)
         return job->generation == 0 ? TOOL_NO : EXIT_RUNS;
@@ -546,7 +548,7 @@ static int one_job(struct tool *tool, const char *name)
         print_task_queues(tool->out, queues);
     }
     if (code == TOOL_DONE && tool->values[OPTION_EXIT_CODE] != NULL)
-        code = exit_code(job);
+        code = status_exit_code(job);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&members);
     muster_rows_destroy(&notices);

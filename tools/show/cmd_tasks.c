@@ -210,7 +210,7 @@ static int show_queues(struct tool *tool, const muster_rows_t *queues)
     return TOOL_DONE;
 }
 
-static int read_number(const char *word, int64_t *ret_number)
+static int tasks_read_number(const char *word, int64_t *ret_number)
 {
     if (strspn(word, "+-0123456789") > 0)
         return tool_number(word, "a task", 1, TASK_NUMBER_MAX, ret_number);
@@ -232,7 +232,7 @@ int cmd_tasks(struct tool *tool)
         return workers_alone(tool);
     if (what[0] != '\0' && !workers && !all &&
         !is_state(what)) /* a wrong word is one of no queue too */
-        code = read_number(what, &number);
+        code = tasks_read_number(what, &number);
     if (code == TOOL_DONE)
         code = find_queues(tool, true, &queues);
     if (code == TOOL_DONE && what[0] == '\0')
@@ -247,8 +247,8 @@ int cmd_tasks(struct tool *tool)
 
 /* --- why ------------------------------------------------------------------------------------------ */
 
-static const struct muster_task_queue_row *queue_of(const muster_rows_t *queues,
-                                                    const struct muster_task_row *task)
+static const struct muster_task_queue_row *tasks_queue_of(const muster_rows_t *queues,
+                                                          const struct muster_task_row *task)
 {
     const struct muster_task_queue_row *queue = muster_rows_task_queues(queues);
 
@@ -372,7 +372,8 @@ int cmd_why_task(struct tool *tool, int64_t number)
             code = print_json(tool, "tasks", rows);
     }
     for (size_t i = 0; code == TOOL_DONE && !tool_json(tool) && i < muster_rows_count(rows); i++)
-        say_task(tool, queue_of(queues, &muster_rows_tasks(rows)[i]), &muster_rows_tasks(rows)[i]);
+        say_task(tool, tasks_queue_of(queues, &muster_rows_tasks(rows)[i]),
+                 &muster_rows_tasks(rows)[i]);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&queues);
     return code;

@@ -65,7 +65,7 @@ static int choose_notice(struct tool *tool, const char *id, struct subject *ret_
     return code;
 }
 
-static bool is_saved(const struct muster_round_row *round)
+static bool why_is_saved(const struct muster_round_row *round)
 {
     return strcmp(round->state, "committed") == 0 || strcmp(round->state, "unchanged") == 0;
 }
@@ -78,7 +78,7 @@ static const struct muster_round_row *newest_remarkable(const muster_rows_t *rou
     size_t count = muster_rows_count(rounds);
 
     for (size_t i = count; i > 0; i--)
-        if (strcmp(round[i - 1].cause, "policy") != 0 || !is_saved(&round[i - 1]))
+        if (strcmp(round[i - 1].cause, "policy") != 0 || !why_is_saved(&round[i - 1]))
             return &round[i - 1];
     return count == 0 ? NULL : &round[count - 1];
 }
@@ -88,7 +88,7 @@ static bool covers(const struct muster_round_row *round, const struct muster_eve
 {
     if (round == NULL || event->generation > round->generation)
         return false;
-    if (strcmp(round->cause, "policy") == 0 && is_saved(round))
+    if (strcmp(round->cause, "policy") == 0 && why_is_saved(round))
         return false;
     return strcmp(round->cause, "termination") == 0 || round->ended_unix_ms == 0 ||
            event->unix_ms <= round->ended_unix_ms;
@@ -96,8 +96,8 @@ static bool covers(const struct muster_round_row *round, const struct muster_eve
 
 /* A rank that was stuck and came out of it is none; nor is one in a launch that came to a good end. The nodes are those
  * of a launch that runs. */
-static bool is_failure(const struct muster_event_row *event, const muster_rows_t *nodes,
-                       const struct muster_generation_row *generation)
+static bool why_is_failure(const struct muster_event_row *event, const muster_rows_t *nodes,
+                           const struct muster_generation_row *generation)
 {
     bool stuck = false;
 
@@ -125,7 +125,7 @@ static enum muster_status has_failure(struct tool *tool, const struct muster_rou
         status = muster_client_nodes(tool->client, tool->job, number, &nodes, err);
     *ret_has = false;
     for (size_t i = 0; status == MUSTER_OK && i < muster_rows_count(rows); i++)
-        *ret_has |= is_failure(&muster_rows_events(rows)[i], nodes, generation) &&
+        *ret_has |= why_is_failure(&muster_rows_events(rows)[i], nodes, generation) &&
                     !covers(round, &muster_rows_events(rows)[i]);
     muster_rows_destroy(&rows);
     muster_rows_destroy(&nodes);
@@ -136,7 +136,7 @@ static enum muster_status has_failure(struct tool *tool, const struct muster_rou
 static enum muster_status find_failure(struct tool *tool, const struct muster_round_row *round,
                                        int64_t *ret_generation, struct muster_error *err)
 {
-    bool routine = round != NULL && strcmp(round->cause, "policy") == 0 && is_saved(round);
+    bool routine = round != NULL && strcmp(round->cause, "policy") == 0 && why_is_saved(round);
     int64_t after = round == NULL || routine ? 0 : round->generation - 1;
     muster_rows_t *generations = NULL;
     int64_t found = 0;
@@ -163,7 +163,7 @@ static bool is_served_by(const struct muster_notice_row *notice,
                          const struct muster_round_row *round)
 {
     return notice->round == 0 && round->generation == notice->generation &&
-           strcmp(round->cause, "termination") == 0 && is_saved(round) &&
+           strcmp(round->cause, "termination") == 0 && why_is_saved(round) &&
            round->ended_unix_ms <= notice->received_unix_ms;
 }
 
@@ -418,7 +418,7 @@ static enum muster_status gather_moment(struct tool *tool, const struct subject 
     return status;
 }
 
-static int tell(struct tool *tool, const struct subject *subject)
+static int why_tell(struct tool *tool, const struct subject *subject)
 {
     struct muster_error err = {.status = MUSTER_OK};
     struct story story;
@@ -504,7 +504,7 @@ int cmd_why(struct tool *tool)
     if (code == TOOL_DONE && subject.generation == 0)
         code = nothing_to_tell(tool);
     if (code == TOOL_DONE)
-        code = tell(tool, &subject);
+        code = why_tell(tool, &subject);
     muster_rows_destroy(&notices);
     return code;
 }

@@ -33,7 +33,7 @@ const char *restored_text(const struct muster_generation_row *failed)
 }
 
 /* "checkpoint PATH was not restored at rank N (MUSTER_E_...): ...", as the rank wrote; "": it is none of these. */
-static const char *code_of(const char *text)
+static const char *restored_code_of(const char *text)
 {
     static const char words[] = " was not restored at rank ";
     const char *at = strstr(text, words);
@@ -49,7 +49,7 @@ bool restored_does_not_fit(const struct muster_generation_row *failed)
 {
     static const enum muster_status damages[] = {MUSTER_E_CORRUPT, MUSTER_E_IO, MUSTER_E_NOT_FOUND};
     const char *text = failed->error_text; /* has room for a rank's whole words: its end is there */
-    const char *code = code_of(text);
+    const char *code = restored_code_of(text);
 
     if (code[0] == '\0' || strstr(text, ERROR_SAYS_DAMAGED) != NULL ||
         strstr(text, ERROR_SAYS_NONE_OLDER) != NULL)

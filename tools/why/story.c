@@ -143,8 +143,8 @@ static const struct muster_event_row *find_incident(const struct story *story, c
 }
 
 /* Was the withdrawal too late? In time it is between two attempts, when the job trains on. */
-static bool is_refused(const struct story *story, const struct muster_notice_row *notice,
-                       const struct muster_event_row *event)
+static bool story_is_refused(const struct story *story, const struct muster_notice_row *notice,
+                             const struct muster_event_row *event)
 {
     const struct muster_round_row *last = story_last_round(story);
     bool aborted = last != NULL && strcmp(last->state, "aborted") == 0;
@@ -188,7 +188,7 @@ static void tell_notice(struct story *story, const struct muster_notice_row *not
         snprintf(when, sizeof when, " at %s", story_at(story, event->unix_ms).text);
     if (withdrawn && event != NULL && story_fell(story->nodes, event))
         story_say(story, "It fell%s, for rank %" PRId64 " had finished.", when, notice->rank);
-    else if (withdrawn && is_refused(story, notice, event))
+    else if (withdrawn && story_is_refused(story, notice, event))
         story_say(story,
                   "It was to be withdrawn%s, which was too late: round %" PRId64
                   " had been opened for it, and a round that has begun is not stopped by that.",

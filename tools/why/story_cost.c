@@ -91,7 +91,7 @@ static const struct muster_generation_row *next_begun(const struct story *story)
     return NULL;
 }
 
-static const char *end_of(const struct muster_generation_row *generation)
+static const char *story_cost_end_of(const struct muster_generation_row *generation)
 {
     return generation->end_text[0] != '\0' ? generation->end_text : "its last process left";
 }
@@ -110,14 +110,14 @@ static void tell_not_begun(struct story *story, const struct muster_generation_r
     if (failed == NULL || failed < first)
         failed = last;
     if (count == 1)
-        story_say_text(story, end_of(last),
+        story_say_text(story, story_cost_end_of(last),
                        "Generation %" PRId64 " began no step: ", last->generation);
     else if (failed == last)
-        story_say_text(story, end_of(last),
+        story_say_text(story, story_cost_end_of(last),
                        "Generations %" PRId64 " to %" PRId64 " began no step. The last: ",
                        first->generation, last->generation);
     else
-        story_say_text(story, end_of(failed),
+        story_say_text(story, story_cost_end_of(failed),
                        "Generations %" PRId64 " to %" PRId64 " began no step. Generation %" PRId64
                        ": ",
                        first->generation, last->generation, failed->generation);
@@ -172,7 +172,8 @@ static bool is_being_ended(const struct story *story)
            (strcmp(last->state, "aborted") != 0 || !story_all_withdrawn(story));
 }
 
-static bool is_awaited(const struct muster_participant_row *member, const char *round_state)
+static bool story_cost_is_awaited(const struct muster_participant_row *member,
+                                  const char *round_state)
 {
     if (strcmp(round_state, "freezing") == 0)
         return member->reported_ms < 0;
@@ -194,7 +195,7 @@ static void tell_being_ended(struct story *story)
     for (size_t i = 0; i < muster_rows_count(members) && shown <= 8; i++) {
         size_t length = strlen(whom);
 
-        if (!is_awaited(&member[i], last->state))
+        if (!story_cost_is_awaited(&member[i], last->state))
             continue;
         if (shown++ == 8)
             snprintf(whom + length, sizeof whom - length, ", ...");
@@ -272,7 +273,7 @@ void story_fell_back(struct story *story, const struct muster_event_row *told)
 }
 
 /* As `muster status` has it: an imported launch is one of which nobody knows how it ended. */
-static bool has_finished(const struct muster_generation_row *generation)
+static bool story_cost_has_finished(const struct muster_generation_row *generation)
 {
     return strcmp(generation->state, "ended") == 0 && generation->end_status == MUSTER_OK &&
            strcmp(generation->end_text, "found on disk") != 0;
@@ -362,7 +363,7 @@ void story_cost(struct story *story)
         tell_being_ended(story);
         return;
     }
-    if (has_finished(generation)) {
+    if (story_cost_has_finished(generation)) {
         tell_finished(story, generation, latest);
         return;
     }

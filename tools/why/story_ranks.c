@@ -11,7 +11,7 @@ static bool is_trainer(const struct muster_node_row *node)
     return strcmp(node->role, "chief") == 0 || strcmp(node->role, "worker") == 0;
 }
 
-static bool has_finished(const struct muster_node_row *node)
+static bool story_ranks_has_finished(const struct muster_node_row *node)
 {
     return strcmp(node->state, "left") == 0 && strcmp(node->leave_why, "finished") == 0;
 }
@@ -111,8 +111,8 @@ bool story_fell(const muster_rows_t *nodes, const struct muster_event_row *cance
     const struct muster_node_row *node = muster_rows_nodes(nodes);
 
     for (size_t i = 0; i < muster_rows_count(nodes); i++)
-        if (node[i].rank == cancelled->rank && is_trainer(&node[i]) && has_finished(&node[i]) &&
-            node[i].ended_unix_ms == cancelled->unix_ms)
+        if (node[i].rank == cancelled->rank && is_trainer(&node[i]) &&
+            story_ranks_has_finished(&node[i]) && node[i].ended_unix_ms == cancelled->unix_ms)
             return true;
     return false;
 }
@@ -128,7 +128,7 @@ struct who story_trains_on(const struct story *story)
         if (!is_trainer(&node[i]))
             continue;
         live += tool_node_is_live(&node[i]);
-        finished += has_finished(&node[i]);
+        finished += story_ranks_has_finished(&node[i]);
     }
     if (finished > 0)
         snprintf(who.text, sizeof who.text, "%zu rank%s finished, and %zu train%s on", finished,

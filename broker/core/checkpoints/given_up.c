@@ -5,7 +5,7 @@
 
 #include "schema/room.h"
 
-static void drop(struct job *job, size_t index)
+static void given_up_drop(struct job *job, size_t index)
 {
     struct keep_state *keep = &job->keep;
 
@@ -18,7 +18,7 @@ void given_up_forget(struct job *job, uint64_t round)
 {
     for (size_t i = job->keep.given_up_count; i-- > 0;)
         if (job->keep.given_up[i].row.round == round)
-            drop(job, i);
+            given_up_drop(job, i);
 }
 
 void given_up_add(struct job *job, const struct record_checkpoint *row)
@@ -62,6 +62,6 @@ void given_up_consider(struct core *core, struct job *job, bool closing)
             keep_is_being_restored(job, row->round))
             continue;
         keep_delete(core, job, row);
-        drop(job, i);
+        given_up_drop(job, i);
     }
 }

@@ -28,7 +28,7 @@ void import_free(struct core *core)
     memset(&core->import, 0, sizeof core->import);
 }
 
-static struct answer refuse(unsigned code, const char *text)
+static struct answer import_refuse(unsigned code, const char *text)
 {
     return (struct answer){code, text, 0};
 }
@@ -42,7 +42,7 @@ static void keep_answer(struct import *import, const struct answer *answer)
 }
 
 /* True: *m is the next part, and is taken. */
-static bool take_part(struct core *core, const struct wire_import *m)
+static bool import_take_part(struct core *core, const struct wire_import *m)
 {
     struct import *import = &core->import;
 
@@ -70,7 +70,7 @@ static enum wire_cause cause_of(const char *name)
     return CAUSE_OPERATOR;
 }
 
-static struct record *persist(struct core *core, enum record_kind kind)
+static struct record *import_persist(struct core *core, enum record_kind kind)
 {
     struct action *action = action_add(core, ACTION_PERSIST);
 
@@ -91,7 +91,7 @@ static const char *unnamed(const struct manifest *m, const char *path)
 }
 
 /* The directory that the checkpoint's is in. */
-static void parent_of(const struct manifest *m, const char *path, char *ret_dir, size_t size)
+static void import_parent_of(const struct manifest *m, const char *path, char *ret_dir, size_t size)
 {
     const char *slash = unnamed(m, path) != NULL ? unnamed(m, path) : strrchr(path, '/');
 
@@ -112,12 +112,12 @@ static void add_generation(struct core *core, struct job *job, const struct mani
                                     .error_text = ""};
     char dir[PATH_BYTES_MAX + 1];
 
-    parent_of(m, path, dir, sizeof dir);
+    import_parent_of(m, path, dir, sizeof dir);
     row.checkpoint_dir = out_text(core, dir);
     if (m->generation == job->gen.generation)
         return;                                /* its row is here, and knows more */
     if (m->generation < job->gen.generation) { /* overwrites none that was lived here */
-        persist(core, RECORD_GENERATION)->u.generation = row;
+        import_persist(core, RECORD_GENERATION)->u.generation = row;
         return;
     }
     free(job->trainers);
@@ -141,7 +141,7 @@ static void add_generation(struct core *core, struct job *job, const struct mani
 static void add_round(struct core *core, const struct job *job, const struct manifest *m,
                       bool whole)
 {
-    persist(core, RECORD_ROUND)->u.round =
+    import_persist(core, RECORD_ROUND)->u.round =
         (struct record_round){.job = out_text(core, job->name),
                               .round = m->round,
                               .generation = m->generation,
@@ -160,7 +160,7 @@ static void add_round(struct core *core, const struct job *job, const struct man
                               .plan = ""};
 }
 
-static uint64_t bytes_of(const struct manifest_shard *shard)
+static uint64_t import_bytes_of(const struct manifest_shard *shard)
 {
     uint64_t bytes = 0;
 
@@ -169,23 +169,23 @@ static uint64_t bytes_of(const struct manifest_shard *shard)
     return bytes;
 }
 
-static void add_shard(struct core *core, const char *job, const struct manifest *m,
-                      const struct manifest_shard *shard)
+static void import_add_shard(struct core *core, const char *job, const struct manifest *m,
+                             const struct manifest_shard *shard)
 {
-    persist(core, RECORD_SHARD)->u.shard =
+    import_persist(core, RECORD_SHARD)->u.shard =
         (struct record_shard){.job = job,
                               .round = m->round,
                               .rank = shard->rank,
                               .incarnation = shard->incarnation,
                               .files = shard->file_count,
-                              .bytes = bytes_of(shard),
+                              .bytes = import_bytes_of(shard),
                               .saved_unix_ms = m->created_unix_ms};
 }
 
-static void add_file(struct core *core, const char *job, const struct manifest *m, uint64_t rank,
-                     const struct wire_file *file)
+static void import_add_file(struct core *core, const char *job, const struct manifest *m,
+                            uint64_t rank, const struct wire_file *file)
 {
-    persist(core, RECORD_FILE)->u.file =
+    import_persist(core, RECORD_FILE)->u.file =
         (struct record_file){.job = job,
                              .round = m->round,
                              .rank = rank,
@@ -204,9 +204,9 @@ static void add_files(struct core *core, const struct manifest *m, size_t *shard
         const struct manifest_shard *at = &m->shards[*shard];
 
         if (*file == 0)
-            add_shard(core, name, m, at);
+            import_add_shard(core, name, m, at);
         for (; *file < at->file_count && i < max; i++)
-            add_file(core, name, m, at->rank, &at->files[(*file)++]);
+            import_add_file(core, name, m, at->rank, &at->files[(*file)++]);
         if (*file == at->file_count) {
             (*shard)++;
             *file = 0;
@@ -274,7 +274,7 @@ static struct record_checkpoint row_of(const struct job *job, const struct manif
                                     .total_ms = -1};
 
     for (size_t s = 0; s < m->shard_count; s++)
-        row.bytes += bytes_of(&m->shards[s]);
+        row.bytes += import_bytes_of(&m->shards[s]);
     return row;
 }
 
@@ -288,7 +288,7 @@ static bool add_checkpoint(struct core *core, struct job *job, const struct mani
 
     persist_checkpoint(core, &row);
     if (m->custom != NULL && m->custom[0] != '\0' && custom_ok(m->custom))
-        persist(core, RECORD_CUSTOM)->u.custom =
+        import_persist(core, RECORD_CUSTOM)->u.custom =
             (struct record_custom){out_text(core, job->name), m->round, out_long(core, m->custom)};
     supersede_older(core, job, m);
     if (!counts) {
@@ -374,11 +374,12 @@ static struct answer judge(struct core *core, struct job *job, const struct mani
         return (struct answer){MUSTER_OK, "", 0};
     }
     if (known != NULL || is_taken(job, m))
-        return refuse(MUSTER_E_EXISTS,
-                      out_printf(core,
-                                 "job '%s' has a round %llu of its own here, which is another one; "
-                                 "to go on without this checkpoint, move it away",
-                                 m->job, (unsigned long long)m->round));
+        return import_refuse(
+            MUSTER_E_EXISTS,
+            out_printf(core,
+                       "job '%s' has a round %llu of its own here, which is another one; "
+                       "to go on without this checkpoint, move it away",
+                       m->job, (unsigned long long)m->round));
     return (struct answer){MUSTER_OK, "", 1};
 }
 
@@ -404,12 +405,12 @@ static void add_frame(struct core *core, struct job *job, const struct manifest 
 /* Of another manifest of that round, which was cut short or given up: it may have other ranks and other files. */
 static void forget_shards(struct core *core, const struct job *job, const struct manifest *m)
 {
-    persist(core, RECORD_SHARDS_GONE)->u.shards_gone =
+    import_persist(core, RECORD_SHARDS_GONE)->u.shards_gone =
         (struct record_shards_gone){out_text(core, job->name), m->round};
 }
 
 /* Takes *manifest if its files are to come later; then it returns false. */
-static bool add(struct core *core, struct manifest **manifest, struct answer *ret_answer)
+static bool import_add(struct core *core, struct manifest **manifest, struct answer *ret_answer)
 {
     const struct manifest *m = *manifest;
     const char *path = core->import.path;
@@ -422,9 +423,10 @@ static bool add(struct core *core, struct manifest **manifest, struct answer *re
     if (job == NULL) {
         *ret_answer =
             asleep_holds(core, m->job)
-                ? refuse(MUSTER_E_ARGUMENT,
-                         out_printf(core, "the manifest is of job '%s'; import it as that", m->job))
-                : refuse(MUSTER_E_BUSY, TOO_MANY_JOBS);
+                ? import_refuse(
+                      MUSTER_E_ARGUMENT,
+                      out_printf(core, "the manifest is of job '%s'; import it as that", m->job))
+                : import_refuse(MUSTER_E_BUSY, TOO_MANY_JOBS);
         return true;
     }
     *ret_answer = judge(core, job, m);
@@ -507,7 +509,7 @@ static bool is_repeat(const struct import *import, const struct wire_import *m)
 }
 
 /* The last part is there. */
-static bool take_whole(struct core *core, const struct input *in, struct answer *ret_answer)
+static bool import_take_whole(struct core *core, const struct input *in, struct answer *ret_answer)
 {
     struct import *import = &core->import;
     struct manifest *manifest = NULL;
@@ -515,14 +517,15 @@ static bool take_whole(struct core *core, const struct input *in, struct answer 
     bool answered;
 
     if (manifest_reader_end(&import->reader, &manifest, &err) != MUSTER_OK) {
-        *ret_answer = refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
-                             out_text(core, err.text));
+        *ret_answer =
+            import_refuse(err.status == MUSTER_E_NOMEM ? MUSTER_E_NOMEM : MUSTER_E_CORRUPT,
+                          out_text(core, err.text));
         keep_answer(import, ret_answer);
         return true;
     }
     import->route = in->route;
     import->request = in->message->up.request;
-    answered = add(core, &manifest, ret_answer);
+    answered = import_add(core, &manifest, ret_answer);
     if (answered)
         keep_answer(import, ret_answer); /* path and counts stay: the last part may be repeated */
     manifest_destroy(&manifest);
@@ -536,7 +539,8 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
 
     *ret_answer = (struct answer){MUSTER_OK, "", 0};
     if (m->path[0] != '/' || m->total == 0 || m->bytes.size == 0) {
-        *ret_answer = refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
+        *ret_answer =
+            import_refuse(MUSTER_E_ARGUMENT, "an import needs an absolute path and a manifest");
     } else if (is_repeat(import, m)) {
         *ret_answer = (struct answer){import->code, out_text(core, import->text), import->done};
         if (import->manifest == NULL || m->offset + m->bytes.size < m->total)
@@ -545,16 +549,17 @@ bool import_take(struct core *core, const struct input *in, struct answer *ret_a
         import->request = in->message->up.request;
         return false;
     } else if (import->manifest != NULL) {
-        *ret_answer = refuse(MUSTER_E_BUSY, "the files of another checkpoint are being imported; "
-                                            "repeat this one in some seconds");
-    } else if (!take_part(core, m)) {
+        *ret_answer =
+            import_refuse(MUSTER_E_BUSY, "the files of another checkpoint are being imported; "
+                                         "repeat this one in some seconds");
+    } else if (!import_take_part(core, m)) {
         *ret_answer =
             m->offset == 0 && import->reader == NULL
-                ? refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
-                : refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or "
-                                            "another import came between; repeat it");
+                ? import_refuse(MUSTER_E_NOMEM, "no memory for a manifest of that size; repeat it")
+                : import_refuse(MUSTER_E_ARGUMENT, "a part of the manifest is missing, or "
+                                                   "another import came between; repeat it");
     } else if (import->have == import->total) {
-        return take_whole(core, in, ret_answer);
+        return import_take_whole(core, in, ret_answer);
     }
     return true;
 }

@@ -205,7 +205,7 @@ static bool newest_may_go(const struct job *job)
 }
 
 /* Which checkpoints the policies want, as booleans beside job->checkpoints; owned. NULL: all, or no memory. */
-static bool *wanted_of(const struct job *job)
+static bool *keep_wanted_of(const struct job *job)
 {
     const struct job_policies *policies = keep_policies_of(job);
     size_t count = job->checkpoints_count;
@@ -230,7 +230,7 @@ static bool *wanted_of(const struct job *job)
 static bool newest_is_unwanted(const struct job *job)
 {
     const struct checkpoint *newest = registry_newest(job);
-    bool *wanted = newest != NULL ? wanted_of(job) : NULL;
+    bool *wanted = newest != NULL ? keep_wanted_of(job) : NULL;
     bool unwanted = wanted != NULL && !wanted[newest - job->checkpoints];
 
     free(wanted);
@@ -241,7 +241,7 @@ void keep_settle(struct core *core, struct job *job)
 {
     if (!job->keep.changed || !has_started(job))
         return;
-    bool *wanted = wanted_of(job);
+    bool *wanted = keep_wanted_of(job);
 
     for (size_t i = job->checkpoints_count; wanted != NULL && i-- > 0;)
         /* from the end: a decision moves what is behind it */

@@ -49,7 +49,7 @@ static void persist_pin(struct core *core, const struct job *job, const struct p
 }
 
 /* The checkpoint's own row says it too, for lists. */
-static void show(struct core *core, struct job *job, uint64_t number)
+static void pins_show(struct core *core, struct job *job, uint64_t number)
 {
     struct checkpoint *checkpoint = registry_find(job, number);
 
@@ -59,21 +59,21 @@ static void show(struct core *core, struct job *job, uint64_t number)
     persist_checkpoint(core, &checkpoint->row);
 }
 
-static void drop(struct core *core, struct job *job, size_t index)
+static void pins_drop(struct core *core, struct job *job, size_t index)
 {
     struct pin pin = job->keep.pins[index];
 
     job->keep.pins[index] = job->keep.pins[--job->keep.pins_count];
     job->keep.changed = true;
     persist_pin(core, job, &pin, true);
-    show(core, job, pin.checkpoint);
+    pins_show(core, job, pin.checkpoint);
 }
 
 void pins_forget(struct core *core, struct job *job, uint64_t checkpoint)
 {
     for (size_t i = job->keep.pins_count; i-- > 0;)
         if (job->keep.pins[i].checkpoint == checkpoint)
-            drop(core, job, i);
+            pins_drop(core, job, i);
 }
 
 static struct pin *pin_add(struct job *job)
@@ -120,7 +120,7 @@ struct answer pins_take(struct core *core, struct job *job, const struct wire_pi
                         .until_boot_ms = lease > 0 ? core->now + lease : 0};
     snprintf(pin->id, sizeof pin->id, "%s", m->id);
     persist_pin(core, job, pin, false);
-    show(core, job, number);
+    pins_show(core, job, number);
     if (lease > 0)
         job_timer(job, pin->until_boot_ms);
     return (struct answer){MUSTER_OK, "", number};
@@ -131,7 +131,7 @@ struct answer pins_unpin(struct core *core, struct job *job, const struct wire_u
     for (size_t i = job->keep.pins_count; i-- > 0;)
         if ((m->checkpoint == 0 || job->keep.pins[i].checkpoint == m->checkpoint) &&
             strcmp(job->keep.pins[i].id, m->id) == 0)
-            drop(core, job, i);
+            pins_drop(core, job, i);
     return ok;
 }
 
@@ -145,7 +145,7 @@ void pins_tick(struct core *core, struct job *job)
             job_timer(job, until);
             continue;
         }
-        drop(core, job, i);
+        pins_drop(core, job, i);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static void drop(struct job *job, size_t index)
+static void registry_drop_at(struct job *job, size_t index)
 {
     free(job->checkpoints[index].path);
     free(job->checkpoints[index].metrics);
@@ -25,7 +25,7 @@ static void point_to_own(struct job *job, struct checkpoint *checkpoint)
     job->keep.changed = true;
 }
 
-static void make_room(struct job *job)
+static void registry_make_room(struct job *job)
 {
     job->checkpoints = room_for_one(job->checkpoints, job->checkpoints_count,
                                     &job->checkpoints_capacity, 16, sizeof *job->checkpoints);
@@ -43,10 +43,10 @@ void registry_add(struct job *job, const struct record_checkpoint *row)
     if (job->checkpoints_count == CORE_CHECKPOINTS_MAX) {
         if (at == 0)
             return; /* older than all that are held */
-        drop(job, 0);
+        registry_drop_at(job, 0);
         at--;
     }
-    make_room(job);
+    registry_make_room(job);
     memmove(&job->checkpoints[at + 1], &job->checkpoints[at],
             (job->checkpoints_count - at) * sizeof job->checkpoints[0]);
     job->checkpoints_count++;
@@ -64,7 +64,7 @@ void registry_drop(struct job *job, uint64_t round)
     for (size_t i = 0; i < job->checkpoints_count; i++) {
         if (job->checkpoints[i].row.round != round)
             continue;
-        drop(job, i);
+        registry_drop_at(job, i);
         return;
     }
 }
@@ -114,7 +114,7 @@ void registry_give_up_beyond(struct core *core, struct job *job, int64_t step)
         if (job->checkpoints[i].row.generation >= job->gen.generation)
             continue; /* its own */
         given_up_add(job, &job->checkpoints[i].row);
-        drop(job, i);
+        registry_drop_at(job, i);
     }
     if (job->checkpoints_count == before)
         return;

@@ -13,7 +13,7 @@
 /* --- going to sleep ------------------------------------------------------------------------------- */
 
 /* Nobody lives in it, a ps and an evaluator included. */
-static bool is_over(const struct core *core, const struct job *job)
+static bool asleep_is_over(const struct core *core, const struct job *job)
 {
     if (job->gen.state != GENERATION_NONE && job->gen.state != GENERATION_ENDED)
         return false;
@@ -32,7 +32,7 @@ static bool is_idle(const struct core *core, const struct job *job)
     for (size_t i = 0; i < job->keep.pins_count; i++)
         if (job->keep.pins[i].until_unix_ms > 0)
             return false;
-    return is_over(core, job);
+    return asleep_is_over(core, job);
 }
 
 /* Where some are to be forgotten all sleep, so that the choice is among all. */
@@ -88,7 +88,7 @@ static struct job *oldest_idle(const struct core *core, size_t *ret_count)
     return oldest;
 }
 
-static bool too_many(const struct core *core, size_t idle)
+static bool asleep_too_many(const struct core *core, size_t idle)
 {
     return idle > held_max(core, idle) || core->peers_count > CORE_NODES_MAX / 4 * 3;
 }
@@ -98,7 +98,7 @@ static void put_to_sleep(struct core *core)
     size_t idle;
     struct job *job = oldest_idle(core, &idle);
 
-    while (job != NULL && (too_many(core, idle) || is_old(core, job->state_unix_ms))) {
+    while (job != NULL && (asleep_too_many(core, idle) || is_old(core, job->state_unix_ms))) {
         sleep_now(core, job);
         job = oldest_idle(core, &idle);
     }
@@ -189,7 +189,7 @@ struct answer asleep_take(struct core *core, struct job *job)
     size_t kept = job->checkpoints_count;
     const char *text;
 
-    if (!is_over(core, job))
+    if (!asleep_is_over(core, job))
         return (struct answer){MUSTER_E_BUSY,
                                out_printf(core,
                                           "job '%s' still runs; end it first (`muster nodes --job "

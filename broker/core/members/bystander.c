@@ -2,8 +2,8 @@
  * them. What happens to one is journaled, and the job goes on. */
 #include "broker/core/members/members.h"
 
-static void tell(struct core *core, const struct peer *peer, unsigned code, int64_t step,
-                 const char *text)
+static void bystander_tell(struct core *core, const struct peer *peer, unsigned code, int64_t step,
+                           const char *text)
 {
     struct job *job = peer->job;
     struct wire_event event = event_make(job, EVENT_BYSTANDER);
@@ -24,8 +24,8 @@ static void tell(struct core *core, const struct peer *peer, unsigned code, int6
 
 void bystander_lost(struct core *core, struct peer *peer, const char *why)
 {
-    tell(core, peer, MUSTER_E_PEER, peer->done,
-         out_printf(core, NAMED "was lost: %s; the job goes on", NAME_OF(peer), why));
+    bystander_tell(core, peer, MUSTER_E_PEER, peer->done,
+                   out_printf(core, NAMED "was lost: %s; the job goes on", NAME_OF(peer), why));
 }
 
 void bystander_failed(struct core *core, struct peer *peer, int64_t step, const char *why)
@@ -33,8 +33,8 @@ void bystander_failed(struct core *core, struct peer *peer, int64_t step, const 
     peer->failed = true;
     if (peer_is_live(peer))
         peer->leave_why = LEAVE_FAILED;
-    tell(core, peer, MUSTER_E_STEP, step,
-         out_printf(core, NAMED "failed: %s; the job goes on", NAME_OF(peer), why));
+    bystander_tell(core, peer, MUSTER_E_STEP, step,
+                   out_printf(core, NAMED "failed: %s; the job goes on", NAME_OF(peer), why));
 }
 
 /* It hears this too, and ends. */
@@ -44,6 +44,6 @@ struct answer bystander_restore_failed(struct core *core, struct peer *peer, int
     const char *text =
         out_printf(core, NAMED "could not restore: %s; the job goes on", NAME_OF(peer), why);
 
-    tell(core, peer, MUSTER_E_RESTORE, step, text);
+    bystander_tell(core, peer, MUSTER_E_RESTORE, step, text);
     return (struct answer){MUSTER_E_RESTORE, text, 0};
 }

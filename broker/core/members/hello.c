@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-static void refuse(struct core *core, const struct input *in, unsigned code, bool retry,
-                   const char *text)
+static void hello_refuse(struct core *core, const struct input *in, unsigned code, bool retry,
+                         const char *text)
 {
     const struct wire_msg *m = in->message;
     struct wire_msg *out = send_to(core, in->route, m->up.job, WIRE_REFUSED);
@@ -24,8 +24,8 @@ static bool asked_to_repair(const struct peer *peer)
            peer->rank == 0;
 }
 
-static void snapshot_round(struct core *core, struct job *job, const struct peer *peer,
-                           struct wire_snapshot *s)
+static void hello_snapshot_round(struct core *core, struct job *job, const struct peer *peer,
+                                 struct wire_snapshot *s)
 {
     struct round *round = round_open_one(job);
 
@@ -91,11 +91,12 @@ void hello_snapshot(struct core *core, struct peer *peer)
         .end_text = out_text(core, gen->end_text),
         .left_ms = deadline > 0 ? deadline - core->now_boot : -1,
     };
-    snapshot_round(core, job, peer, s);
+    hello_snapshot_round(core, job, peer, s);
     notices_taken_back(core, peer, s);
 }
 
-static void welcome(struct core *core, const struct input *in, struct peer *peer, bool snapshot)
+static void hello_welcome(struct core *core, const struct input *in, struct peer *peer,
+                          bool snapshot)
 {
     struct wire_msg *out = send_to(core, in->route, peer->job->name, WIRE_WELCOME);
 
@@ -166,15 +167,16 @@ static void take_facts(struct core *core, const struct input *in, struct peer *p
     job_timer(peer->job, core->now + REPEAT_MIN_MS);
 }
 
-static struct peer *join(struct core *core, const struct input *in, struct job *job)
+static struct peer *hello_join(struct core *core, const struct input *in, struct job *job)
 {
     const struct wire_msg *m = in->message;
     struct peer *peer = peer_create(core, job, m->up.incarnation);
 
     if (peer == NULL) {
-        refuse(core, in, MUSTER_E_BUSY, true,
-               "this broker holds as many processes as it can; start another musterd with its own "
-               "--db and --listen for further jobs");
+        hello_refuse(
+            core, in, MUSTER_E_BUSY, true,
+            "this broker holds as many processes as it can; start another musterd with its own "
+            "--db and --listen for further jobs");
         return NULL;
     }
     peer->role = (enum wire_role)m->up.role;
@@ -189,7 +191,7 @@ static struct peer *join(struct core *core, const struct input *in, struct job *
     return peer;
 }
 
-static struct peer *holder_of(const struct job *job, enum wire_role role, uint64_t rank)
+static struct peer *hello_holder_of(const struct job *job, enum wire_role role, uint64_t rank)
 {
     if (role_is_trainer(role))
         return rank < job->gen.world_size ? job->trainers[rank] : NULL;
@@ -251,7 +253,7 @@ static bool takeover(struct core *core, const struct input *in, struct peer *hol
             ? ""
             : ": that launch has one rank; `muster run -n N` starts more, or set MUSTER_RANK and "
               "MUSTER_WORLD_SIZE for each process");
-    refuse(core, in, MUSTER_E_RANK_TAKEN, true, text);
+    hello_refuse(core, in, MUSTER_E_RANK_TAKEN, true, text);
     return false;
 }
 
@@ -278,7 +280,7 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
                  "launch with one world size",
                  job->name, (unsigned long long)gen->world_size,
                  (unsigned long long)hello->world_size);
-        refuse(core, in, MUSTER_E_WORLD_SIZE, false, text);
+        hello_refuse(core, in, MUSTER_E_WORLD_SIZE, false, text);
         return false;
     }
     if (hello->layout != gen->layout || strcmp(hello->checkpoint_dir, gen->checkpoint_dir) != 0) {
@@ -288,7 +290,7 @@ static bool facts_agree(struct core *core, const struct input *in, const struct 
             "in '%s'; use the same on all ranks",
             job->name, wire_layout_name(gen->layout), gen->checkpoint_dir,
             wire_layout_name((unsigned)hello->layout), hello->checkpoint_dir);
-        refuse(core, in, MUSTER_E_LAYOUT, false, text);
+        hello_refuse(core, in, MUSTER_E_LAYOUT, false, text);
         return false;
     }
     return true;
@@ -304,12 +306,13 @@ static bool directory_agrees(struct core *core, const struct input *in, const st
     if (!role_is_trainer((enum wire_role)in->message->up.role) || hello->directory == 0 ||
         gen->directory == 0 || hello->directory == gen->directory)
         return true;
-    refuse(core, in, MUSTER_E_LAYOUT, gen->state == GENERATION_JOINING,
-           out_printf(core,
-                      "%s is one directory for rank %llu on %s and another for rank %llu on %s, "
-                      "where job '%s' runs; mount the same file system there on all hosts",
-                      gen->checkpoint_dir, (unsigned long long)in->message->up.rank, hello->host,
-                      (unsigned long long)gen->directory_rank, gen->directory_host, job->name));
+    hello_refuse(
+        core, in, MUSTER_E_LAYOUT, gen->state == GENERATION_JOINING,
+        out_printf(core,
+                   "%s is one directory for rank %llu on %s and another for rank %llu on %s, "
+                   "where job '%s' runs; mount the same file system there on all hosts",
+                   gen->checkpoint_dir, (unsigned long long)in->message->up.rank, hello->host,
+                   (unsigned long long)gen->directory_rank, gen->directory_host, job->name));
     return false;
 }
 
@@ -322,14 +325,15 @@ static bool wishes_agree(struct core *core, const struct input *in, const struct
     if (job->gen.state != GENERATION_JOINING || older == job->gen.fallback ||
         !role_is_trainer((enum wire_role)in->message->up.role))
         return true;
-    refuse(core, in, MUSTER_E_RESTORE, true,
-           out_printf(core,
-                      "rank %llu %s, and the other ranks of job '%s' %s; restore the same on all "
-                      "ranks, with or without fallback on all of them",
-                      (unsigned long long)in->message->up.rank,
-                      older ? "may take an older checkpoint (fallback, or a step that it asks for)"
-                            : "takes the newest checkpoint alone",
-                      job->name, older ? "take the newest alone" : "may take an older one"));
+    hello_refuse(
+        core, in, MUSTER_E_RESTORE, true,
+        out_printf(core,
+                   "rank %llu %s, and the other ranks of job '%s' %s; restore the same on all "
+                   "ranks, with or without fallback on all of them",
+                   (unsigned long long)in->message->up.rank,
+                   older ? "may take an older checkpoint (fallback, or a step that it asks for)"
+                         : "takes the newest checkpoint alone",
+                   job->name, older ? "take the newest alone" : "may take an older one"));
     return false;
 }
 
@@ -346,7 +350,7 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     }
     if (!facts_agree(core, in, job))
         return NULL;
-    struct peer *holder = holder_of(job, role, rank);
+    struct peer *holder = hello_holder_of(job, role, rank);
     if (holder != NULL && !takeover(core, in, holder))
         return NULL;
     if (holder == NULL && !wishes_agree(core, in, job))
@@ -354,16 +358,17 @@ static struct peer *join_present(struct core *core, const struct input *in, stru
     if (!generation_is_over(job) && !directory_agrees(core, in, job))
         return NULL;
     if (comes_back(job, role) && saves_are_open(job)) {
-        refuse(core, in, MUSTER_E_ENDING, true,
-               out_printf(core, "job '%s' is saving; rank %llu may come back when that is over",
-                          job->name, (unsigned long long)rank));
+        hello_refuse(core, in, MUSTER_E_ENDING, true,
+                     out_printf(core,
+                                "job '%s' is saving; rank %llu may come back when that is over",
+                                job->name, (unsigned long long)rank));
         return NULL;
     }
     if (comes_back(job, role))
         rank_restarted(core, job, rank);
     if (generation_is_over(job))
         return NULL; /* the caller goes on with that */
-    return join(core, in, job);
+    return hello_join(core, in, job);
 }
 
 static bool ending_is_over(struct core *core, const struct job *job)
@@ -389,10 +394,10 @@ static bool a_rank_speaks(const struct job *job)
 /* It opens no generation: its peers have left, and it would wait for them in vain. */
 static void refuse_late(struct core *core, const struct input *in, const struct job *job)
 {
-    refuse(core, in, MUSTER_PREEMPTED, false,
-           out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s)",
-                      (unsigned long long)in->message->up.rank,
-                      (unsigned long long)job->gen.generation, job->gen.end_text));
+    hello_refuse(core, in, MUSTER_PREEMPTED, false,
+                 out_printf(core, "rank %llu came after its launch had ended (generation %llu, %s)",
+                            (unsigned long long)in->message->up.rank,
+                            (unsigned long long)job->gen.generation, job->gen.end_text));
 }
 
 static void hello_new(struct core *core, const struct input *in, struct job *job)
@@ -407,7 +412,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
         return;
     }
     if (!trainer && !generation_is_over(job) && !a_rank_speaks(job)) {
-        refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
+        hello_refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
         return; /* the launch that this database knows may be over, and another run */
     }
     if (state == GENERATION_JOINING || state == GENERATION_RUNNING) {
@@ -418,7 +423,7 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
     }
     if (peer == NULL) {
         if (job->gen.generation > 0 && !ending_is_over(core, job)) {
-            refuse(
+            hello_refuse(
                 core, in, MUSTER_E_ENDING, true,
                 out_printf(
                     core,
@@ -428,18 +433,18 @@ static void hello_new(struct core *core, const struct input *in, struct job *job
             return;
         }
         if (!trainer) { /* the facts of a launch are told by those who train */
-            refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
+            hello_refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
             return;
         }
         generation_open(core, job, &m->u.hello);
-        peer = join(core, in, job);
+        peer = hello_join(core, in, job);
     }
     if (peer == NULL)
         return;
     peer->newcomer = true;
     take_facts(core, in, peer);
     persist_peer(core, peer);
-    welcome(core, in, peer, true);
+    hello_welcome(core, in, peer, true);
     notice_facts(core, peer, &m->u.hello);
 }
 
@@ -510,14 +515,15 @@ static bool heard_otherwise(const struct peer *peer, const struct wire_msg *m)
 static void refuse_bystander(struct core *core, const struct input *in, const struct job *job)
 {
     if (core->now - core->start_boot_ms < START_GRACE_MS)
-        refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
+        hello_refuse(core, in, MUSTER_E_ENDING, true, RANKS_FIRST);
     else
-        refuse(core, in, MUSTER_E_STALE, false,
-               out_printf(core,
-                          "generation %llu of job '%s' is over: none of its ranks came back in the "
-                          "%d s after the broker's start, and its database does not know it",
-                          (unsigned long long)in->message->up.generation, job->name,
-                          START_GRACE_MS / 1000));
+        hello_refuse(
+            core, in, MUSTER_E_STALE, false,
+            out_printf(core,
+                       "generation %llu of job '%s' is over: none of its ranks came back in the "
+                       "%d s after the broker's start, and its database does not know it",
+                       (unsigned long long)in->message->up.generation, job->name,
+                       START_GRACE_MS / 1000));
 }
 
 /* A process that this database does not know: of a launch that runs here, or, if none does, of one that it does not know
@@ -531,7 +537,7 @@ static bool let_in(struct core *core, const struct input *in, struct job *job,
     bool running = job->gen.state == GENERATION_JOINING || job->gen.state == GENERATION_RUNNING;
     bool ends = job->gen.state == GENERATION_ENDING && role_is_trainer(role) &&
                 generation_awaits_rank(job, m->up.rank);
-    bool held = !newer && holder_of(job, role, m->up.rank) != NULL;
+    bool held = !newer && hello_holder_of(job, role, m->up.rank) != NULL;
     bool adopted = newer && !a_rank_speaks(job);
 
     if (newer && !role_is_trainer(role)) {
@@ -545,7 +551,7 @@ static bool let_in(struct core *core, const struct input *in, struct job *job,
         generation_adopt(core, job, m->up.generation, &m->u.hello);
     if (!adopted && (newer || !running || held))
         return true;
-    *ret_peer = join(core, in, job);
+    *ret_peer = hello_join(core, in, job);
     if (*ret_peer == NULL)
         return false;
     (*ret_peer)->last_request = 0;
@@ -570,13 +576,14 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
         asked = known && round_join_freeze(core, job, peer);
     }
     if (!known || peer->state == NODE_LOST || peer->state == NODE_FENCED) {
-        refuse(core, in, MUSTER_E_STALE, false,
-               out_printf(core,
-                          "rank %llu of job '%s' (generation %llu) was given up or taken over; "
-                          "generation %llu goes on without this process",
-                          (unsigned long long)m->up.rank, job->name,
-                          (unsigned long long)m->up.generation,
-                          (unsigned long long)job->gen.generation));
+        hello_refuse(
+            core, in, MUSTER_E_STALE, false,
+            out_printf(core,
+                       "rank %llu of job '%s' (generation %llu) was given up or taken over; "
+                       "generation %llu goes on without this process",
+                       (unsigned long long)m->up.rank, job->name,
+                       (unsigned long long)m->up.generation,
+                       (unsigned long long)job->gen.generation));
         return;
     }
     uint64_t named = m->u.hello.round;
@@ -592,7 +599,7 @@ static void hello_again(struct core *core, const struct input *in, struct job *j
     if (lost || unknown)
         end_forgotten_round(core, peer, &m->u.hello);
     persist_peer(core, peer);
-    welcome(core, in, peer, jumped);
+    hello_welcome(core, in, peer, jumped);
     notice_facts(core, peer, &m->u.hello);
 }
 
@@ -612,17 +619,18 @@ void hello_take(struct core *core, const struct input *in)
     bool trainer = role_is_trainer((enum wire_role)m->up.role);
 
     if (!numbers_ok(m)) {
-        refuse(core, in, MUSTER_E_ARGUMENT, false, "a number of HELLO is negative or beyond 2^62");
+        hello_refuse(core, in, MUSTER_E_ARGUMENT, false,
+                     "a number of HELLO is negative or beyond 2^62");
         return;
     }
     if (!wire_job_name_ok(m->up.job) || m->up.role == ROLE_NONE || m->up.role >= ROLE_TOOL ||
         m->up.incarnation == 0 || m->u.hello.layout == LAYOUT_NONE) {
-        refuse(core, in, MUSTER_E_ARGUMENT, false,
-               "job name, role, incarnation or layout of HELLO are not acceptable");
+        hello_refuse(core, in, MUSTER_E_ARGUMENT, false,
+                     "job name, role, incarnation or layout of HELLO are not acceptable");
         return;
     }
     if (trainer && (m->u.hello.world_size == 0 || m->up.rank >= m->u.hello.world_size)) {
-        refuse(
+        hello_refuse(
             core, in, MUSTER_E_RANK, false,
             out_printf(core,
                        "rank %llu is not inside a world of %llu; ranks go from 0 to world size - 1",
@@ -633,7 +641,7 @@ void hello_take(struct core *core, const struct input *in)
     if (job == NULL) {
         job = job_create(core, m->up.job);
         if (job == NULL) {
-            refuse(core, in, MUSTER_E_BUSY, true, TOO_MANY_JOBS);
+            hello_refuse(core, in, MUSTER_E_BUSY, true, TOO_MANY_JOBS);
             return;
         }
         job->state_unix_ms = core->now_unix;
@@ -641,7 +649,8 @@ void hello_take(struct core *core, const struct input *in)
     jump_above(core, NULL, m);
     struct peer *peer = peer_find(core, m->up.incarnation);
     if (peer != NULL && peer->job != job) {
-        refuse(core, in, MUSTER_E_ARGUMENT, false, "the incarnation is in use by another job");
+        hello_refuse(core, in, MUSTER_E_ARGUMENT, false,
+                     "the incarnation is in use by another job");
         return;
     }
     if (peer != NULL || m->up.generation > 0 || departed_holds(&core->departed, m->up.incarnation))

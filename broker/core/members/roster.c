@@ -73,7 +73,7 @@ void roster_heartbeat(struct core *core, struct peer *peer, const struct wire_he
         job_timer(peer->job, core->now + HEARTBEAT_MS);
 }
 
-static void gone(struct core *core, struct peer *peer, enum wire_node_state state)
+static void roster_gone(struct core *core, struct peer *peer, enum wire_node_state state)
 {
     struct job *job = peer->job;
 
@@ -158,7 +158,7 @@ struct answer roster_leave(struct core *core, struct peer *peer, const struct wi
     /* the noticed rank's own clock may be first to reach the margin; it is the same one for all */
     if (running && role_is_trainer(peer->role) && leave->why == LEAVE_PREEMPTED)
         round_margin_reached(core, job);
-    gone(core, peer, NODE_LEFT);
+    roster_gone(core, peer, NODE_LEFT);
     if (peer->leave_why == LEAVE_PREEMPTED || peer->leave_why == LEAVE_FINISHED)
         tasks_node_left(core, peer->incarnation);
     persist_peer(core, peer);
@@ -199,7 +199,7 @@ void roster_lost(struct core *core, struct peer *peer, const char *why)
     enum wire_generation_state state = job->gen.state;
     char text[512];
 
-    gone(core, peer, NODE_LOST);
+    roster_gone(core, peer, NODE_LOST);
     persist_peer(core, peer);
     if (state != GENERATION_JOINING) /* what it did after it was last heard is not known */
         persist_progress(core, peer);

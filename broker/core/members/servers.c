@@ -4,7 +4,7 @@
  * judges its silence there. A job that has finished misses nobody. */
 #include "broker/core/members/members.h"
 
-static bool has_finished(const struct job *job)
+static bool servers_has_finished(const struct job *job)
 {
     uint64_t finished = 0;
 
@@ -15,7 +15,7 @@ static bool has_finished(const struct job *job)
 
 void servers_keep(struct core *core, struct job *job, bool launch)
 {
-    const bool finished = has_finished(job);
+    const bool finished = servers_has_finished(job);
 
     for (size_t i = 0; i < job->peers_count; i++) {
         struct peer *peer = job->peers[i];

@@ -95,8 +95,8 @@ void grace_save_measured(struct job *job, const struct round *round)
 
 #define SECONDS(ms) (long long)((ms) / 1000), (long long)((ms) % 1000 / 100)
 
-static void describe(struct grace *grace, const struct plan *plan, const struct plan_facts *facts,
-                     const struct notice *notice)
+static void grace_describe(struct grace *grace, const struct plan *plan,
+                           const struct plan_facts *facts, const struct notice *notice)
 {
     bool told = notice->left_ms >= 0 &&
                 (notice->flags & (NOTICE_FLAG_ASSUMED | NOTICE_FLAG_GRACE_PERIOD)) == 0;
@@ -127,8 +127,8 @@ static void describe(struct grace *grace, const struct plan *plan, const struct 
 #define SHOWN_MS 1000 /* a plan that moves by less is not written anew */
 
 /* Shown is what was planned last; what it moves by with each measured step is not worth a row. */
-static void show(const struct core *core, struct job *job, const struct plan *plan,
-                 const struct plan_facts *facts, const struct notice *notice)
+static void grace_show(const struct core *core, struct job *job, const struct plan *plan,
+                       const struct plan_facts *facts, const struct notice *notice)
 {
     struct grace *grace = &job->plan;
     const char *id = notice->id;
@@ -140,7 +140,8 @@ static void show(const struct core *core, struct job *job, const struct plan *pl
         grace->basis == plan->basis)
         return;
     if (same && plan->why == PLAN_DUE && grace->why == PLAN_AHEAD && moved < 2 * SHOWN_MS) {
-        describe(grace, plan, facts, notice); /* it may have moved by less since, as by a save */
+        grace_describe(grace, plan, facts,
+                       notice); /* it may have moved by less since, as by a save */
         grace->why = PLAN_DUE;
         grace->freeze_unix_ms = 0;
         return;
@@ -148,7 +149,7 @@ static void show(const struct core *core, struct job *job, const struct plan *pl
     if (same && plan->why == grace->why && plan->why != PLAN_AHEAD)
         return;
     snprintf(grace->id, sizeof grace->id, "%s", id);
-    describe(grace, plan, facts, notice);
+    grace_describe(grace, plan, facts, notice);
     grace->why = plan->why;
     grace->basis = plan->basis;
     grace->freeze_boot_ms = plan->freeze_boot_ms;
@@ -197,7 +198,7 @@ bool grace_is_due(const struct core *core, struct job *job)
         grace_forget(job);
         return false;
     }
-    show(core, job, &best, &of_best, earliest);
+    grace_show(core, job, &best, &of_best, earliest);
     int64_t last =
         of_best.deadline_boot_ms - 2 * MARGIN_MS; /* then a round names who had finished */
     if (best.why == PLAN_DUE && core->now_boot < last && finishes(job)) {

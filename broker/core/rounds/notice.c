@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static struct notice *find(const struct job *job, const char *id)
+static struct notice *notice_of_id(const struct job *job, const char *id)
 {
     for (struct notice *notice = job->notices; notice != NULL; notice = notice->next)
         if (strcmp(notice->id, id) == 0)
@@ -111,8 +111,8 @@ static int64_t deadline_told(const struct core *core, const struct wire_notice *
 }
 
 /* What it says now, under an id that may be known. */
-static void fill(const struct core *core, const struct job *job, struct notice *notice,
-                 const struct wire_notice *m)
+static void notice_fill_in(const struct core *core, const struct job *job, struct notice *notice,
+                           const struct wire_notice *m)
 {
     char *text = strdup(m->text);
 
@@ -171,7 +171,7 @@ bool notice_make_room(struct job *job, bool of_a_tool)
     return true;
 }
 
-static struct answer too_many(struct core *core, const struct job *job, bool of_a_tool)
+static struct answer notice_too_many(struct core *core, const struct job *job, bool of_a_tool)
 {
     return (struct answer){
         MUSTER_E_BUSY,
@@ -215,7 +215,8 @@ static void emit_termination(struct core *core, struct job *job, const struct no
     event_emit(core, job, event, notice->deadline_boot_ms);
 }
 
-static void join(struct core *core, struct job *job, struct notice *notice, struct round *round)
+static void notice_join(struct core *core, struct job *job, struct notice *notice,
+                        struct round *round)
 {
     notice->round = round->round;
     persist_notice(core, job, notice);
@@ -230,7 +231,7 @@ void notices_join(struct core *core, struct job *job, struct round *round)
         if (!notice_counts(notice))
             continue;
         emit_termination(core, job, notice, round);
-        join(core, job, notice, round);
+        notice_join(core, job, notice, round);
     }
 }
 
@@ -248,7 +249,7 @@ static void announce(struct core *core, struct job *job, struct notice *notice)
     if (!ends(notice) || ending)
         return;
     if (joins)
-        join(core, job, notice, round);
+        notice_join(core, job, notice, round);
 }
 
 bool notice_is_of_evaluator(const struct core *core, uint64_t incarnation)
@@ -276,8 +277,8 @@ static void doubt(struct core *core, struct wire_notice *m)
 }
 
 /* What is wrong with it at any time. */
-static bool is_refused(struct core *core, const struct job *job, const struct wire_notice *m,
-                       int64_t rank, bool of_a_tool, struct answer *ret_answer)
+static bool notice_is_refused(struct core *core, const struct job *job, const struct wire_notice *m,
+                              int64_t rank, bool of_a_tool, struct answer *ret_answer)
 {
     if (m->id[0] == '\0' || m->left_ms < -1 || m->left_ms > LEFT_MAX_MS)
         *ret_answer = (struct answer){
@@ -319,7 +320,7 @@ static struct answer answer_finished(struct core *core, const struct job *job, i
         0};
 }
 
-static struct notice *add(struct job *job)
+static struct notice *notice_add(struct job *job)
 {
     struct notice *notice = calloc(1, sizeof *notice);
 
@@ -336,10 +337,10 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
                           int64_t rank, uint64_t incarnation)
 {
     struct wire_notice as_told = *told, *m = &as_told;
-    struct notice *notice = find(job, m->id);
+    struct notice *notice = notice_of_id(job, m->id);
     struct answer refusal;
 
-    if (is_refused(core, job, m, rank, incarnation == 0, &refusal))
+    if (notice_is_refused(core, job, m, rank, incarnation == 0, &refusal))
         return refusal;
     if (incarnation == 0)
         doubt(core, m);
@@ -349,8 +350,8 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         return answer_finished(core, job, rank);
     if (notice == NULL) {
         if (!notice_make_room(job, incarnation == 0))
-            return too_many(core, job, incarnation == 0);
-        notice = add(job);
+            return notice_too_many(core, job, incarnation == 0);
+        notice = notice_add(job);
     }
     if (notice->state ==
         RECORD_NOTICE_CANCELLED) { /* who tells an active one again says when only */
@@ -359,7 +360,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
         notice->incarnation = incarnation;
         notice->of_evaluator = notice_is_of_evaluator(core, incarnation);
     }
-    fill(core, job, notice, m);
+    notice_fill_in(core, job, notice, m);
     if (!notice->of_evaluator)
         hint(core, job, notice);
     persist_notice(core, job, notice);
@@ -370,7 +371,7 @@ struct answer notice_take(struct core *core, struct job *job, const struct wire_
 
 uint64_t notice_round(const struct job *job, const char *id)
 {
-    const struct notice *notice = find(job, id);
+    const struct notice *notice = notice_of_id(job, id);
 
     return notice != NULL ? notice->round : 0;
 }
@@ -387,8 +388,8 @@ static bool is_too_late(struct job *job, const struct notice *notice)
 }
 
 /* A node hears of the round anyway; a person believes what the tool says. */
-static struct answer answer_late(struct core *core, const struct job *job,
-                                 const struct notice *notice)
+static struct answer notice_answer_late(struct core *core, const struct job *job,
+                                        const struct notice *notice)
 {
     const char *text;
 
@@ -410,8 +411,8 @@ static struct answer answer_late(struct core *core, const struct job *job,
 
 /* The event names the incarnation that withdrew its own notice, 0 for a tool: a node that issues it again
  * meanwhile knows that this is not about the new one. */
-static void withdraw(struct core *core, struct job *job, struct notice *notice,
-                     uint64_t incarnation)
+static void notice_withdraw(struct core *core, struct job *job, struct notice *notice,
+                            uint64_t incarnation)
 {
     struct wire_event event = event_make(job, EVENT_NOTICE_CANCELLED);
 
@@ -434,7 +435,7 @@ static void withdraw(struct core *core, struct job *job, struct notice *notice,
 struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                             uint64_t incarnation)
 {
-    struct notice *notice = find(job, id);
+    struct notice *notice = notice_of_id(job, id);
 
     if (notice == NULL)
         return (struct answer){MUSTER_E_NOT_FOUND,
@@ -445,9 +446,9 @@ struct answer notice_cancel(struct core *core, struct job *job, const char *id,
                                0};
     bool late = is_too_late(job, notice);
     if (notice->state == RECORD_NOTICE_ACTIVE)
-        withdraw(core, job, notice, incarnation);
+        notice_withdraw(core, job, notice, incarnation);
     if (late && incarnation == 0)
-        return answer_late(core, job, notice);
+        return notice_answer_late(core, job, notice);
     return (struct answer){MUSTER_OK, "", notice->round};
 }
 
@@ -477,7 +478,7 @@ void notices_settle(struct core *core, struct job *job)
                             : notice->incarnation == 0 && peer_of_rank(job, notice->rank) == NULL &&
                                   generation_rank_finished(job, (uint64_t)notice->rank);
         if (finished && notice->state == RECORD_NOTICE_ACTIVE)
-            withdraw(core, job, notice, notice->incarnation);
+            notice_withdraw(core, job, notice, notice->incarnation);
     }
 }
 
@@ -495,7 +496,7 @@ void notice_facts(struct core *core, struct peer *peer, const struct wire_hello 
                                 .cancellable = fact->cancellable,
                                 .text = fact->text,
                                 .flags = fact->flags};
-        struct notice *known = find(peer->job, fact->id);
+        struct notice *known = notice_of_id(peer->job, fact->id);
         bool told = fact->left_ms >= 0 && fact->left_ms <= LEFT_MAX_MS;
         if (known == NULL) {
             notice_take(core, peer->job, &m, (int64_t)peer->rank, peer->incarnation);

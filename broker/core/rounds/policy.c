@@ -79,7 +79,7 @@ void policy_pending(struct core *core, struct job *job)
 }
 
 /* Who comes late to the newest policy save: only an open round is still to be waited for. */
-static struct answer answer_late(const struct job *job, int64_t step)
+static struct answer policy_answer_late(const struct job *job, int64_t step)
 {
     for (size_t i = 0; i < ROUNDS_ACTIVE_MAX; i++) {
         const struct round *round = &job->rounds[i];
@@ -108,7 +108,7 @@ struct answer policy_save_at(struct core *core, struct peer *peer, int64_t step)
             return (struct answer){MUSTER_E_EXISTS, "this step is committed already", 0};
         if (job->policy_skipped || step < job->policy_step)
             return (struct answer){MUSTER_E_ABORTED, "this save was skipped", 0};
-        return answer_late(job, step);
+        return policy_answer_late(job, step);
     }
     if (round != NULL) {
         struct participant *part = round_part(round, peer);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static void finish(struct job *job, struct round *round)
+static void save_finish(struct job *job, struct round *round)
 {
     round_remember(job, round);
     round_free(round);
@@ -101,7 +101,7 @@ void round_abort(struct core *core, struct job *job, struct round *round, int64_
         round_want_again(
             job, (struct want){cause, round->attempt + 1, retry == ABORT_RETRY_ABORTED_STEPS},
             round->attempts_before);
-    finish(job, round);
+    save_finish(job, round);
     if (!again && retry != ABORT_OVER && cause == CAUSE_TERMINATION)
         round_not_saved(core, job, number, culprit_rank, code, why);
 }
@@ -129,7 +129,7 @@ void round_unchanged(struct core *core, struct job *job, struct round *round, in
         notices_served(core, job, round->round);
         generation_ending(core, job, MUSTER_PREEMPTED, "terminated; nothing new was to be saved");
     }
-    finish(job, round);
+    save_finish(job, round);
 }
 
 static const struct participant *manifest_writer(const struct round *round)
@@ -157,7 +157,7 @@ static int64_t held_ms(const struct core *core, const struct round *round)
     return longest;
 }
 
-static void commit(struct core *core, struct job *job, struct round *round)
+static void save_commit(struct core *core, struct job *job, struct round *round)
 {
     struct wire_event event = event_make(job, EVENT_COMMIT);
     const struct participant *writer = manifest_writer(round);
@@ -189,7 +189,7 @@ static void commit(struct core *core, struct job *job, struct round *round)
         notices_served(core, job, round->round);
         generation_ending(core, job, MUSTER_PREEMPTED, "terminated; its checkpoint is committed");
     }
-    finish(job, round);
+    save_finish(job, round);
 }
 
 static void try_commit(struct core *core, struct job *job, struct round *round)
@@ -203,7 +203,7 @@ static void try_commit(struct core *core, struct job *job, struct round *round)
             !save_is_needed(job, round, &round->parts[i]) || round->parts[i].captured_ms >= 0;
     }
     if (shards == round->checkpoint.shards_required) {
-        commit(core, job, round);
+        save_commit(core, job, round);
     } else if (captured && round->state == ROUND_DECIDED) {
         round_move(round, ROUND_WRITING);
         round->captured_unix_ms = core->now_unix;
@@ -360,8 +360,8 @@ static void take_metrics(struct round *round, const struct wire_saved *m)
     round->checkpoint.metrics = round->metrics;
 }
 
-static void take_shard(struct core *core, struct peer *peer, struct round *round,
-                       struct participant *part, const struct wire_saved *m)
+static void save_take_shard(struct core *core, struct peer *peer, struct round *round,
+                            struct participant *part, const struct wire_saved *m)
 {
     struct job *job = peer->job;
     struct action *action = action_add(core, ACTION_PERSIST);
@@ -437,7 +437,7 @@ struct answer save_saved(struct core *core, struct peer *peer, const struct wire
         return taken;
     if (m->files_count != part->files_taken)
         return misses_files(core, peer, round, part, m->files_count);
-    take_shard(core, peer, round, part, m);
+    save_take_shard(core, peer, round, part, m);
     try_commit(core, peer->job, round);
     return taken;
 }

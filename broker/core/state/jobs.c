@@ -43,7 +43,7 @@ void job_drop(struct core *core, struct job *job)
     job_free(core, job);
 }
 
-static struct peer **hash_slot(struct core *core, uint64_t incarnation)
+static struct peer **jobs_hash_slot(struct core *core, uint64_t incarnation)
 {
     size_t size = sizeof core->hash / sizeof core->hash[0];
 
@@ -52,7 +52,7 @@ static struct peer **hash_slot(struct core *core, uint64_t incarnation)
 
 struct peer *peer_find(const struct core *core, uint64_t incarnation)
 {
-    struct peer *peer = *hash_slot((struct core *)core, incarnation);
+    struct peer *peer = *jobs_hash_slot((struct core *)core, incarnation);
 
     while (peer != NULL && peer->incarnation != incarnation)
         peer = peer->next_hash;
@@ -71,7 +71,7 @@ struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnatio
     struct peer *peer = calloc(1, sizeof *peer);
     if (peer == NULL)
         return NULL;
-    struct peer **slot = hash_slot(core, incarnation);
+    struct peer **slot = jobs_hash_slot(core, incarnation);
     peer->job = job;
     peer->incarnation = incarnation;
     peer->next_hash = *slot;
@@ -83,7 +83,7 @@ struct peer *peer_create(struct core *core, struct job *job, uint64_t incarnatio
 
 static void peer_free(struct core *core, struct peer *peer)
 {
-    struct peer **slot = hash_slot(core, peer->incarnation);
+    struct peer **slot = jobs_hash_slot(core, peer->incarnation);
 
     while (*slot != peer)
         slot = &(*slot)->next_hash;

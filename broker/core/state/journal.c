@@ -49,7 +49,7 @@ char *out_printf(struct core *core, const char *format, ...)
     return out_text(core, text);
 }
 
-static struct record *persist(struct core *core, enum record_kind kind)
+static struct record *journal_persist(struct core *core, enum record_kind kind)
 {
     struct action *action = action_add(core, ACTION_PERSIST);
 
@@ -59,12 +59,12 @@ static struct record *persist(struct core *core, enum record_kind kind)
 
 void persist_broker(struct core *core)
 {
-    persist(core, RECORD_BROKER)->u.broker.epoch = core->epoch;
+    journal_persist(core, RECORD_BROKER)->u.broker.epoch = core->epoch;
 }
 
 void persist_job(struct core *core, struct job *job)
 {
-    struct record *row = persist(core, RECORD_JOB);
+    struct record *row = journal_persist(core, RECORD_JOB);
 
     char saves[PLAN_SAVES_TEXT];
 
@@ -107,7 +107,7 @@ void persist_want(struct core *core, struct job *job)
 void persist_generation(struct core *core, const struct job *job)
 {
     const struct generation *gen = &job->gen;
-    struct record *row = persist(core, RECORD_GENERATION);
+    struct record *row = journal_persist(core, RECORD_GENERATION);
 
     row->u.generation = (struct record_generation){
         .job = out_text(core, job->name),
@@ -134,7 +134,7 @@ void persist_generation(struct core *core, const struct job *job)
 
 void persist_peer(struct core *core, const struct peer *peer)
 {
-    struct record *row = persist(core, RECORD_NODE);
+    struct record *row = journal_persist(core, RECORD_NODE);
 
     row->u.node = (struct record_node){
         .job = out_text(core, peer->job->name),
@@ -177,7 +177,7 @@ void persist_progress(struct core *core, struct peer *peer)
 
 void persist_notice(struct core *core, const struct job *job, const struct notice *notice)
 {
-    struct record *row = persist(core, RECORD_NOTICE);
+    struct record *row = journal_persist(core, RECORD_NOTICE);
 
     row->u.notice = (struct record_notice){
         .job = out_text(core, job->name),
@@ -200,7 +200,7 @@ void persist_notice(struct core *core, const struct job *job, const struct notic
 
 void persist_round(struct core *core, const struct job *job, const struct round *round)
 {
-    struct record *row = persist(core, RECORD_ROUND);
+    struct record *row = journal_persist(core, RECORD_ROUND);
 
     row->u.round = (struct record_round){
         .job = out_text(core, job->name),
@@ -229,7 +229,7 @@ void persist_round(struct core *core, const struct job *job, const struct round 
 void persist_participant(struct core *core, const struct job *job, const struct round *round,
                          const struct participant *part)
 {
-    struct record *row = persist(core, RECORD_PARTICIPANT);
+    struct record *row = journal_persist(core, RECORD_PARTICIPANT);
 
     row->u.participant = (struct record_participant){
         .job = out_text(core, job->name),
@@ -250,7 +250,7 @@ void persist_participant(struct core *core, const struct job *job, const struct 
 
 void persist_checkpoint(struct core *core, const struct record_checkpoint *row)
 {
-    struct record *record = persist(core, RECORD_CHECKPOINT);
+    struct record *record = journal_persist(core, RECORD_CHECKPOINT);
 
     record->u.checkpoint = *row;
     record->u.checkpoint.job = out_text(core, row->job);
@@ -286,7 +286,7 @@ void event_emit(struct core *core, struct job *job, struct wire_event event,
     own_event(core, &event);
     persist_job(core, job);
 
-    struct record *row = persist(core, RECORD_EVENT);
+    struct record *row = journal_persist(core, RECORD_EVENT);
     row->u.event = (struct record_event){
         .job = out_text(core, job->name),
         .seq = event.seq,

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void add(struct lineage *lineage, uint64_t start_id, uint64_t seq)
+static void lineage_add(struct lineage *lineage, uint64_t start_id, uint64_t seq)
 {
     if (lineage->count == LINEAGE_MAX)
         memmove(lineage->starts, lineage->starts + 1, --lineage->count * sizeof *lineage->starts);
@@ -24,7 +24,7 @@ bool lineage_holds(const struct job *job, uint64_t start_id, uint64_t seq)
 }
 
 /* The row is written with every event, and this changes only here. */
-static void write_text(struct lineage *lineage)
+static void lineage_write_text(struct lineage *lineage)
 {
     size_t used = 0;
 
@@ -41,8 +41,8 @@ void lineage_begin(const struct core *core, struct job *job)
     struct lineage *lineage = &job->lineage;
 
     if (lineage->count == 0 || lineage->starts[lineage->count - 1].id != core->options.start_id) {
-        add(lineage, core->options.start_id, job->seq);
-        write_text(lineage);
+        lineage_add(lineage, core->options.start_id, job->seq);
+        lineage_write_text(lineage);
     }
     job->start_seq = lineage->starts[lineage->count - 1].seq;
 }
@@ -58,7 +58,7 @@ void lineage_read(struct lineage *ret_lineage, const char *text)
         if (*at != ':')
             break;
         uint64_t seq = strtoull(at + 1, &at, 10);
-        add(ret_lineage, id, seq);
+        lineage_add(ret_lineage, id, seq);
     }
-    write_text(ret_lineage);
+    lineage_write_text(ret_lineage);
 }

@@ -1,7 +1,7 @@
 /* outcomes - how the newest rounds ended: a ring, for nodes that return and ask. */
 #include "broker/core/state/state.h"
 
-static void remember(struct job *job, const struct outcome *outcome)
+static void outcomes_remember(struct job *job, const struct outcome *outcome)
 {
     struct outcome *place = &job->outcomes[job->outcomes_next++ % OUTCOMES_MAX];
 
@@ -10,7 +10,7 @@ static void remember(struct job *job, const struct outcome *outcome)
     *place = *outcome;
 }
 
-static struct outcome outcome_of(const struct round *round)
+static struct outcome outcomes_outcome_of(const struct round *round)
 {
     return (struct outcome){.round = round->round,
                             .state = round->state,
@@ -23,9 +23,9 @@ static struct outcome outcome_of(const struct round *round)
 
 void round_remember(struct job *job, const struct round *round)
 {
-    const struct outcome outcome = outcome_of(round);
+    const struct outcome outcome = outcomes_outcome_of(round);
 
-    remember(job, &outcome);
+    outcomes_remember(job, &outcome);
 }
 
 void round_imported(struct job *job, const struct outcome *outcome)
@@ -35,7 +35,7 @@ void round_imported(struct job *job, const struct outcome *outcome)
             job->outcomes[i] = *outcome;
             return;
         }
-    remember(job, outcome);
+    outcomes_remember(job, outcome);
 }
 
 /* A start reads as many as there is room for: with a full ring, nothing is known of what is below all in it. */
@@ -66,7 +66,7 @@ struct outcome round_outcome(struct job *job, uint64_t number)
     const struct round *round = round_find(job, number);
 
     if (round != NULL)
-        return outcome_of(round);
+        return outcomes_outcome_of(round);
     for (size_t i = 0; i < OUTCOMES_MAX; i++)
         if (number > 0 && job->outcomes[i].round == number)
             return job->outcomes[i];

@@ -138,14 +138,14 @@ void tasks_resource_create(struct task_queue *queue, uint64_t number, const char
 
 /* --- tasks -------------------------------------------------------------------------------------- */
 
-static struct task **hash_slot(struct tasks *tasks, uint64_t queue, uint64_t number)
+static struct task **tasks_hash_slot(struct tasks *tasks, uint64_t queue, uint64_t number)
 {
     return &tasks->hash[(number ^ queue * UINT64_C(0x9e3779b97f4a7c15)) % TASK_HASH];
 }
 
 struct task *tasks_find(const struct core *core, uint64_t queue, uint64_t number)
 {
-    struct task *task = core->tasks != NULL ? *hash_slot(core->tasks, queue, number) : NULL;
+    struct task *task = core->tasks != NULL ? *tasks_hash_slot(core->tasks, queue, number) : NULL;
 
     while (task != NULL && (task->number != number || task->queue->queue != queue))
         task = task->next_hash;
@@ -155,7 +155,7 @@ struct task *tasks_find(const struct core *core, uint64_t queue, uint64_t number
 struct task *tasks_create(struct core *core, struct task_queue *queue,
                           const struct record_task *row)
 {
-    struct task **slot = hash_slot(core->tasks, queue->queue, row->number);
+    struct task **slot = tasks_hash_slot(core->tasks, queue->queue, row->number);
     struct task *task = calloc(1, sizeof *task + row->args.size + row->uses.size);
 
     MUST(task != NULL);
@@ -242,7 +242,7 @@ void tasks_list_again(struct task_queue *queue)
 
 size_t tasks_forget(struct core *core, struct task *task)
 {
-    struct task **slot = hash_slot(core->tasks, task->queue->queue, task->number);
+    struct task **slot = tasks_hash_slot(core->tasks, task->queue->queue, task->number);
     size_t bytes = sizeof *task + task->args_size + task->uses_size;
 
     while (*slot != task)
@@ -474,7 +474,8 @@ static void send_told(struct core *core, struct task_queue *queue)
     queue->told_count = queue->told_capacity = queue->told_bytes = 0;
 }
 
-static void tell(struct core *core, struct task_queue *queue, const struct wire_ended_entry *entry)
+static void tasks_tell(struct core *core, struct task_queue *queue,
+                       const struct wire_ended_entry *entry)
 {
     size_t bytes = TASK_ENTRY_BYTES + strlen(entry->text) + entry->result.size;
 
@@ -542,16 +543,16 @@ void tasks_end(struct core *core, struct task *task, const struct task_end *end,
                                        .text = text,
                                        .result = result,
                                        .bytes = end->bytes};
-    tell(core, queue,
-         &(struct wire_ended_entry){.queue = queue->queue,
-                                    .number = task->number,
-                                    .attempt = task->attempt,
-                                    .state = end->state,
-                                    .status = end->status,
-                                    .code = end->code,
-                                    .text = text,
-                                    .bytes = end->bytes,
-                                    .result = result});
+    tasks_tell(core, queue,
+               &(struct wire_ended_entry){.queue = queue->queue,
+                                          .number = task->number,
+                                          .attempt = task->attempt,
+                                          .state = end->state,
+                                          .status = end->status,
+                                          .code = end->code,
+                                          .text = text,
+                                          .bytes = end->bytes,
+                                          .result = result});
     queue->ended++;
     queue->dirty = true;
     queue->recent[task->number % TASK_RECENT] =

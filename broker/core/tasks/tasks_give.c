@@ -12,7 +12,7 @@
 /* --- taking back -------------------------------------------------------------------------------- */
 
 /* Pauses grow from the second loss on: the first is most often the worker's own end. */
-static int64_t pause_ms(const struct task *task)
+static int64_t tasks_give_pause_ms(const struct task *task)
 {
     uint64_t doublings = task->losses < 2 ? 0 : task->losses - 2;
 
@@ -23,14 +23,14 @@ static int64_t pause_ms(const struct task *task)
 
 static void queue_again(struct core *core, struct task *task)
 {
-    task->not_before_boot_ms = core->now + pause_ms(task);
+    task->not_before_boot_ms = core->now + tasks_give_pause_ms(task);
     tasks_list_put(task, true);
     tasks_persist_state(core, task);
     tasks_timer(core, core->now);
 }
 
-static void give_up(struct core *core, struct task *task, unsigned status, const char *why,
-                    uint64_t worker)
+static void tasks_give_give_up(struct core *core, struct task *task, unsigned status,
+                               const char *why, uint64_t worker)
 {
     const char *besides =
         task->excused == 0
@@ -58,7 +58,7 @@ static void again_or_never(struct core *core, struct task *task, bool lost, unsi
                                      .text = "it was cancelled"},
                   worker);
     else if ((lost && task->losses >= task->queue->max_attempts) || task->attempt >= TASK_TRIES_MAX)
-        give_up(core, task, status, why, worker);
+        tasks_give_give_up(core, task, status, why, worker);
     else
         queue_again(core, task);
 }
@@ -144,7 +144,8 @@ static void take_away(struct core *core, struct task_lease *lease)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-static void fill(struct core *core, struct wire_task_entry *entry, const struct task_lease *lease)
+static void tasks_give_fill(struct core *core, struct wire_task_entry *entry,
+                            const struct task_lease *lease)
 {
     *entry = (struct wire_task_entry){.queue = lease->queue_id,
                                       .number = lease->number,
@@ -176,8 +177,8 @@ static size_t size_of(const struct task_lease *lease)
                                      lease->task->uses_size;
 }
 
-static bool is_due(const struct core *core, const struct task_worker *worker,
-                   const struct task_lease *lease)
+static bool tasks_give_is_due(const struct core *core, const struct task_worker *worker,
+                              const struct task_lease *lease)
 {
     if (lease->serial <= worker->received)
         return false; /* it has it */
@@ -185,14 +186,14 @@ static bool is_due(const struct core *core, const struct task_worker *worker,
 }
 
 /* From the first that is due on: one frame, of as many as fit. NULL: none was. */
-static struct task_lease *send_frame(struct core *core, struct task_worker *worker,
-                                     struct task_lease *lease)
+static struct task_lease *tasks_give_send_frame(struct core *core, struct task_worker *worker,
+                                                struct task_lease *lease)
 {
     struct wire_task_entry *items = NULL;
     struct wire_msg *message;
     size_t count = 0, bytes = 0;
 
-    while (lease != NULL && !is_due(core, worker, lease))
+    while (lease != NULL && !tasks_give_is_due(core, worker, lease))
         lease = lease->next;
     if (lease == NULL)
         return NULL;
@@ -201,7 +202,7 @@ static struct task_lease *send_frame(struct core *core, struct task_worker *work
     for (; lease != NULL && count < TASKS_FRAME_MAX; lease = lease->next) {
         size_t size = size_of(lease);
 
-        if (!is_due(core, worker, lease))
+        if (!tasks_give_is_due(core, worker, lease))
             continue;
         if (count > 0 && bytes + size > TASK_FRAME_BYTES)
             break;
@@ -210,7 +211,7 @@ static struct task_lease *send_frame(struct core *core, struct task_worker *work
                                                                : lease->every_ms * 2;
         lease->sent_boot_ms = core->now;
         tasks_timer(core, core->now + lease->every_ms);
-        fill(core, &items[count++], lease);
+        tasks_give_fill(core, &items[count++], lease);
         bytes += size;
     }
     message = send_to(core, worker->route, worker->job, WIRE_WORK);
@@ -224,7 +225,7 @@ void tasks_send_again(struct core *core, struct task_worker *worker)
     struct task_lease *lease = worker->mapped ? worker->first : NULL;
 
     while (lease != NULL)
-        lease = send_frame(core, worker, lease);
+        lease = tasks_give_send_frame(core, worker, lease);
 }
 
 /* --- giving ------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ static void opened(struct core *core, const struct input *in, const struct task_
     m->resources = queue->resources_count;
 }
 
-static void drop(struct core *core, struct task_queue *queue)
+static void tasks_open_drop(struct core *core, struct task_queue *queue)
 {
     struct record *row = tasks_persist(core, RECORD_TASK_QUEUE_DROP);
 
@@ -48,7 +48,7 @@ static void drop(struct core *core, struct task_queue *queue)
 
 /* A worker names values and attempts by their queue's number, and outlives databases: each start of a broker gives
  * others, lest a value of a queue that was lost is taken for one of a new queue. */
-static uint64_t new_id(struct core *core)
+static uint64_t tasks_open_new_id(struct core *core)
 {
     struct tasks *tasks = core->tasks;
 
@@ -62,7 +62,7 @@ static uint64_t new_id(struct core *core)
 }
 
 /* Nothing is to be done in it, and nobody holds it. */
-static bool is_over(const struct core *core, const struct task_queue *queue)
+static bool tasks_open_is_over(const struct core *core, const struct task_queue *queue)
 {
     return queue->live == 0 && queue->leases == 0 &&
            core_passed_ms(core, queue->heard_boot_ms) >= STUCK_MS;
@@ -81,7 +81,7 @@ static bool goes_before(const struct task_queue *a, const struct task_queue *b)
 }
 
 /* Every job that ends leaves a queue: one that is over goes when there is no room for a new one. */
-static bool make_room(struct core *core)
+static bool tasks_open_make_room(struct core *core)
 {
     size_t most =
         core->options.task_queues_max > 0 ? core->options.task_queues_max : TASK_QUEUES_MAX;
@@ -90,10 +90,10 @@ static bool make_room(struct core *core)
     if (core->tasks->queues_count < most)
         return true;
     for (struct task_queue *queue = core->tasks->queues; queue != NULL; queue = queue->next)
-        if (is_over(core, queue) && (first == NULL || goes_before(queue, first)))
+        if (tasks_open_is_over(core, queue) && (first == NULL || goes_before(queue, first)))
             first = queue;
     if (first != NULL)
-        drop(core, first);
+        tasks_open_drop(core, first);
     return first != NULL;
 }
 
@@ -119,18 +119,18 @@ void tasks_queue_open(struct core *core, const struct input *in)
         return;
     }
     if (queue != NULL && m->fresh && queue->coordinator != up->incarnation) {
-        drop(core, queue);
+        tasks_open_drop(core, queue);
         queue = NULL;
     }
     if (queue == NULL) {
-        if (!make_room(core)) {
+        if (!tasks_open_make_room(core)) {
             opened(core, in, NULL, MUSTER_E_BUSY,
                    "the broker has as many queues as there may be, and each has a coordinator, or "
                    "tasks that have not "
                    "ended; begin one of them anew (`muster tasks` lists a job's)");
             return;
         }
-        queue = tasks_queue_create(core, new_id(core), up->job, m->name);
+        queue = tasks_queue_create(core, tasks_open_new_id(core), up->job, m->name);
         queue->created_unix_ms = core->now_unix;
     }
     if (queue->coordinator != up->incarnation)

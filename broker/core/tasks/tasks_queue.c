@@ -34,7 +34,7 @@ static uint64_t live_workers(const struct core *core, const char *job)
     return count;
 }
 
-static uint64_t queue_of(const struct wire_msg *m)
+static uint64_t tasks_queue_queue_of(const struct wire_msg *m)
 {
     switch (m->type) {
     case WIRE_TASKS_ADD:
@@ -62,7 +62,7 @@ static void alive(struct core *core, const struct input *in, const struct task_q
     const char *job = in->message->up.job;
     struct wire_msg *message = send_to(core, in->route, job, WIRE_QUEUE_ALIVE);
 
-    message->u.queue_alive.queue = queue_of(in->message);
+    message->u.queue_alive.queue = tasks_queue_queue_of(in->message);
     message->u.queue_alive.code = code;
     if (code != MUSTER_OK)
         return;
@@ -77,8 +77,8 @@ static void alive(struct core *core, const struct input *in, const struct task_q
 /* --- add ---------------------------------------------------------------------------------------- */
 
 /* NULL: it may be taken. */
-static const char *refused(const struct core *core, const struct task_queue *queue,
-                           const struct wire_task_entry *entry)
+static const char *tasks_queue_refused(const struct core *core, const struct task_queue *queue,
+                                       const struct wire_task_entry *entry)
 {
     size_t bytes_max =
         core->options.task_bytes_max > 0 ? core->options.task_bytes_max : TASK_QUEUE_BYTES_MAX;
@@ -138,7 +138,7 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
             continue; /* a repetition */
         if (entry->number > queue->taken + 1)
             break; /* what is before it was lost, and comes again first */
-        why = refused(core, queue, entry);
+        why = tasks_queue_refused(core, queue, entry);
         if (why == NULL)
             take_task(core, queue, entry);
     }
@@ -152,13 +152,15 @@ static void take_add(struct core *core, const struct input *in, struct task_queu
 }
 
 /* Said again, by this coordinator or one that came after it: not what another program makes under this number. */
-static bool is_same(const struct task_resource *resource, const struct wire_resource_add *m)
+static bool tasks_queue_is_same(const struct task_resource *resource,
+                                const struct wire_resource_add *m)
 {
     return strcmp(resource->fn, m->fn) == 0 && resource->args_size == m->args.size &&
            (m->args.size == 0 || memcmp(resource->args, m->args.data, m->args.size) == 0);
 }
 
-static void take_resource(struct core *core, const struct input *in, struct task_queue *queue)
+static void tasks_queue_take_resource(struct core *core, const struct input *in,
+                                      struct task_queue *queue)
 {
     const struct wire_resource_add *m = &in->message->u.resource_add;
     struct wire_msg *answer;
@@ -176,7 +178,7 @@ static void take_resource(struct core *core, const struct input *in, struct task
         tasks_resource_create(queue, m->number, m->fn, args);
     } else if (m->number == 0 || m->number > queue->resources_count) {
         code = MUSTER_E_ARGUMENT;
-    } else if (!is_same(&queue->resources[m->number - 1], m)) {
+    } else if (!tasks_queue_is_same(&queue->resources[m->number - 1], m)) {
         code = MUSTER_E_EXISTS;
     }
     answer = send_to(core, in->route, queue->job, WIRE_RESOURCE_TAKEN);
@@ -252,7 +254,7 @@ static bool cancel_queued(struct core *core, struct task_queue *queue)
 
 /* After a broker's start: who was given something and has not said yet what he has. An attempt that was taken away
  * from him stands nowhere else. Bounded: he is lost after TASK_BACK_MS. */
-static bool is_awaited(const struct core *core, const struct task_queue *queue)
+static bool tasks_queue_is_awaited(const struct core *core, const struct task_queue *queue)
 {
     for (const struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
         if (!w->mapped && strcmp(w->job, queue->job) == 0)
@@ -264,7 +266,7 @@ static bool is_awaited(const struct core *core, const struct task_queue *queue)
 void tasks_raise(struct core *core, struct task_queue *queue)
 {
     if (queue->raise_wanted == 0 || queue->leases > 0 || !queue->error_pending ||
-        is_awaited(core, queue))
+        tasks_queue_is_awaited(core, queue))
         return;
     tasks_flush(core); /* the ends so far are told before the cancelled ones are counted */
     if (!cancel_queued(core, queue)) {
@@ -282,7 +284,7 @@ void tasks_raise(struct core *core, struct task_queue *queue)
 }
 
 /* Calls of the coordinator have returned so many of the raised errors: the next coordinator is not told again. */
-static void told(struct task_queue *queue, uint64_t count)
+static void tasks_queue_told(struct task_queue *queue, uint64_t count)
 {
     if (count <= queue->raises_told || count > queue->raised)
         return;
@@ -300,7 +302,7 @@ static void take_raise(struct core *core, struct task_queue *queue, const struct
         return;
     }
     if (raise > queue->raised)
-        told(queue, queue->raised);
+        tasks_queue_told(queue, queue->raised);
     if (!queue->error_pending) {
         answer_raise(core, queue, raise, false);
         return;
@@ -343,11 +345,12 @@ static void take_result_get(struct core *core, const struct input *in,
     action->number = in->message->u.result_get.number;
 }
 
-static void take_beat(struct core *core, const struct input *in, struct task_queue *queue)
+static void tasks_queue_take_beat(struct core *core, const struct input *in,
+                                  struct task_queue *queue)
 {
     uint64_t released = in->message->u.queue_beat.released;
 
-    told(queue, in->message->u.queue_beat.told);
+    tasks_queue_told(queue, in->message->u.queue_beat.told);
     if (released > queue->released && released <= queue->taken) {
         struct record *row = tasks_persist(core, RECORD_TASK_RELEASE);
 
@@ -383,7 +386,7 @@ void tasks_queue_message(struct core *core, const struct input *in)
         tasks_queue_open(core, in);
         return;
     }
-    queue = tasks_queue_find(core, queue_of(in->message));
+    queue = tasks_queue_find(core, tasks_queue_queue_of(in->message));
     if (!is_theirs(core, in, queue))
         return;
     switch (in->message->type) {
@@ -391,7 +394,7 @@ void tasks_queue_message(struct core *core, const struct input *in)
         take_add(core, in, queue);
         break;
     case WIRE_RESOURCE_ADD:
-        take_resource(core, in, queue);
+        tasks_queue_take_resource(core, in, queue);
         break;
     case WIRE_TASKS_GET:
         take_get(core, in, queue);
@@ -406,7 +409,7 @@ void tasks_queue_message(struct core *core, const struct input *in)
         take_cancel(core, queue, in->message->u.task_cancel.number);
         break;
     case WIRE_QUEUE_BEAT:
-        take_beat(core, in, queue);
+        tasks_queue_take_beat(core, in, queue);
         break;
     default:
         break;

@@ -34,7 +34,8 @@ static int64_t limit_ms(const struct task_lease *lease)
     return limit;
 }
 
-static const char *text_of(struct core *core, const struct task_lease *lease, bool renews)
+static const char *tasks_watch_text_of(struct core *core, const struct task_lease *lease,
+                                       bool renews)
 {
     const struct task_worker *worker = lease->worker;
     const char *queue = lease->queue != NULL ? lease->queue->name : "that is gone";
@@ -56,7 +57,7 @@ static const char *text_of(struct core *core, const struct task_lease *lease, bo
 }
 
 /* A job of nothing but tasks has no journal before this. */
-static void tell(struct core *core, const struct task_lease *lease, const char *text)
+static void tasks_watch_tell(struct core *core, const struct task_lease *lease, const char *text)
 {
     struct job *job = job_find(core, lease->worker->job);
     struct wire_event event;
@@ -73,10 +74,10 @@ static void tell(struct core *core, const struct task_lease *lease, const char *
 
 static void name(struct core *core, struct task_lease *lease, bool renews)
 {
-    const char *text = text_of(core, lease, renews);
+    const char *text = tasks_watch_text_of(core, lease, renews);
 
     lease->stuck_said = true;
-    tell(core, lease, text);
+    tasks_watch_tell(core, lease, text);
     if (lease->task == NULL)
         return;
     lease->task->named = true;
@@ -89,7 +90,7 @@ int64_t tasks_word_boot_ms(const struct task_lease *lease)
                                                        : lease->begun_boot_ms;
 }
 
-static void watch(struct core *core, struct task_lease *lease)
+static void tasks_watch_watch(struct core *core, struct task_lease *lease)
 {
     int64_t limit = limit_ms(lease);
     int64_t silent_at = tasks_word_boot_ms(lease) + limit;
@@ -110,6 +111,6 @@ void tasks_watch(struct core *core, struct task_worker *worker)
         if (lease->begun_boot_ms == 0 && place < worker->slots)
             lease->begun_boot_ms = core->now;
         if (lease->begun_boot_ms > 0 && !lease->stuck_said)
-            watch(core, lease);
+            tasks_watch_watch(core, lease);
     }
 }

@@ -6,8 +6,8 @@
 
 /* --- answers ------------------------------------------------------------------------------------ */
 
-static void welcome(struct core *core, const struct input *in, unsigned code, const char *text,
-                    bool retry)
+static void tasks_worker_welcome(struct core *core, const struct input *in, unsigned code,
+                                 const char *text, bool retry)
 {
     struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_WORK_WELCOME);
 
@@ -114,7 +114,7 @@ void tasks_error_told(struct core *core, struct task_queue *queue)
     }
 }
 
-static void unknown(struct core *core, const struct input *in)
+static void tasks_worker_unknown(struct core *core, const struct input *in)
 {
     struct wire_msg *message = send_to(core, in->route, in->message->up.job, WIRE_WORK_ALIVE);
 
@@ -123,7 +123,8 @@ static void unknown(struct core *core, const struct input *in)
 
 /* --- HELLO -------------------------------------------------------------------------------------- */
 
-static struct task_worker *holder_of(const struct core *core, const char *job, uint64_t index)
+static struct task_worker *tasks_worker_holder_of(const struct core *core, const char *job,
+                                                  uint64_t index)
 {
     for (struct task_worker *w = core->tasks->workers; w != NULL; w = w->next)
         if (w->index == index && strcmp(w->job, job) == 0)
@@ -242,28 +243,29 @@ static struct task_worker *worker_of_hello(struct core *core, const struct input
 {
     const struct wire_up *up = &in->message->up;
     struct task_worker *worker = tasks_worker_find(core, up->incarnation);
-    struct task_worker *holder = holder_of(core, up->job, up->rank);
+    struct task_worker *holder = tasks_worker_holder_of(core, up->job, up->rank);
 
     if (worker != NULL && strcmp(worker->job, up->job) == 0 && worker->index == up->rank)
         return worker;
     if (worker != NULL || !wire_job_name_ok(up->job) || up->incarnation == 0) {
-        welcome(core, in, MUSTER_E_ARGUMENT, "a worker needs a job, an index and an incarnation",
-                false);
+        tasks_worker_welcome(core, in, MUSTER_E_ARGUMENT,
+                             "a worker needs a job, an index and an incarnation", false);
         return NULL;
     }
     if (holder != NULL && core_passed_ms(core, holder->heard_boot_ms) < TAKEOVER_MS) {
-        welcome(core, in, MUSTER_E_RANK_TAKEN,
-                out_printf(core,
-                           "worker %" PRIu64 " of job %s is process %" PRIu64
-                           " on %s, which lives; stop it, or take another index",
-                           holder->index, holder->job, holder->pid, holder->host),
-                true);
+        tasks_worker_welcome(core, in, MUSTER_E_RANK_TAKEN,
+                             out_printf(core,
+                                        "worker %" PRIu64 " of job %s is process %" PRIu64
+                                        " on %s, which lives; stop it, or take another index",
+                                        holder->index, holder->job, holder->pid, holder->host),
+                             true);
         return NULL;
     }
     if (holder != NULL)
         tasks_worker_lost(core, holder, MUSTER_E_LOST, "another process took its index");
     if (core->tasks->workers_count == TASK_WORKERS_MAX) {
-        welcome(core, in, MUSTER_E_BUSY, "the broker has as many workers as there may be", true);
+        tasks_worker_welcome(core, in, MUSTER_E_BUSY,
+                             "the broker has as many workers as there may be", true);
         return NULL;
     }
     return tasks_worker_create(core, up->job, up->rank, up->incarnation);
@@ -289,7 +291,7 @@ static void take_hello(struct core *core, const struct input *in)
     tasks_persist_worker(core, worker, RECORD_WORKER_LIVE);
     take_back_unheard(core, worker, m);
     take_held(core, worker, m);
-    welcome(core, in, MUSTER_OK, "", false);
+    tasks_worker_welcome(core, in, MUSTER_OK, "", false);
     if (worker->held > 0 || worker->gone_count > 0)
         tasks_worker_alive(core, worker, MUSTER_OK);
 }
@@ -329,7 +331,7 @@ static unsigned end_of_resource(struct core *core, struct task_worker *worker,
 }
 
 /* A worker says CANCELLED only of what it was told to end: this broker start need not know of that. */
-static enum wire_task_state state_of(const struct wire_ended_entry *entry)
+static enum wire_task_state tasks_worker_state_of(const struct wire_ended_entry *entry)
 {
     return entry->status == MUSTER_OK            ? TASK_DONE
            : entry->status == MUSTER_E_CANCELLED ? TASK_CANCELLED
@@ -352,15 +354,15 @@ static unsigned end_of_task(struct core *core, struct task_worker *worker,
     if (in_parts && (task->parts_have != entry->bytes || task->parts_attempt != entry->attempt ||
                      entry->result.size > 0))
         return MUSTER_E_NOT_FOUND; /* the parts first */
-    end.state = state_of(entry);
+    end.state = tasks_worker_state_of(entry);
     tasks_took(core, lease);
     tasks_lease_free(lease);
     tasks_end(core, task, &end, worker->incarnation);
     return MUSTER_OK;
 }
 
-static unsigned take_end(struct core *core, struct task_worker *worker,
-                         const struct wire_ended_entry *entry)
+static unsigned tasks_worker_take_end(struct core *core, struct task_worker *worker,
+                                      const struct wire_ended_entry *entry)
 {
     struct task_queue *queue = tasks_queue_find(core, entry->queue);
     struct task_lease *lease =
@@ -392,8 +394,9 @@ static void take_done(struct core *core, struct task_worker *worker, const struc
     MUST(items != NULL);
     for (size_t i = 0; i < count; i++) {
         const struct wire_ended_entry *entry = &m->u.work_done.tasks.items[i];
-        items[i] = (struct wire_lease_entry){entry->queue, entry->number, entry->attempt,
-                                             entry->kind, take_end(core, worker, entry)};
+        items[i] =
+            (struct wire_lease_entry){entry->queue, entry->number, entry->attempt, entry->kind,
+                                      tasks_worker_take_end(core, worker, entry)};
     }
     answer = send_to(core, worker->route, worker->job, WIRE_WORK_TAKEN);
     answer->u.work_taken.tasks.items = items;
@@ -402,7 +405,8 @@ static void take_done(struct core *core, struct task_worker *worker, const struc
 }
 
 /* In order, from 0: a part that is not the next one is answered with what there is. */
-static void take_part(struct core *core, struct task_worker *worker, const struct wire_work_part *m)
+static void tasks_worker_take_part(struct core *core, struct task_worker *worker,
+                                   const struct wire_work_part *m)
 {
     struct task_lease *lease =
         tasks_lease_find(worker, m->queue, m->number, m->attempt, TASK_KIND_TASK);
@@ -433,7 +437,8 @@ static void take_part(struct core *core, struct task_worker *worker, const struc
 
 /* --- the rest ----------------------------------------------------------------------------------- */
 
-static void take_beat(struct core *core, struct task_worker *worker, const struct wire_work_beat *m)
+static void tasks_worker_take_beat(struct core *core, struct task_worker *worker,
+                                   const struct wire_work_beat *m)
 {
     if (m->received > worker->received && m->received <= worker->serial)
         worker->received = m->received;
@@ -478,16 +483,16 @@ void tasks_worker_message(struct core *core, const struct input *in)
                 m->u.work_leave.nonce;
             return;
         }
-        unknown(core, in);
+        tasks_worker_unknown(core, in);
         return;
     }
     worker->heard_boot_ms = core->now;
     if (m->type == WIRE_WORK_DONE)
         take_done(core, worker, m);
     else if (m->type == WIRE_WORK_PART)
-        take_part(core, worker, &m->u.work_part);
+        tasks_worker_take_part(core, worker, &m->u.work_part);
     else if (m->type == WIRE_WORK_BEAT)
-        take_beat(core, worker, &m->u.work_beat);
+        tasks_worker_take_beat(core, worker, &m->u.work_beat);
     else if (m->type == WIRE_WORK_LEAVE)
         take_leave(core, worker, m->u.work_leave.nonce);
 }

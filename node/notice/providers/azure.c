@@ -42,7 +42,7 @@ static bool is_about(const json_t *event, const char *name)
     return false;
 }
 
-static enum wire_notice_kind kind_of(const char *type)
+static enum wire_notice_kind azure_kind_of(const char *type)
 {
     static const struct {
         const char *type;
@@ -75,8 +75,8 @@ static bool read_time(const char *text, bool started, const struct notice_now *n
 }
 
 /* False: it cannot be read. */
-static bool add_event(const json_t *event, const struct provider_context *context,
-                      struct notice_set *set)
+static bool azure_add_event(const json_t *event, const struct provider_context *context,
+                            struct notice_set *set)
 {
     struct notice_item item = {0};
     char id[80], type[32], status[32] = "Scheduled", before[64] = "", description[128] = "";
@@ -95,7 +95,7 @@ static bool add_event(const json_t *event, const struct provider_context *contex
     started = strcmp(status, "Started") == 0;
     if (!read_time(before, started, &context->now, &item.deadline_boot_ms))
         return false;
-    item.kind = kind_of(type);
+    item.kind = azure_kind_of(type);
     item.hard = wire_notice_ends(item.kind);
     item.cancellable = !started || !item.hard; /* what has started vanishes when it is over */
     snprintf(item.key, sizeof item.key, KEY "%s", id);
@@ -114,7 +114,7 @@ enum parse_result azure_parse_events(const struct http_reply *reply,
     bool foreign = root != NULL && json_object_get(root, "DocumentIncarnation") == NULL;
 
     for (size_t i = 0; read && i < json_array_size(events); i++)
-        read = add_event(json_array_get(events, i), context, set);
+        read = azure_add_event(json_array_get(events, i), context, set);
     json_decref(root);
     if (foreign)
         return PARSE_FOREIGN;
@@ -123,7 +123,7 @@ enum parse_result azure_parse_events(const struct http_reply *reply,
 }
 
 /* It is for all machines that the event names. */
-static void acknowledge(const struct notice_item *item, char ret_body[PROVIDER_BODY_MAX + 1])
+static void azure_acknowledge(const struct notice_item *item, char ret_body[PROVIDER_BODY_MAX + 1])
 {
     json_t *body = json_pack("{s:[{s:s}]}", "StartRequests", "EventId", item->key + strlen(KEY));
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -157,5 +157,5 @@ const struct provider provider_azure = {
     .path_count = AZURE_PATH_COUNT,
     .acknowledge_environment = "MUSTER_AZURE_ACKNOWLEDGE",
     .acknowledge_slot = AZURE_EVENTS,
-    .acknowledge = acknowledge,
+    .acknowledge = azure_acknowledge,
 };

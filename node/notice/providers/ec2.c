@@ -68,8 +68,8 @@ static bool event_kind(const char *code, enum wire_notice_kind *ret_kind)
 }
 
 /* False: it cannot be read. */
-static bool add_event(const json_t *event, const struct provider_context *context,
-                      struct notice_set *set)
+static bool ec2_add_event(const json_t *event, const struct provider_context *context,
+                          struct notice_set *set)
 {
     struct notice_item item = {.cancellable = true};
     char code[64], id[64] = "", state[32] = "active", before[64], description[128] = "", text[400];
@@ -101,7 +101,7 @@ enum parse_result ec2_parse_events(const struct http_reply *reply,
     bool read = json_is_array(root);
 
     for (size_t i = 0; read && i < json_array_size(root); i++)
-        read = add_event(json_array_get(root, i), context, set);
+        read = ec2_add_event(json_array_get(root, i), context, set);
     json_decref(root);
     return read
                ? PARSE_OK
@@ -149,7 +149,7 @@ enum parse_result ec2_parse_rebalance(const struct http_reply *reply,
 }
 
 /* What the real one calls itself: a bridge to a container may let everything through but its tokens. */
-static bool is_ec2(const struct http_reply *reply)
+static bool ec2_is_ec2(const struct http_reply *reply)
 {
     char server[32];
 
@@ -186,7 +186,7 @@ const struct provider provider_ec2 = {
     .token_header = "X-aws-ec2-metadata-token",
     .token_ttl_s = 21600,
     .token_ttl_told = true,
-    .is_ours_tokenless = is_ec2,
+    .is_ours_tokenless = ec2_is_ec2,
     .connect_ms = 1000,
     .paths = paths,
     .path_count = EC2_PATH_COUNT,

@@ -26,7 +26,7 @@
 #define ACCELERATED 1 /* 'A': the machine type has accelerators */
 #define UNPREEMPTED 2 /* from here on: when it was last seen that it is not preempted, boot ms */
 
-static void remember(const struct provider_context *context, size_t what, char value)
+static void gce_remember(const struct provider_context *context, size_t what, char value)
 {
     if (context->memory[0] == '\0')
         memcpy(context->memory, "--", 3);
@@ -78,7 +78,7 @@ enum parse_result gce_parse_preempted(const struct http_reply *reply,
     return PARSE_OK;
 }
 
-static bool starts(const char *text, const char *prefix)
+static bool gce_starts(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -94,13 +94,13 @@ enum parse_result gce_parse_maintenance(const struct http_reply *reply,
 
     notice_text(item.text, reply->body, reply->size);
     if (strcmp(item.text, "NONE") == 0) {
-        remember(context, SEEN_NONE, 'N');
+        gce_remember(context, SEEN_NONE, 'N');
         return PARSE_OK;
     }
-    if (starts(item.text, "MIGRATE")) {
+    if (gce_starts(item.text, "MIGRATE")) {
         item.kind = NOTICE_MIGRATE;
         item.deadline_boot_ms = -1;
-    } else if (starts(item.text, "TERMINATE") || starts(item.text, "SHUTDOWN")) {
+    } else if (gce_starts(item.text, "TERMINATE") || gce_starts(item.text, "SHUTDOWN")) {
         item.kind = NOTICE_TERMINATE;
         item.hard = true;
         item.deadline_boot_ms =
@@ -127,10 +127,10 @@ enum parse_result gce_parse_machine_type(const struct http_reply *reply,
     type = strrchr(text, '/');
     if (type == NULL || strstr(text, "/machineTypes/") == NULL)
         return provider_garbage(context, "instance/machine-type: no machine type");
-    remember(context, ACCELERATED, '-');
+    gce_remember(context, ACCELERATED, '-');
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (starts(type + 1, families[i]))
-            remember(context, ACCELERATED, 'A');
+        if (gce_starts(type + 1, families[i]))
+            gce_remember(context, ACCELERATED, 'A');
     return PARSE_OK;
 }
 

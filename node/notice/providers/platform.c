@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void read_line(const char *prefix, const char *path, char *ret_line, size_t size)
+static void platform_read_line(const char *prefix, const char *path, char *ret_line, size_t size)
 {
     char name[512];
     ssize_t got = -1;
@@ -32,7 +32,8 @@ void platform_read(const char *sys_prefix, struct platform_facts *ret_facts)
     memset(ret_facts, 0, sizeof *ret_facts);
     snprintf(name, sizeof name, "%s/sys/class/dmi/id", sys_prefix);
     ret_facts->dmi = stat(name, &info) == 0 && S_ISDIR(info.st_mode);
-#define READ(path, field) read_line(sys_prefix, path, ret_facts->field, sizeof ret_facts->field)
+#define READ(path, field) \
+    platform_read_line(sys_prefix, path, ret_facts->field, sizeof ret_facts->field)
     READ("/sys/class/dmi/id/sys_vendor", sys_vendor);
     READ("/sys/class/dmi/id/product_name", product_name);
     READ("/sys/class/dmi/id/chassis_asset_tag", chassis_asset_tag);

@@ -82,7 +82,7 @@ static bool may_ask_paths(const struct provider_run *run, int64_t now_boot_ms)
            provider_has_token(run, now_boot_ms);
 }
 
-static bool is_due(const struct provider_run *run, size_t index, int64_t now_boot_ms)
+static bool provider_is_due(const struct provider_run *run, size_t index, int64_t now_boot_ms)
 {
     const struct provider_asked *asked = &run->paths[index];
     unsigned after = run->provider->paths[index].after;
@@ -91,7 +91,7 @@ static bool is_due(const struct provider_run *run, size_t index, int64_t now_boo
            (after == 0 || run->paths[after - 1].well_once);
 }
 
-static void begin(struct provider_asked *asked, int64_t now_boot_ms)
+static void provider_begin(struct provider_asked *asked, int64_t now_boot_ms)
 {
     asked->in_flight = true;
     asked->asked_boot_ms = now_boot_ms;
@@ -114,7 +114,7 @@ static void ask_token(struct provider_run *run, int64_t now_boot_ms, struct http
     request->timeout_ms = p->paths[0].timeout_ms / run->pace.timeouts;
     snprintf(request->headers[0], sizeof request->headers[0], "%s: %lld", p->token_ttl_header,
              (long long)p->token_ttl_s);
-    begin(&run->token, now_boot_ms);
+    provider_begin(&run->token, now_boot_ms);
 }
 
 static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms,
@@ -139,7 +139,7 @@ static void ask_path(struct provider_run *run, size_t index, int64_t now_boot_ms
                  run->token_text);
         asked->token_serial = run->token_serial;
     }
-    begin(asked, now_boot_ms);
+    provider_begin(asked, now_boot_ms);
 }
 
 /* --- acknowledging --------------------------------------------------------------------------------- */
@@ -182,8 +182,8 @@ bool provider_is_acknowledging(const struct provider_run *run)
     return to_acknowledge(run) != NULL;
 }
 
-static void acknowledge(struct provider_run *run, const struct notice_item *item,
-                        int64_t now_boot_ms, struct http_request *request)
+static void provider_acknowledge(struct provider_run *run, const struct notice_item *item,
+                                 int64_t now_boot_ms, struct http_request *request)
 {
     const struct provider *p = run->provider;
     const struct provider_path *path = &p->paths[p->acknowledge_slot];
@@ -195,7 +195,7 @@ static void acknowledge(struct provider_run *run, const struct notice_item *item
     p->acknowledge(item, run->body);
     memcpy(run->acknowledging, item->key, sizeof item->key);
     request->body = run->body;
-    begin(&run->acknowledgement, now_boot_ms);
+    provider_begin(&run->acknowledgement, now_boot_ms);
 }
 
 /* A refusal is an answer: it is not repeated. */
@@ -219,7 +219,7 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
     run->seen_boot_ms = now_boot_ms;
     if (item != NULL && !run->acknowledgement.in_flight &&
         now_boot_ms >= run->acknowledgement.next_boot_ms) {
-        acknowledge(run, item, now_boot_ms, ret_request);
+        provider_acknowledge(run, item, now_boot_ms, ret_request);
         *ret_slot = SLOT_ACKNOWLEDGEMENT;
         return true;
     }
@@ -231,7 +231,7 @@ bool provider_next(struct provider_run *run, int64_t now_boot_ms, struct http_re
     if (!may_ask_paths(run, now_boot_ms))
         return false;
     for (size_t i = 0; i < run->provider->path_count; i++)
-        if (is_due(run, i, now_boot_ms)) {
+        if (provider_is_due(run, i, now_boot_ms)) {
             ask_path(run, i, now_boot_ms, ret_request);
             *ret_slot = (unsigned)i;
             return true;
@@ -278,8 +278,8 @@ static void back_off(struct provider_run *run, struct provider_asked *asked, int
     asked->next_boot_ms = now_boot_ms + jittered(run, delay < most ? delay : most);
 }
 
-static void fail(struct provider_run *run, struct provider_asked *asked, enum source_state state,
-                 int64_t now_boot_ms, const char *text)
+static void provider_fail(struct provider_run *run, struct provider_asked *asked,
+                          enum source_state state, int64_t now_boot_ms, const char *text)
 {
     asked->failures++;
     asked->state = state;
@@ -292,7 +292,7 @@ static void fail(struct provider_run *run, struct provider_asked *asked, enum so
 static void deny(struct provider_run *run, struct provider_asked *asked, int64_t now_boot_ms,
                  const char *text)
 {
-    fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
+    provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
     if (asked->well_once || ++asked->denied < PROVIDER_DENIED_MAX)
         return;
     asked->state = SOURCE_ABSENT;
@@ -306,8 +306,8 @@ static void fail_transport(struct provider_run *run, struct provider_asked *aske
     char text[SOURCE_TEXT_MAX + 1];
 
     snprintf(text, sizeof text, "%s", reply->error != NULL ? reply->error : "no answer");
-    fail(run, asked, nobody && !asked->well_once ? SOURCE_ABSENT : SOURCE_DEGRADED, now_boot_ms,
-         text);
+    provider_fail(run, asked, nobody && !asked->well_once ? SOURCE_ABSENT : SOURCE_DEGRADED,
+                  now_boot_ms, text);
 }
 
 static void fail_status(struct provider_run *run, struct provider_asked *asked, int status,
@@ -319,7 +319,7 @@ static void fail_status(struct provider_run *run, struct provider_asked *asked, 
     if (status == 400 || status == 403 || status == 405 || (status >= 300 && status < 400))
         deny(run, asked, now_boot_ms, text);
     else
-        fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
+        provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, text);
 }
 
 static bool token_ok(const struct http_reply *reply)
@@ -376,8 +376,8 @@ static void take_token(struct provider_run *run, const struct http_reply *reply,
 
     if (reply->result == HTTP_TIMEOUT ||
         (reply->result == HTTP_ANSWERED && (reply->status == 404 || reply->status == 405))) {
-        fail(run, token, token->well_once ? SOURCE_DEGRADED : SOURCE_ABSENT, now_boot_ms,
-             "no token is given");
+        provider_fail(run, token, token->well_once ? SOURCE_DEGRADED : SOURCE_ABSENT, now_boot_ms,
+                      "no token is given");
         token_again(run, now_boot_ms);
         run->token_missing = true;
         if (provider_has_token(run, now_boot_ms)) /* it was a renewal: the old one is good still */
@@ -418,7 +418,7 @@ static void take_401(struct provider_run *run, struct provider_asked *asked, int
         return;
     }
     asked->renewed = false;
-    fail(run, asked, SOURCE_DEGRADED, now_boot_ms, "it answered 401 to a new token");
+    provider_fail(run, asked, SOURCE_DEGRADED, now_boot_ms, "it answered 401 to a new token");
 }
 
 static struct notice_now clock_of(const struct http_reply *reply, const struct notice_now *now)
@@ -459,7 +459,7 @@ static bool take_200(struct provider_run *run, unsigned slot, const struct http_
     if (result == PARSE_FOREIGN)
         deny(run, asked, now->boot_ms, "what answers is another's service");
     if (result == PARSE_GARBAGE) {
-        fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
+        provider_fail(run, asked, SOURCE_DEGRADED, now->boot_ms, why);
         next_by_interval(asked, interval(run, path), now->boot_ms);
     }
     if (result != PARSE_OK)
@@ -501,7 +501,7 @@ static bool take_404(struct provider_run *run, unsigned slot, const struct http_
     if (proved)
         well(asked, now_boot_ms);
     else
-        fail(
+        provider_fail(
             run, asked, SOURCE_DEGRADED, now_boot_ms,
             "it gives no token, and 404 is what any server answers: nothing shows that it is ours");
     asked->pending = false;

@@ -44,7 +44,7 @@ enum parse_result provider_release(const struct provider_context *context, const
     return PARSE_OK;
 }
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t provider_status_sooner(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -63,13 +63,13 @@ int64_t provider_wakeup_boot_ms(const struct provider_run *run)
         unsigned after = run->provider->paths[i].after;
 
         if (!run->paths[i].in_flight && (after == 0 || run->paths[after - 1].well_once))
-            at = sooner(at, run->paths[i].next_boot_ms);
+            at = provider_status_sooner(at, run->paths[i].next_boot_ms);
     }
     if (provider_is_acknowledging(run) && !run->acknowledgement.in_flight)
-        at = sooner(at, run->acknowledgement.next_boot_ms);
+        at = provider_status_sooner(at, run->acknowledgement.next_boot_ms);
     if (with_token && !provider_has_token(run, run->seen_boot_ms) && !run->token_missing)
         return token_at; /* paths wait for it */
-    return sooner(at, token_at);
+    return provider_status_sooner(at, token_at);
 }
 
 static const struct provider_asked *worst(const struct provider_run *run)

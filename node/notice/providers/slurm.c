@@ -131,14 +131,14 @@ static enum muster_status open_slurm(const struct source_config *config, void **
     return MUSTER_OK;
 }
 
-static void trouble(struct slurm *slurm, const char *what)
+static void slurm_trouble(struct slurm *slurm, const char *what)
 {
     slurm->state = SOURCE_DEGRADED;
     snprintf(slurm->text, sizeof slurm->text, "squeue: %.80s; the job's end is %s", what,
              slurm->end_unix_ms > 0 ? "the one known before" : "not known");
 }
 
-static void start(struct slurm *slurm, int64_t now_boot_ms)
+static void slurm_start(struct slurm *slurm, int64_t now_boot_ms)
 {
     char command[256];
 
@@ -149,7 +149,7 @@ static void start(struct slurm *slurm, int64_t now_boot_ms)
     slurm->asked_boot_ms = now_boot_ms;
     slurm->next_boot_ms = now_boot_ms + slurm->period_ms;
     if (child_start(&slurm->child, command, now_boot_ms) != 0)
-        trouble(slurm, "could not be started");
+        slurm_trouble(slurm, "could not be started");
 }
 
 static void learn(struct slurm *slurm, int64_t end_unix_ms, const struct notice_now *now)
@@ -164,7 +164,7 @@ static void learn(struct slurm *slurm, int64_t end_unix_ms, const struct notice_
     slurm->text[0] = '\0';
 }
 
-static void take(struct slurm *slurm, const struct notice_now *now)
+static void slurm_take(struct slurm *slurm, const struct notice_now *now)
 {
     const struct child_pipe *output = &slurm->child.output;
     char said[NOTICE_TEXT_MAX + 1];
@@ -178,10 +178,10 @@ static void take(struct slurm *slurm, const struct notice_now *now)
             break;
         }
         notice_text(said, output->bytes, output->size);
-        trouble(slurm, said[0] != '\0' ? said : "said nothing");
+        slurm_trouble(slurm, said[0] != '\0' ? said : "said nothing");
         break;
     case CHILD_LATE:
-        trouble(slurm, "did not end within 30 s and was killed");
+        slurm_trouble(slurm, "did not end within 30 s and was killed");
         break;
     case CHILD_NONE:
     case CHILD_RUNS:
@@ -194,7 +194,7 @@ static bool within_lead(const struct slurm *slurm, const struct notice_now *now)
     return slurm->end_unix_ms > 0 && slurm->end_unix_ms - now->unix_ms <= slurm->lead_ms;
 }
 
-static bool is_due(const struct slurm *slurm, const struct notice_now *now)
+static bool slurm_is_due(const struct slurm *slurm, const struct notice_now *now)
 {
     if (slurm->child.group != 0)
         return false;
@@ -204,7 +204,8 @@ static bool is_due(const struct slurm *slurm, const struct notice_now *now)
            (slurm->asked_boot_ms < 0 || now->boot_ms - slurm->asked_boot_ms >= SLURM_CONFIRM_MS);
 }
 
-static void say(struct slurm *slurm, const struct notice_now *now, const struct source_out *out)
+static void slurm_say(struct slurm *slurm, const struct notice_now *now,
+                      const struct source_out *out)
 {
     struct notice_item item = {.kind = NOTICE_TIME_LIMIT, .hard = true, .cancellable = true};
     struct notice_set *set = calloc(1, sizeof *set);
@@ -227,7 +228,7 @@ static void say(struct slurm *slurm, const struct notice_now *now, const struct 
     free(set);
 }
 
-static void own_status(const void *self, struct source_status *ret_status)
+static void slurm_own_status(const void *self, struct source_status *ret_status)
 {
     const struct slurm *slurm = self;
 
@@ -237,7 +238,7 @@ static void own_status(const void *self, struct source_status *ret_status)
     memcpy(ret_status->text, slurm->text, sizeof slurm->text);
 }
 
-static void run(void *self, const struct notice_now *now, const struct source_out *out)
+static void slurm_run(void *self, const struct notice_now *now, const struct source_out *out)
 {
     struct slurm *slurm = self;
 
@@ -247,7 +248,7 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
         learn(slurm, slurm->end_unix_ms, now);
         slurm->next_boot_ms = now->boot_ms + slurm->period_ms;
     }
-    share_seat_look(&slurm->seat, now, own_status, slurm, out);
+    share_seat_look(&slurm->seat, now, slurm_own_status, slurm, out);
     if (!slurm->seat.asks) {
         if (slurm->child.group != 0) { /* nobody would take its answer */
             child_end(&slurm->child);
@@ -255,19 +256,19 @@ static void run(void *self, const struct notice_now *now, const struct source_ou
         }
         return;
     }
-    if (is_due(slurm, now))
-        start(slurm, now->boot_ms);
-    take(slurm, now);
-    say(slurm, now, out);
+    if (slurm_is_due(slurm, now))
+        slurm_start(slurm, now->boot_ms);
+    slurm_take(slurm, now);
+    slurm_say(slurm, now, out);
 }
 
-static size_t fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
+static size_t slurm_fds(const void *self, struct pollfd ret_fds[SOURCE_FDS_MAX])
 {
     return child_fds(&((const struct slurm *)self)->child, ret_fds);
 }
 
 /* That the lead begins is seen at the next look: SLEEP_MAX_MS of watch is near enough. */
-static int64_t wakeup_boot_ms(const void *self)
+static int64_t slurm_wakeup_boot_ms(const void *self)
 {
     const struct slurm *slurm = self;
     int64_t at =
@@ -276,12 +277,12 @@ static int64_t wakeup_boot_ms(const void *self)
     return share_seat_wakeup_boot_ms(&slurm->seat, slurm->seat.asks ? at : INT64_MAX);
 }
 
-static void status(const void *self, struct source_status *ret_status)
+static void slurm_status(const void *self, struct source_status *ret_status)
 {
     const struct slurm *slurm = self;
 
     if (slurm->seat.asks)
-        own_status(self, ret_status);
+        slurm_own_status(self, ret_status);
     else
         share_seat_status(&slurm->seat, ret_status);
 }
@@ -296,9 +297,9 @@ static void close_slurm(void *self)
 }
 
 const struct source_ops slurm_ops = {.open = open_slurm,
-                                     .run = run,
-                                     .fds = fds,
-                                     .wakeup_boot_ms = wakeup_boot_ms,
-                                     .status = status,
+                                     .run = slurm_run,
+                                     .fds = slurm_fds,
+                                     .wakeup_boot_ms = slurm_wakeup_boot_ms,
+                                     .status = slurm_status,
                                      .close = close_slurm,
                                      .own_thread = true};
